@@ -44,12 +44,14 @@ class Step:
         command: Of a Python module, after `python -m`.
         minutes: About how long it takes on two idle cores.
         what: What it does.
+        kafka: Which Apache Kafka it runs; None: the reference.
     """
 
     name: str
     command: tuple[str, ...]
     minutes: int
     what: str
+    kafka: str | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -210,6 +212,16 @@ STEPS = (
         _tests("compat_tests/groups", "--nightly"),
         8,
         "groups of every client with each of its assignors, rust-rdkafka and mixtures",
+    ),
+    Step(
+        "kafka-4.3",
+        _tests(
+            *("compat_tests/interchange", "compat_tests/cluster", "compat_tests/lockstep"),
+            *("compat_tests/reference", "tests/java", "--long"),
+        ),
+        20,
+        "what runs beside Apache Kafka, beside 4.3.1: folders, clusters, answers, tables",
+        kafka="4.3.1",
     ),
     Step(
         "apache",
@@ -381,7 +393,9 @@ def _run_all(steps: list[Step], notebook: Notebook, *, again: bool) -> int:
 def _run(step: Step, notebook: Notebook) -> Result:
     began = time.monotonic()
     with notebook.output_of(step).open("w", encoding="utf-8") as output:
-        status = run_step([sys.executable, "-m", *step.command], ROOT, output)
+        command = [sys.executable, "-m", *step.command]
+        kafka = {} if step.kafka is None else {"WIREBROKER_TESTS_KAFKA": step.kafka}
+        status = run_step(command, ROOT, output, environment=kafka)
     seconds = time.monotonic() - began
     lines = notebook.output_of(step).read_text(encoding="utf-8", errors="replace").splitlines()
     return Result(notebook.sources, status == 0, seconds, gave_of(lines))

@@ -62,6 +62,7 @@ class Admin(Topics):
             ApiKey.DESCRIBE_QUORUM,
             ApiKey.UPDATE_FEATURES,
             ApiKey.UNREGISTER_BROKER,
+            ApiKey.UNREGISTER_CONTROLLER,
         }
     )
 
@@ -82,7 +83,7 @@ class Admin(Topics):
             (12, self.metadata),
             (8, self.describe_topic_partitions),
             (4, self.describe_cluster),
-            (7, self.log_directories),
+            (9, self.log_directories),
             (5, self.elect),
             (6, self.reassign),
             (3, self.list_resources),
@@ -90,6 +91,7 @@ class Admin(Topics):
             (4, self.describe_quorum),
             (3, self.try_feature),
             (2, self.unregister),
+            (1 if ApiKey.UNREGISTER_CONTROLLER in self.versions else 0, self.unregister_controller),
             (2, self.produce),
             (2, self.unserved_version),
             (1, lambda: self.recreate(self.any_topic())),
@@ -376,6 +378,11 @@ class Admin(Topics):
         """Ask to forget a broker that nobody knows."""
         request = {"broker_id": self.random.choice((-1, 0, 7, 2**31 - 1))}
         yield from self.ask(ApiKey.UNREGISTER_BROKER, request)
+
+    def unregister_controller(self) -> Moves:
+        """Ask to forget the active controller, or one that nobody knows."""
+        request = {"controller_id": self.random.choice((-1, 1, 7, 2**31 - 1))}
+        yield from self.ask(ApiKey.UNREGISTER_CONTROLLER, request)
 
     # -- parts -------------------------------------------------------------------------------
 

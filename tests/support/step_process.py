@@ -14,7 +14,7 @@ import subprocess
 from typing import IO, TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -45,7 +45,12 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def run_step(
-    command: Sequence[str], folder: Path, output: IO[str], *, patience_s: float = PATIENCE_S
+    command: Sequence[str],
+    folder: Path,
+    output: IO[str],
+    *,
+    patience_s: float = PATIENCE_S,
+    environment: Mapping[str, str] | None = None,
 ) -> int:
     """Run a program in a folder; return its status.
 
@@ -54,9 +59,15 @@ def run_step(
         folder: Where it works.
         output: Where what it prints goes.
         patience_s: How long it may take to end, if we are ended before it is.
+        environment: What is added to this process's.
     """
     with subprocess.Popen(
-        command, cwd=folder, stdout=output, stderr=output, start_new_session=True
+        command,
+        cwd=folder,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        env={**os.environ, **(environment or {})},
     ) as process:
         try:
             return process.wait()

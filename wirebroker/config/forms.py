@@ -94,6 +94,11 @@ def text(name: str, default: str | None, doc: str, **options: Unpack[Options]) -
     return _row(ConfigType.STRING, name, default, doc, **options)
 
 
+def class_name(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
+    """Return the row of the name of a class."""
+    return _row(ConfigType.CLASS, name, default, doc, **options)
+
+
 def password(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
     """Return the row of a text that is never shown."""
     return _row(ConfigType.PASSWORD, name, default, doc, **options)

@@ -30,7 +30,7 @@ ROWS: Final = (
         "Whether a controller that serves other brokers gives leaderships back to preferred "
         "replicas.",
     ),
-    integer(
+    long(
         "leader.imbalance.check.interval.seconds",
         300,
         "How often it looks for leaderships to give back.",

@@ -8,6 +8,7 @@ from wirebroker.config.authorizer import wrong_authorizer
 from wirebroker.config.forms import (
     PER_BROKER,
     boolean,
+    class_name,
     integer,
     items,
     kept,
@@ -63,7 +64,7 @@ ROWS: Final = (
         check=unknown_mechanism,
         mutability=PER_BROKER,
     ),
-    text(
+    class_name(
         "sasl.server.callback.handler.class",
         None,
         "Of OAUTHBEARER: Kafka's validator of signed tokens, which stands for what is built in. "
@@ -154,12 +155,12 @@ ROWS: Final = (
         None,
         "What its tokens shall be good for (scope of the JAAS line, too).",
     ),
-    text(
+    class_name(
         "sasl.oauthbearer.jwt.retriever.class",
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
         "Kafka's own for files and client credentials, which stand for what is built in.",
     ),
-    text(
+    class_name(
         "sasl.login.callback.handler.class",
         None,
         "Of OAUTHBEARER: Kafka's own for such tokens, which stands for what is built in.",

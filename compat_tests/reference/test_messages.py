@@ -1,0 +1,86 @@
+"""Messages and records: in every version the fields that Apache Kafka's definitions have."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compiling.messages.definitions import all_schemas
+from compiling.messages.schema import parse_json_schema
+from tests.support import tools
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
+
+if TYPE_CHECKING:
+    from compiling.messages.schema import Field, MessageSchema, StructSchema
+
+pytestmark = pytest.mark.java
+
+IS_REFERENCE = tools.KAFKA_VERSION == tools.REFERENCE_VERSION
+_FOLDERS = ("common/message/", "common/metadata/")
+# A message's own name comes before those of its fields.
+_NAME = re.compile(r'"name":\s*"(\w+)"')
+OURS = {schema.name: schema for schema in all_schemas()}
+
+
+@cache
+def kafkas() -> dict[str, MessageSchema]:
+    """Return the definitions in Kafka's jars that have one of ours beside them."""
+    found: dict[str, MessageSchema] = {}
+    for jar in sorted(tools.kafka_jars().glob(f"kafka-*-{tools.KAFKA_VERSION}.jar")):
+        with zipfile.ZipFile(jar) as archive:
+            for path in archive.namelist():
+                if path.startswith(_FOLDERS) and path.endswith(".json"):
+                    text = archive.read(path).decode()
+                    name = _NAME.findall(text)[0]
+                    if name in OURS:
+                        found[name] = parse_json_schema(text)
+    return found
+
+
+def shape(struct: StructSchema, version: int, *, is_named: bool) -> list[Any]:
+    """Return the fields that a version has, in wire order."""
+    return [
+        _shape_of(each, version, is_named=is_named)
+        for each in struct.fields
+        if version in each.versions
+    ]
+
+
+def _shape_of(field: Field, version: int, *, is_named: bool) -> Any:
+    type_ = field.type if field.struct is None else shape(field.struct, version, is_named=is_named)
+    tag = field.tag if version in field.tagged_versions else None
+    is_nullable = version in field.nullable_versions
+    return (field.name if is_named else "", type_, field.is_array, is_nullable, tag)
+
+
+def test_every_message_of_kafka_is_here() -> None:
+    names = kafkas()
+    keys = {schema.number for name, schema in names.items() if name.endswith("Request")}
+    assert keys >= {int(key) for key in SPOKEN_VERSIONS if IS_REFERENCE or key < 93}
+    assert {OURS[name].number for name in names if name.endswith("Response")} >= keys
+    if IS_REFERENCE:
+        known = {schema.name for schema in OURS.values() if schema.number in set(ApiKey)}
+        assert {name for name in known if name.endswith("Request")} <= names.keys()
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_a_message_has_kafkas_fields_in_every_version(name: str) -> None:
+    theirs, ours = kafkas().get(name), OURS[name]
+    if theirs is None:
+        assert not IS_REFERENCE or not name.endswith(("Request", "Response", "Record", "Value"))
+        return
+    assert theirs.number == ours.number
+    assert (ours.versions.first, ours.versions.last) == (
+        (theirs.versions.first, theirs.versions.last)
+        if IS_REFERENCE
+        else (theirs.versions.first, max(theirs.versions.last, ours.versions.last))
+    )
+    for version in range(theirs.versions.first, theirs.versions.last + 1):
+        is_flexible = version in theirs.flexible_versions
+        assert is_flexible == (version in ours.flexible_versions), version
+        found = shape(ours.body, version, is_named=IS_REFERENCE)
+        assert found == shape(theirs.body, version, is_named=IS_REFERENCE), version

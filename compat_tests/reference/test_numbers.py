@@ -1,0 +1,78 @@
+"""Error codes, record types and feature levels: those of Apache Kafka's classes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from compat_tests import java_programs
+from tests.support import java_start, tools
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.metadata_records import RecordType
+from wirebroker.config.releases import NEWEST_LEVEL, RELEASES
+from wirebroker.coordinator.controller import feature_updates
+from wirebroker.coordinator.controller.feature_control import (
+    READABLE_FEATURES,
+    SERVED_FEATURES,
+    bootstrap_levels,
+    new_cluster_levels,
+)
+
+pytestmark = pytest.mark.java
+
+IS_REFERENCE = tools.KAFKA_VERSION == tools.REFERENCE_VERSION
+_RELEASE = tools.KAFKA_VERSION.rpartition(".")[0]
+
+
+@cache
+def facts() -> dict[str, dict[str, int]]:
+    """Return Kafka's numbers by kind and name."""
+    classes = java_programs.compiled("facts", Path(__file__).with_name("java"))
+    command = java_start.command("-Xmx128m", "Facts", more_classes=classes)
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for line in printed.splitlines():
+        kind, name, number = line.split("\t")
+        found[kind][name] = int(number)
+    return found
+
+
+def test_error_codes() -> None:
+    ours = {each.name: int(each) for each in ErrorCode}
+    assert facts()["error"].items() <= ours.items()
+    assert not IS_REFERENCE or facts()["error"] == ours
+
+
+def test_record_types() -> None:
+    ours = {f"{each.name}_RECORD": int(each) for each in RecordType}
+    assert facts()["record"].items() <= ours.items()
+    assert not IS_REFERENCE or facts()["record"] == ours
+
+
+def test_levels_of_the_metadata_version() -> None:
+    theirs = facts()["metadata.version"]
+    newest = max(theirs.values())
+    assert READABLE_FEATURES["metadata.version"] == (min(theirs.values()), NEWEST_LEVEL)
+    assert RELEASES[_RELEASE] == newest
+    assert {
+        name: level for name, level in RELEASES.items() if "IV" in name and level <= newest
+    } == {name: level for name, level in theirs.items() if level >= min(RELEASES.values())}
+    changed = set(facts()["other records"].values()) - {min(theirs.values())}
+    assert {each for each in feature_updates._OTHER_RECORDS if each <= newest} == changed
+
+
+def test_levels_of_the_other_features() -> None:
+    for name, level in facts()["feature"].items():
+        highest = READABLE_FEATURES[name][1]
+        assert highest == level if IS_REFERENCE else highest >= level, name
+    ours = bootstrap_levels(new_cluster_levels(RELEASES[_RELEASE]))
+    assert ours.pop("metadata.version") == RELEASES[_RELEASE]
+    assert ours == {
+        name: level
+        for name, level in facts()["new cluster"].items()
+        if name in SERVED_FEATURES and name != "kraft.version"
+    }
