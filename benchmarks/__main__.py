@@ -1,4 +1,4 @@
-"""Measure wirebroker beside Apache Kafka 4.3.1, in pairs, and write the table: `make bench`.
+"""Measure wirebroker beside Apache Kafka, in pairs, and write the table: `make bench`.
 
     python -m benchmarks [--quick] [--pairs 9] [--only TEXT] [--output DIR [--resume]]
     python -m benchmarks --ours CHECKOUT        that one's broker instead of this one's

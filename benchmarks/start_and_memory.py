@@ -1,4 +1,4 @@
-"""Start to the first answer, and memory, beside Apache Kafka 4.3.1 in pairs.
+"""Start to the first answer, and memory, beside Apache Kafka in pairs.
 
     python -m benchmarks.start_and_memory [--pairs 9] [--ours CHECKOUT] [--output DIR]
         [--let-cores-sleep]

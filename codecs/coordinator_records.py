@@ -9,7 +9,7 @@
 Commits are by far the most: their keys are cut by hand, and their values are read only when
 somebody asks for them. The kinds from 3 on (KIP-848 and its successors) are left as they are.
 
-Written as Apache Kafka 4.3 does: commits at version 4 (with the topic's id), at 1 if the client
+Written as Apache Kafka 4.4 does: commits at version 4 (with the topic's id), at 1 if the client
 gave an expiry time; groups at version 3.
 
 Source: Kafka's GroupCoordinatorRecordSerde and GroupCoordinatorRecordHelpers.

@@ -1,4 +1,4 @@
-"""Clusters and workers beside Apache Kafka 4.3.1 in the same set-up, on this machine.
+"""Clusters and workers beside Apache Kafka in the same set-up, on this machine.
 
     python -m benchmarks.cluster [start] [failover] [produce] [catch-up] [memory] [workers]
         [--pairs 5] [--tries 4] [--ours CHECKOUT] [--output DIR]

@@ -133,7 +133,7 @@ class ForeignGroup:
 def replay(groups: dict[str, Group], kind: int, key: bytes, value: bytes | None) -> Group | None:
     """Take over a record of a kind from 3 on.
 
-    Kinds that Kafka 4.3 does not know either are passed over, as it does.
+    Kinds that Kafka 4.4 does not know either are passed over, as it does.
 
     Returns:
         The group of another kind in whose place there is such a group now.

@@ -2,7 +2,7 @@
 
     python -m tests.transcripts.record [FILE.txt …]
 
-starts Apache Kafka 4.3.1 afresh for each file and rewrites it; `git diff` then shows what changed.
+starts Apache Kafka 4.4.0 afresh for each file and rewrites it; `git diff` then shows what changed.
 `--broker-address HOST:PORT` takes a running broker instead, which must not know the topics yet.
 """
 

@@ -7,18 +7,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from wirebroker.config.releases import METADATA_VERSIONS
+
 METADATA_VERSION: Final = "metadata.version"
 # The last level that is for production in Kafka 4.4; later ones can be named, not set by default.
 LATEST_RELEASE: Final = "4.4-IV2"
-
-_FIRST_LEVEL: Final = 7
-_NAMES: Final = (
-    *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
-    *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0"),
-    *("4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0"),
-    *("4.4-IV0", "4.4-IV1", "4.4-IV2", "4.5-IV0"),
-)
-_LEVELS: Final = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)}
 
 
 class ReleasedFeature(NamedTuple):
@@ -36,14 +29,18 @@ class ReleasedFeature(NamedTuple):
 
 
 RELEASED: Final = (
-    ReleasedFeature("kraft.version", (_LEVELS["3.9-IV0"],)),
-    ReleasedFeature("transaction.version", (_LEVELS["4.0-IV2"], _LEVELS["4.0-IV2"])),
-    ReleasedFeature("group.version", (_LEVELS["4.0-IV0"],)),
+    ReleasedFeature("kraft.version", (METADATA_VERSIONS["3.9-IV0"],)),
     ReleasedFeature(
-        "eligible.leader.replicas.version", (_LEVELS["4.1-IV0"],), {1: _LEVELS["4.0-IV1"]}
+        "transaction.version", (METADATA_VERSIONS["4.0-IV2"], METADATA_VERSIONS["4.0-IV2"])
     ),
-    ReleasedFeature("share.version", (_LEVELS["4.2-IV0"], _LEVELS["4.4-IV0"])),
-    ReleasedFeature("streams.version", (_LEVELS["4.2-IV1"],)),
+    ReleasedFeature("group.version", (METADATA_VERSIONS["4.0-IV0"],)),
+    ReleasedFeature(
+        "eligible.leader.replicas.version",
+        (METADATA_VERSIONS["4.1-IV0"],),
+        {1: METADATA_VERSIONS["4.0-IV1"]},
+    ),
+    ReleasedFeature("share.version", (METADATA_VERSIONS["4.2-IV0"], METADATA_VERSIONS["4.4-IV0"])),
+    ReleasedFeature("streams.version", (METADATA_VERSIONS["4.2-IV1"],)),
 )
 
 
@@ -53,21 +50,22 @@ def release_level(release: str) -> int:
     Raises:
         ValueError: There is no such release; the message lists those that can be named.
     """
-    if release in _LEVELS:
-        return _LEVELS[release]
-    of_release = [level for name, level in _LEVELS.items() if name.startswith(f"{release}-IV")]
+    if release in METADATA_VERSIONS:
+        return METADATA_VERSIONS[release]
+    of_release = [
+        level for name, level in METADATA_VERSIONS.items() if name.startswith(f"{release}-IV")
+    ]
     if not of_release:
         raise ValueError(
             f"Unknown metadata.version '{release}'. Supported metadata.version are:"
-            f" {', '.join(_NAMES)}"
+            f" {', '.join(METADATA_VERSIONS)}"
         )
     return of_release[-1]
 
 
 def release_name(level: int) -> str | None:
     """Return the name of a level of metadata.version; None if it has none."""
-    index = level - _FIRST_LEVEL
-    return _NAMES[index] if 0 <= index < len(_NAMES) else None
+    return next((name for name, each in METADATA_VERSIONS.items() if each == level), None)
 
 
 def levels_of_release(metadata_level: int) -> dict[str, int]:

@@ -4,7 +4,7 @@ A config's synonyms are the places that could give its value, highest precedence
 one's source is the config's. `layers` are the sources of settings in that order, without the
 defaults.
 
-A leaf.  Source: Kafka's ConfigHelper and DynamicBrokerConfig, compared with a running Kafka 4.3.1.
+A leaf.  Source: Kafka's ConfigHelper and DynamicBrokerConfig, compared with a running Kafka 4.4.0.
 """
 
 from __future__ import annotations

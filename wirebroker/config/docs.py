@@ -21,7 +21,7 @@ _INTRODUCTION: Final = """\
 # Configs
 
 Made from the table in the source, so don't edit it (`wirebroker configs --markdown`). Names, types,
-ranges and defaults are Apache Kafka 4.3's; names that begin with `wirebroker.` are ours.
+ranges and defaults are Apache Kafka 4.4's; names that begin with `wirebroker.` are ours.
 
 The column *changed* tells whether AlterConfigs may change the config while the broker runs, at
 Kafka's levels: *cluster-wide* for all brokers or for one, *per-broker* for one only, *read-only*

@@ -9,13 +9,19 @@ A leaf.  Source: Kafka's MetadataVersion, KIP-584.
 
 from typing import Final
 
+_FIRST_LEVEL: Final = 7
+_NAMES: Final = (
+    *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
+    *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0"),
+    *("4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0"),
+    *("4.4-IV0", "4.4-IV1", "4.4-IV2", "4.5-IV0"),
+)
+# The names of metadata.version in the order of their levels; 4.5-IV0 is not released.
+METADATA_VERSIONS: Final = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)}
 RELEASES: Final = {
-    "4.3": 30,
-    "4.3-IV0": 30,
-    "4.4": 33,
-    "4.4-IV0": 31,
-    "4.4-IV1": 32,
-    "4.4-IV2": 33,
+    "4.3": METADATA_VERSIONS["4.3-IV0"],
+    "4.4": METADATA_VERSIONS["4.4-IV2"],
+    **{name: METADATA_VERSIONS[name] for name in ("4.3-IV0", "4.4-IV0", "4.4-IV1", "4.4-IV2")},
 }
 NEWEST_RELEASE: Final = "4.4"
 RELEASE_VERSION: Final = "wirebroker.release.version"

@@ -6,7 +6,7 @@ Each request takes these steps, in `__call__`: what its session has prepared; it
 in this version; the gate (who may, and how much: gate.py); its handler. Nobody else asks the gate.
 What is prepared was let through; if it does only a part, the whole way goes on without the gate.
 
-Refusals are Kafka 4.3.1's: ApiVersions in an unknown version is answered with error 35 and its own
+Refusals are Kafka 4.4.0's: ApiVersions in an unknown version is answered with error 35 and its own
 range in v0 (KIP-511); every other key or version that is not served closes the connection, Produce
 0 to 2 (which are advertised, KAFKA-18659) as well.
 

@@ -4,7 +4,7 @@ A new config is a row in the file of its area; everything else is made of the ro
 docs/configs.md, what may be changed while the broker runs, what asks for protection, hints. The
 rows of the broker configs that give topics their defaults come from the topics' (topic.py).
 
-A leaf.  Source: names, types, defaults, ranges and levels are Apache Kafka 4.3.1's; what deviates
+A leaf.  Source: names, types, defaults, ranges and levels are Apache Kafka 4.4.0's; what deviates
 says so in its doc.
 """
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wirebroker.client.brokers import unregister_broker
+from wirebroker.client.brokers import unregister_broker, unregister_controller
 from wirebroker.client.cluster_nodes import BROKERS, CONTROLLERS, describe_cluster
 from wirebroker.scripts.operators.broker_api_versions import print_api_versions
 from wirebroker.scripts.operators.connection import ConnectionFlags, connection_flags, run_tool
@@ -24,7 +24,7 @@ _WIDTHS: Final = (10, 9, 10, 10, 10, 15)
 
 @click.group(cls=ScriptGroup)
 def kafka_cluster() -> None:
-    """Show a cluster's id, nodes and versions; unregister a broker; as kafka-cluster.sh."""
+    """Show a cluster's id, nodes and versions; unregister nodes; as kafka-cluster.sh."""
 
 
 @kafka_cluster.command("cluster-id")
@@ -48,6 +48,21 @@ def unregister(*, broker_id: int, **flags: Unpack[ConnectionFlags]) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
         await unregister_broker(client, broker_id)
         out.line(f"Broker {broker_id} is no longer registered.")
+
+    return run_tool(flags, work)
+
+
+@kafka_cluster.command("unregister-controller")
+@connection_flags(short=True)
+@click.option(
+    "-i", "--id", "controller_id", type=int, required=True, metavar="ID", help="The controller."
+)
+def unregister_controller_(*, controller_id: int, **flags: Unpack[ConnectionFlags]) -> int:
+    """Unregister a controller that has stopped for good."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await unregister_controller(client, controller_id)
+        out.line(f"Controller {controller_id} is no longer registered.")
 
     return run_tool(flags, work)
 
