@@ -217,7 +217,7 @@ STEPS = (
         "kafka-4.3",
         _tests(
             *("compat_tests/interchange", "compat_tests/cluster", "compat_tests/lockstep"),
-            *("compat_tests/reference", "tests/java", "--long"),
+            *("compat_tests/reference", "--long"),
         ),
         20,
         "what runs beside Apache Kafka, beside 4.3.1: folders, clusters, answers, tables",

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from tests.support.tools import KAFKA_VERSION
+
 
 class Agreed(NamedTuple):
     """One row."""
@@ -25,6 +27,25 @@ class Agreed(NamedTuple):
     idle_because: str = ""
 
 
+_BESIDE_4_3 = (
+    Agreed(
+        "any",
+        ".*",
+        r".*\.configs\[(errors\.deadletterqueue\.group\.enable|max\.decompressed\.message\.bytes"
+        r"|remote\.copy\.lag\.(bytes|ms))\]: we say .*, Kafka leaves it out",
+        "Apache Kafka 4.3 does not have these configs.",
+        "Nobody: they have their defaults.",
+        "only beside 4.3",
+    ),
+    Agreed(
+        "any",
+        "(send|frame) (ApiVersions|UpdateFeatures) .*",
+        r"((api_keys|supported_features)\[|[0-9a-f]{32}: ).*",
+        "Apache Kafka 4.3 knows fewer versions and levels.",
+        "Nobody: clients choose what both know.",
+        "only beside 4.3",
+    ),
+)
 AGREED: tuple[Agreed, ...] = (
     Agreed(
         "any",
@@ -65,6 +86,7 @@ AGREED: tuple[Agreed, ...] = (
         "Nobody: a batch that comes once more is told apart where Apache Kafka refuses it.",
         "other seeds show it (1)",
     ),
+    *(_BESIDE_4_3 if KAFKA_VERSION.startswith("4.3.") else ()),
 )
 
 
