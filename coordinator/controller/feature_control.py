@@ -103,7 +103,8 @@ def activation_records(
 
     Args:
         image: Of the log.
-        bootstrap: What a formatted directory says a cluster begins with.
+        bootstrap: What a formatted directory says a cluster begins with; empty for a log that has
+            begun.
         metadata_level: Level of metadata.version if `bootstrap` names none.
         min_insync_replicas: The broker's setting. Under eligible leader replicas it becomes the
             whole cluster's (KIP-966).
@@ -113,7 +114,7 @@ def activation_records(
         records.append(
             metadata_record(RecordType.ABORT_TRANSACTION, reason="The controller was restarted")
         )
-    if METADATA_VERSION not in image.features:
+    if bootstrap or METADATA_VERSION not in image.features:
         levels = bootstrap_levels(bootstrap)
         records.append(metadata_record(RecordType.BEGIN_TRANSACTION, name="Bootstrap records"))
         if not levels:

@@ -57,7 +57,13 @@ def commit(shard: GroupShard, request: TxnCommit, token: Token, moment: Moment) 
     answers: list[dict[str, Any]] = []
     for name, topic_id, partitions in request.topics:
         answered = add_commits(
-            outcome, shard, body.group_id, name, partitions, wall_ms=moment.wall_ms
+            outcome,
+            shard,
+            body.group_id,
+            name,
+            partitions,
+            wall_ms=moment.wall_ms,
+            topic_id=topic_id,
         )
         answers.append({"name": name, "topic_id": topic_id, "partitions": answered})
     if not outcome.records:

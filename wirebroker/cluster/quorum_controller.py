@@ -45,6 +45,7 @@ from wirebroker.coordinator.controller.cluster_image import (
     METADATA_VERSION,
     ClusterImage,
     ResourceType,
+    to_records,
 )
 from wirebroker.coordinator.controller.controller import refusal
 from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
@@ -176,7 +177,10 @@ class QuorumController:
             if METADATA_VERSION not in image.features and files.exists(bootstrap_path):
                 bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
                 check_features(bootstrap_levels(bootstrap))
-            if METADATA_VERSION not in image.features:
+            elif METADATA_VERSION in image.features and image.offset <= 1:
+                # Kafka 4.4's storage tool puts them into the log's first snapshot.
+                bootstrap = list(to_records(image))
+            if bootstrap or METADATA_VERSION not in image.features:
                 bootstrap += first_users
             else:
                 _warn_of_ignored(image, config, first_users)

@@ -9,6 +9,8 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.coordinator.groups.txn_offsets import TxnCommit, commit
 from wirebroker.coordinator.outcome import ProducerEpoch
 
+TOPIC_ID = bytes(range(16))
+
 
 def asked(member_id="", generation=-1, instance=None, *, group="g", metadata="", version=5):
     body = SimpleNamespace(
@@ -25,7 +27,7 @@ def asked(member_id="", generation=-1, instance=None, *, group="g", metadata="",
         committed_leader_epoch=-1,
         committed_metadata=metadata,
     )
-    return TxnCommit(body, version, [("t", bytes(16), [partition])])
+    return TxnCommit(body, version, [("t", TOPIC_ID, [partition])])
 
 
 def refusal(groups, request):
@@ -44,7 +46,9 @@ def test_records_belong_to_the_producers_transaction():
     groups = Groups()
     outcome = commit(groups.shard, asked(), "token", groups.moment)
     assert outcome.producer == ProducerEpoch(1, 2)
-    assert len(outcome.records) == 1
+    [(_, value)] = outcome.records
+    assert value is not None
+    assert TOPIC_ID in value
     assert answers(outcome) == [ErrorCode.NONE]
 
 

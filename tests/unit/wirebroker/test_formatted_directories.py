@@ -9,6 +9,7 @@ from tests.support.servers import config_of, running
 from tests.unit.wirebroker.metadata_kit import Node
 from wirebroker.cluster.metadata_batches import BatchBuilder
 from wirebroker.cluster.metadata_snapshot import control_records
+from wirebroker.codecs.metadata_records import encode_metadata_record
 from wirebroker.codecs.records.batch import iterate_batches
 from wirebroker.codecs.records.control import (
     KRaftVersion,
@@ -74,6 +75,23 @@ async def test_a_cluster_begins_with_the_levels_that_its_directory_was_formatted
     assert quorum_state(node)["data_version"] == 0
     again = await start_and_close(node)
     assert (again.features, again.configs) == (image.features, image.configs)
+
+
+async def test_levels_of_the_first_snapshot_are_written_as_kafka_writes_them(tmp_path):
+    """Apache Kafka 4.4's storage tool writes no bootstrap.checkpoint."""
+    log = tmp_path / "__cluster_metadata-0"
+    log.mkdir()
+    records = [feature_level(name, level) for name, level in LEVELS.items()]
+    (log / FIRST_SNAPSHOT).write_bytes(snapshot(controls=voters(1), records=records))
+    node = Node(tmp_path)
+    image = await start_and_close(node)
+    assert image.features == LEVELS
+    assert image.configs[4, ""] == {"min.insync.replicas": "1"}
+    again = await start_and_close(node)
+    assert (again.features, again.configs) == (image.features, image.configs)
+    # Once: the second start finds them.
+    content = (log / LOG).read_bytes()
+    assert [content.count(encode_metadata_record(each)) for each in records] == [1] * len(records)
 
 
 async def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_path):
