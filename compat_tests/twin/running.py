@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compat_tests.twin.stream import SETTINGS, Stream
@@ -11,7 +13,7 @@ from tests.support import java_start
 from tests.support.brokers import HOST, ApacheKafka, Broker, Wirebroker
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 _WAIT_S = 60.0
 _POLL_S = 0.1
@@ -48,10 +50,14 @@ def _wait_until_removed(directory: Path) -> None:
     deadline = time.monotonic() + _WAIT_S
     # Retention takes the segments below what DeleteRecords has asked for, in its own time as well.
     cut = [directory / f"cut-{index}" / f"{0:020}.log" for index in (1, 2)]
-    while left := [
-        *directory.rglob("*.deleted"),
-        *directory.rglob("*-delete"),
-        *(each for each in cut if each.exists()),
-    ]:
+    while left := [*_deleted_in(directory), *(path for path in cut if path.exists())]:
         assert time.monotonic() < deadline, f"not removed: {left}"
         time.sleep(_POLL_S)
+
+
+def _deleted_in(directory: Path) -> Iterator[Path]:
+    """Return files and folders that wait for their removal; any may be removed meanwhile."""
+    for folder, folders, files in os.walk(directory):
+        for name in (*folders, *files):
+            if name.endswith((".deleted", "-delete")):
+                yield Path(folder, name)

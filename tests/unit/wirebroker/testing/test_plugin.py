@@ -299,7 +299,7 @@ def test_misused_markers_are_named_without_a_traceback(run_pytest):
             assert wirebroker.topics() == {}
         """
     )
-    assert outcomes(said) == {"passed": 2, "error": 4}
+    assert outcomes(said) == {"passed": 2, "error": 4}, said
     assert "--set" not in said
     assert "site-packages" not in said
     assert "wirebroker/testing" not in said
