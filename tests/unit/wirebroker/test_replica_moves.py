@@ -152,7 +152,7 @@ def place(server: Server) -> str:
 
 async def started(one: Path, two: Path, client: RawClient, server: Server, count: int) -> None:
     """Have records in t-0, which lies in the first directory."""
-    assert await move(client, one) == ErrorCode.REPLICA_NOT_AVAILABLE
+    assert await move(client, one) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     await create_topic(client, "t", 1)
     assert place(server) == str(one)
     assert not _directory(server, two).partitions
