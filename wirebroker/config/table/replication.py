@@ -10,8 +10,8 @@ from wirebroker.config.forms import (
     boolean,
     integer,
     items,
+    kept,
     long,
-    named,
     text,
 )
 
@@ -139,11 +139,29 @@ ROWS: Final = (
         "on this broker either. What lies there is served on.",
         mutability=PER_BROKER,
     ),
-    *named("""
-        alter.log.dirs.replication.quota.window.num
-        alter.log.dirs.replication.quota.window.size.seconds
-        log.dir.failure.timeout.ms
-        num.replica.alter.log.dirs.threads
-        replica.socket.receive.buffer.bytes
-    """),
+    *kept(
+        "moves between log directories use replication.quota.window.*.",
+        """
+        alter.log.dirs.replication.quota.window.num int 11 - read-only
+        alter.log.dirs.replication.quota.window.size.seconds int 1 - read-only
+        """,
+    ),
+    *kept(
+        "a broker with a failed log directory keeps running.",
+        """
+        log.dir.failure.timeout.ms long 30000 - read-only
+        """,
+    ),
+    *kept(
+        "as many replicas are moved at a time as there are log directories.",
+        """
+        num.replica.alter.log.dirs.threads int - - read-only
+        """,
+    ),
+    *kept(
+        "the operating system sizes the buffers of connections to other brokers.",
+        """
+        replica.socket.receive.buffer.bytes int 65536 - read-only
+        """,
+    ),
 )
