@@ -18,7 +18,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, TypeVarTuple
 
-from wirebroker.clock import pause
 from wirebroker.cluster.directory_swap import (
     HalfSwappedError,
     Swapped,
@@ -49,6 +48,8 @@ _Arguments = TypeVarTuple("_Arguments")
 
 # A thread copies as much at a time.
 _PIECE_BYTES: Final = 4 << 20
+# The same under a rate: Kafka's default of replica.fetch.max.bytes.
+_THROTTLED_PIECE_BYTES: Final = 1 << 20
 # So much may be left for when nobody appends: a few milliseconds' copying, beside the syncs.
 _LAST_BYTES: Final = 1 << 20
 
@@ -203,11 +204,11 @@ class ReplicaMoves:
             await self._copy(move, copy, piece)
             if self._quota.is_set:
                 self._quota.count(piece.length)
-                await pause(self._quota.delay_s())
+                await self._quota.until_allowed()
 
     async def _next_piece(self, move: _Move, copy: LogCopy) -> Piece | None:
         await self._drop_gone(move, copy)
-        return copy.next_piece(_PIECE_BYTES)
+        return copy.next_piece(_THROTTLED_PIECE_BYTES if self._quota.is_set else _PIECE_BYTES)
 
     async def _copy(self, move: _Move, copy: LogCopy, piece: Piece) -> None:
         try:

@@ -139,12 +139,17 @@ ROWS: Final = (
         "on this broker either. What lies there is served on.",
         mutability=PER_BROKER,
     ),
-    *kept(
-        "moves between log directories use replication.quota.window.*.",
-        """
-        alter.log.dirs.replication.quota.window.num int 11 - read-only
-        alter.log.dirs.replication.quota.window.size.seconds int 1 - read-only
-        """,
+    integer(
+        "alter.log.dirs.replication.quota.window.num",
+        11,
+        "Samples over which the copying between log directories is measured.",
+        1,
+    ),
+    integer(
+        "alter.log.dirs.replication.quota.window.size.seconds",
+        1,
+        "Length of a sample of the copying between log directories, in seconds.",
+        1,
     ),
     *kept(
         "a broker with a failed log directory keeps running.",
