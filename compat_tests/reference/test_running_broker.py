@@ -11,7 +11,7 @@ from tests.support import java_start, tools
 from tests.support.brokers import ApacheKafka
 from tests.support.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey
-from wirebroker.config.row import Effect
+from wirebroker.config.row import Mutability
 from wirebroker.config.table import ROWS
 from wirebroker.config.topic import TOPIC_ROWS
 
@@ -80,14 +80,18 @@ def differences(theirs: dict[str, Any], rows: dict[str, ConfigRow]) -> list[str]
     found: list[str] = []
     for name, config in theirs.items():
         row = rows.get(name)
-        if row is None:
+        if row is None or row.internal:
             found.append(f"{name} is missing")
-        elif row.effect is not Effect.NAMED and not config.is_sensitive:
-            here, there = row.default, default_of(config)
-            if (here or "") != (there or ""):
-                found.append(f"{name}: {there!r} there, {here!r} here")
-            if row.type.value != config.config_type:
-                found.append(f"{name}: type {config.config_type} there, {row.type.value} here")
+            continue
+        here, there = row.default, default_of(config)
+        if (here or "") != (there or ""):
+            found.append(f"{name}: {there!r} there, {here!r} here")
+        if row.type.value != config.config_type:
+            found.append(f"{name}: type {config.config_type} there, {row.type.value} here")
+        if (row.mutability is Mutability.READ_ONLY) != config.read_only:
+            found.append(f"{name}: read-only {config.read_only} there, {row.mutability} here")
+        if row.is_sensitive != config.is_sensitive:
+            found.append(f"{name}: sensitive {config.is_sensitive} there")
     return sorted(each for each in found if each.partition(":")[0] not in OTHERS)
 
 

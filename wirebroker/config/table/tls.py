@@ -144,7 +144,7 @@ ROWS: Final = (
         )
     ),
     *kept(
-        "Classes of Java's can't be loaded.",
+        "no Java classes are loaded.",
         """
         ssl.engine.factory.class class - - per-broker class
         """,
