@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.commands.output import Output
 
+_READER: Final = "org.apache.kafka.tools.LineMessageReader"
 _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 # How Kafka's producer gathers and repeats; ours sends what has come, and waits for all replicas.
 _WITHOUT_EFFECT: Final = (
@@ -76,6 +77,9 @@ class _ProducerFlags(ScriptFlags):
     flag_value="gzip",
     metavar="[CODEC]",
     help="none, gzip, snappy, lz4 or zstd; gzip if none is named.",
+)
+@click.option(
+    "--line-reader", "_reader", type=click.Choice([_READER]), expose_value=False, hidden=True
 )
 @click.option(
     "--reader-property",

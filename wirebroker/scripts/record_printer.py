@@ -27,23 +27,6 @@ _NUMBERS: Final = {
     "DoubleDeserializer": struct.Struct(">d"),
 }
 _UUID: Final = "UUIDDeserializer"
-_KNOWN: Final = frozenset(
-    {
-        "print.timestamp",
-        "print.partition",
-        "print.offset",
-        "print.headers",
-        "print.key",
-        "print.value",
-        "key.separator",
-        "line.separator",
-        "headers.separator",
-        "null.literal",
-        "key.deserializer",
-        "value.deserializer",
-        "headers.deserializer",
-    }
-)
 
 
 class RecordPrinter:
@@ -52,16 +35,11 @@ class RecordPrinter:
     __slots__ = ("_line_end", "_of_header", "_of_key", "_of_value", "_properties", "_separator")
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Take what was set of how records are printed.
+        """Take how records are printed; unknown properties have no effect, as in Kafka.
 
         Raises:
-            click.UsageError: A property is none of these, or a class isn't known.
+            click.UsageError: A class isn't known.
         """
-        for name in properties:
-            if name not in _KNOWN:
-                raise click.UsageError(
-                    f"records are not printed by {name}; there are {', '.join(sorted(_KNOWN))}"
-                )
         self._properties = properties
         null = properties.get("null.literal", "null").encode()
         self._separator = properties.get("key.separator", "\t").encode()
