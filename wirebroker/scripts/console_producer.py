@@ -13,6 +13,7 @@ from wirebroker.client.producing import TopicWriter
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.commands.file_path import FilePath
 from wirebroker.commands.standard_input import lines_of
+from wirebroker.scripts.java_words import with_replacements
 from wirebroker.scripts.line_reader import LineReader
 from wirebroker.scripts.properties import (
     client_properties,
@@ -146,8 +147,8 @@ def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> in
         writer = TopicWriter(client, flags["topic"], _CODECS[codec])
         await writer.open()
         partitioner = Partitioner(writer.partition_count, random.Random())  # noqa: S311
-        async for lines in lines_of(sys.stdin.fileno()):
-            records = [reader.record_of(line) for line in lines]
+        async for lines in lines_of(sys.stdin.fileno(), as_java=True):
+            records = [reader.record_of(with_replacements(line)) for line in lines]
             await writer.write([(partitioner.partition_of(each[0]), each) for each in records])
             partitioner.turn()
 

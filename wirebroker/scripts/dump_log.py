@@ -11,6 +11,7 @@ import click
 
 from wirebroker.commands.output import Printer
 from wirebroker.scripts.script import ScriptCommand, version_flag
+from wirebroker.wording import lower_camel_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,7 +161,7 @@ class _Form:
                     f" {row['last_stable_offset']}"
                 )
             case "producer":
-                yield " ".join(f"{_camel(name)}: {each}" for name, each in row.items())
+                yield " ".join(f"{lower_camel_case(name)}: {each}" for name, each in row.items())
             case _:
                 pass
 
@@ -232,8 +233,3 @@ def _text(data: bytes, decoder: str = _STRING) -> str:
     if len(data) < size:
         raise click.UsageError(f"{decoder} needs {size} bytes, and a record has {len(data)}")
     return str(int.from_bytes(data[:size], "big", signed=True))
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(each.capitalize() for each in others)
