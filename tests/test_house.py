@@ -49,6 +49,7 @@ DOORS = {
         "wirebroker/cli_serve.py",
         "wirebroker/commands/",
         "wirebroker/scripts/",
+        "wirebroker/scripts/formatters/",
         "wirebroker/scripts/operators/",
     },
     "re2": {"wirebroker/patterns.py"},

@@ -16,6 +16,12 @@ def camel_case(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
+def lower_camel_case(name: str) -> str:
+    """Return the name of a field as Kafka shows it: producer_id is producerId."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
 def few_of(names: Sequence[str], most: int) -> str:
     """Return names with commas between, and how many there are beyond the first `most`."""
     shown = ", ".join(names[:most])

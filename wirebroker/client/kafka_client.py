@@ -64,6 +64,7 @@ class KafkaClient:
     Attributes:
         timeout_s: For each request, and for all tries of it together.
         clock: What deadlines go by.
+        asks_controllers: Whether the first addresses are controllers (`use_controllers`).
     """
 
     __slots__ = (
@@ -79,6 +80,7 @@ class KafkaClient:
         "_random",
         "_retry",
         "_settings",
+        "asks_controllers",
         "clock",
         "timeout_s",
     )
@@ -127,6 +129,7 @@ class KafkaClient:
         self._brokers: dict[int, PeerAddress] = {}
         self._coordinators: dict[str, int] = {}
         self._controller_id = -1
+        self.asks_controllers = False
         # The bootstrap address that was last answered from.
         self._first: PeerAddress | None = None
 
@@ -292,6 +295,7 @@ class KafkaClient:
             each.broker_id: PeerAddress(each.host, each.port) for each in found.brokers
         }
         self._controller_id = found.controller_id
+        self.asks_controllers = True
 
     async def broker_ids(self) -> list[int]:
         """Return the ids of all brokers.

@@ -16,21 +16,50 @@ _PIECE_BYTES: Final = 1 << 20
 _MOST_LINE_BYTES: Final = 100 << 20
 
 
-async def lines_of(descriptor: int) -> AsyncIterator[list[bytes]]:
+class LineSplitter:
+    """Cuts bytes into lines as they come.
+
+    Args:
+        as_java: Whether a carriage return ends a line, alone or with a line feed behind it.
+
+    Attributes:
+        rest: What follows the last line end.
+    """
+
+    def __init__(self, *, as_java: bool) -> None:
+        self.rest = b""
+        self._as_java = as_java
+        self._has_returned = False
+
+    def lines_in(self, piece: bytes) -> list[bytes]:
+        """Return the lines that end in a piece, without their ends."""
+        if self._as_java:
+            whole = piece.removeprefix(b"\n") if self._has_returned else piece
+            self._has_returned = piece.endswith(b"\r")
+            piece = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, self.rest = (self.rest + piece).split(b"\n")
+        return lines
+
+
+async def lines_of(descriptor: int, *, as_java: bool = False) -> AsyncIterator[list[bytes]]:
     """Give lines without their ends, as many as have come by then.
+
+    Args:
+        descriptor: What is read.
+        as_java: As of `LineSplitter`.
 
     Raises:
         ClientError: A line is longer than 100 MiB.
     """
-    rest = b""
+    splitter = LineSplitter(as_java=as_java)
     while piece := await _piece(descriptor):
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > _MOST_LINE_BYTES:
+        lines = splitter.lines_in(piece)
+        if len(splitter.rest) > _MOST_LINE_BYTES:
             raise ClientError(f"a line is longer than {_MOST_LINE_BYTES} bytes")
         if lines:
             yield lines
-    if rest:
-        yield [rest]
+    if splitter.rest:
+        yield [splitter.rest]
 
 
 async def _piece(descriptor: int) -> bytes:

@@ -15,8 +15,7 @@ from wirebroker.clock import pause
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.properties import client_properties
-from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script
-from wirebroker.version import version_text
+from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, version_flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +33,8 @@ _LISTS: Final = ("--producer-props", "--command-property")
 
 class _ListsCommand(ScriptCommand):
     """Takes several values behind one flag, as Kafka's parser does for these."""
+
+    takes_repeats = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat the flag before each of its values."""
@@ -89,7 +90,7 @@ class _ListsCommand(ScriptCommand):
     help="Between two lines about how it goes. [default: 5000]",
 )
 @click.option("--print-metrics", is_flag=True, help="Has no effect.")
-@click.version_option(version_text(), message="%(version)s")
+@version_flag
 def kafka_producer_perf_test(
     *,
     topic: str,

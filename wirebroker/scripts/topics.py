@@ -52,6 +52,7 @@ class _TopicFlags(ScriptFlags):
 @click.option("--replication-factor", type=int, metavar="N", help="How many replicas.")
 @click.option("--replica-assignment", metavar="ID:ID,...", help="Brokers of each partition.")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Of a new topic.")
+@click.option("--delete-config", "_", multiple=True, expose_value=False, hidden=True)
 @click.option("--if-exists", is_flag=True, help="Leave out what is missing.")
 @click.option("--if-not-exists", is_flag=True, help="Leave a topic alone that is there.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
