@@ -72,6 +72,7 @@ class JobRun:
     Args:
         handle: Does a batch: its table and number.
         note: Is told what Spark says of each batch that is done.
+        look: Is called every quarter of a second while the query runs.
         explain: Tells of a failure what no other try mends; None: it may.
         patience_s: How long it may fail without getting on, in seconds.
         stop: The wish for an end.
@@ -84,6 +85,7 @@ class JobRun:
         handle: Callable[[DataFrame, int], None],
         *,
         note: Callable[[dict[str, Any]], None],
+        look: Callable[[], None],
         explain: Callable[[Exception], PipelineError | None],
         patience_s: float,
         stop: StopWish,
@@ -92,6 +94,7 @@ class JobRun:
     ) -> None:
         self._handle = handle
         self._note = note
+        self._look = look
         self._explain = explain
         self._patience_s = patience_s
         self._stop = stop
@@ -141,6 +144,7 @@ class JobRun:
         idle = 0
         while not query.awaitTermination(_LOOK_S):
             self._note_batches(query)
+            self._look()
             idle = 0 if query.status["isTriggerActive"] else idle + 1
             # Twice: between the end of a batch and the next one it looks idle, too. Whatever
             # begins even so is refused by _on_batch.

@@ -70,6 +70,13 @@ class Pipeline(Generic[J]):
     def note(self, _: dict[str, Any]) -> None:
         """Count what Spark says of a batch; most jobs know it by their slices."""
 
+    def look(self) -> None:
+        """Prepare what the query is to find; called again and again while it runs."""
+
+    def told_at_end(self) -> dict[str, Any]:
+        """Return what the summary says of this job beside the totals of batches."""
+        return {}
+
     def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query of a table: at the job's pace, by the positions in its folder."""
         job = self._job

@@ -60,14 +60,17 @@ class Reporter:
             "bytes": sum(each.sent_bytes for each in slices),
             "slices_sent_before": sum(each.was_sent for each in slices),
         }
-        for name, count in (counts | {"batches": 1}).items():
-            self._totals[name] += count
+        damaged = sum(each.damaged_files for each in slices)
+        if damaged:
+            counts["damaged_files"] = damaged
+        self.count(batches=1, **counts)
         seconds = self._clock.monotonic() - began
         rate = counts["records"] / seconds if seconds else 0.0
         self._write(
             "batch", batch=batch, **counts, seconds=round(seconds, 3), rate=round(rate), **more
         )
         dead = f", {counts['dead_letters']} dead letters" if counts["dead_letters"] else ""
+        dead += f", {damaged} files are damaged" if damaged else ""
         before = counts["slices_sent_before"]
         again = f", {before} of {len(slices)} slices were sent before" if before else ""
         self._say(
