@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.reporter import Reporter
 
 # Failures of Spark's: in words of its own, or as Java has them (a worker that was killed).
-_OF_SPARK: Final = (PySparkException, Py4JJavaError)
+OF_SPARK: Final = (PySparkException, Py4JJavaError)
 _LOOK_S: Final = 0.25
-_PAUSE_S: Final = 2.0
+PAUSE_S: Final = 2.0
 # What a task raised that no other try mends: it comes as text.
 _OURS: Final = re.compile(r"wirebroker\.pipelines\.errors\.\w+: (.*)")
 
@@ -127,7 +127,7 @@ class JobRun:
                 if query is None and self._noted < 0:
                     raise PipelineError(first_line(error)) from error
                 self._consider(error)
-            except _OF_SPARK as error:
+            except OF_SPARK as error:
                 self._consider(error)
             except (Py4JError, ConnectionError) as error:
                 raise PipelineError("Spark's process has ended: start the job again") from error
@@ -163,7 +163,7 @@ class JobRun:
             raise InterruptedError("the end is asked for: this batch is the next run's")
         try:
             self._handle(table, batch)
-        except (KafkaException, *_OF_SPARK, OSError) as error:
+        except (KafkaException, *OF_SPARK, OSError) as error:
             self._cause = error
             # A broker that is away, a task that was killed: worth another try.
             told = _OURS.search(str(error))
@@ -196,4 +196,4 @@ class JobRun:
         if failing_s > self._patience_s:
             raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
         self._reporter.fault(why)
-        self._stop.pause(_PAUSE_S)
+        self._stop.pause(PAUSE_S)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from wirebroker.pipelines.broken_start import clear_broken_start
 from wirebroker.pipelines.delivery import Delivery
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ class Pipeline(Generic[J]):
     def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query of a table: at the job's pace, by the positions in its folder."""
         job = self._job
+        self._reporter.cleared(clear_broken_start(Path(self._checkpoint.spark)))
         writer = table.writeStream.foreachBatch(handle).queryName(job.name)
         writer = writer.option("checkpointLocation", self._checkpoint.spark)
         if job.every is None:
