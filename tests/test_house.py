@@ -41,7 +41,7 @@ DOORS = {
     "lz4": {"codecs/records/compression.py"},
     "zstandard": {"codecs/records/compression.py"},
     "cramjam": {"codecs/records/compression.py"},
-    "zlib": {"codecs/records/compression.py"},
+    "zlib": {"codecs/records/compression.py", "spark_it/pipelines/file_lines.py"},
     # A package besides the two: each verb's flags stand beside the verb, and `serve` stays small.
     "click": {
         "wirebroker/cli.py",
@@ -66,7 +66,7 @@ DOORS = {
     "py4j": {"spark_it/pipelines/job_run.py"},  # PySpark's way to Java, whose errors come through
     "pyarrow": {"spark_it/pipelines/", "spark_it/segments/"},
     "confluent_kafka": {"spark_it/pipelines/"},  # transactional producers, of Spark's tasks
-    "fastavro": {"spark_it/pipelines/line_rows.py"},
+    "fastavro": {"spark_it/pipelines/file_rows.py"},
 }
 OS_MODULES = {"os", "shutil", "fcntl", "mmap", "tempfile", "io"}
 TIME_MODULES = {"time", "datetime", "sched"}

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 
 from wirebroker.segments.errors import DataLossError
 from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.loss_report import LostRange, note_loss
 from wirebroker.segments.offset_ranges import RowRange, limited, split, start_offset
 from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_wish
 from wirebroker.segments.trigger_limits import TriggerGate
@@ -82,7 +83,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._ends() if self._target is None else dict(self._target)
         for key, begin in starts.items():
             if ends.get(key, -1) < begin:
-                self._tell_loss(f"{key[0]}-{key[1]} was read up to {begin}, which is not there now")
+                sentence = f"{key[0]}-{key[1]} was read up to {begin}, which is not there now"
+                self._tell_loss(sentence, LostRange(*key, begin, begin))
                 ends[key] = begin
         if isinstance(limit, ReadAllAvailable):
             return _to_json(ends)
@@ -106,7 +108,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if first >= last:
                 continue
             if key not in places:
-                self._tell_loss(f"{key[0]}-{key[1]} is not there any more")
+                lost = LostRange(*key, first, last)
+                self._tell_loss(f"{key[0]}-{key[1]} is gone", lost)
                 continue
             ranges.append(RowRange(*key, places[key], first, last))
         return [RangePartition(each) for each in split(ranges, self._options)]
@@ -145,9 +148,10 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         place = self._opened().find(self._options.wants).get(key)
         return 0 if place is None else place.log().start_offset
 
-    def _tell_loss(self, sentence: str) -> None:
+    def _tell_loss(self, sentence: str, lost: LostRange) -> None:
         if self._options.fail_on_data_loss:
             raise DataLossError(f"{sentence}; failOnDataLoss=false passes over that")
+        note_loss(self._options.loss_report, lost)
 
 
 def _to_json(offsets: Mapping[TopicPartition, int]) -> StreamOffset:

@@ -32,7 +32,7 @@ def test_a_record_goes_by_its_key_or_as_in_the_source():
     headers = [{"key": "h", "value": None}]
     assert row == (
         *(partition, "from-00002", 99, 0, "to", partition, b"k", b"v", 7, headers),
-        False,
+        *(False, False),
     )
     assert place(unchanged, keeps_partition=True)[0].partition == 2
 
