@@ -13,6 +13,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import tomllib
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -26,10 +27,16 @@ from tests.support.tools import PROJECT, ToolError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SPARK_VERSION = "4.2.0"  # PySpark and the connector must be of one version
+# What `pip install 'wirebroker[spark]'` installs, by package.
+_PROJECT_TABLE = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
+_PACKAGES = {
+    re.split(r"[<>=]", each)[0]: each for each in _PROJECT_TABLE["optional-dependencies"]["spark"]
+}
+SPARK_PACKAGE = _PACKAGES["pyspark"]
+SPARK_VERSION = SPARK_PACKAGE.partition("==")[2]  # PySpark and the connector must be of one version
 SCALA_VERSION = "2.13"
-ARROW_PACKAGE = "pyarrow>=18,<27"  # of the data source in segments/, and of PySpark's own use
-PANDAS_PACKAGE = "pandas>=2.2,<3"  # PySpark asks for it where it hands Arrow's batches to Python
+ARROW_PACKAGE = _PACKAGES["pyarrow"]  # of the data source in segments/, and of PySpark's own use
+PANDAS_PACKAGE = _PACKAGES["pandas"]  # PySpark asks for it where it hands Arrow's batches to Python
 PLOT_PACKAGE = "matplotlib>=3.8,<4"  # what the guide draws with
 SPARK = "org.apache.spark"
 SOURCES = PROJECT / "spark_it" / "suites" / "src"
@@ -50,9 +57,7 @@ _VECTOR_MODULE = "jdk.incubator.vector"
 def pyspark_folder() -> Path:
     """Return the folder that PySpark is imported from (for PYTHONPATH or sys.path)."""
     name = f"pyspark-{SPARK_VERSION}"
-    return tools._installed(
-        name, lambda folder: tools._pip_install(f"pyspark=={SPARK_VERSION}", folder)
-    )
+    return tools._installed(name, lambda folder: tools._pip_install(SPARK_PACKAGE, folder))
 
 
 @cache

@@ -63,7 +63,8 @@ DOORS = {
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.
     "pyspark": {"spark_it/pipelines/", "spark_it/segments/"},
-    "py4j": {"spark_it/pipelines/job_run.py"},  # PySpark's way to Java, whose errors come through
+    # PySpark's way to Java, whose errors come through.
+    "py4j": {"spark_it/pipelines/java_start.py", "spark_it/pipelines/job_run.py"},
     "pyarrow": {"spark_it/pipelines/", "spark_it/segments/"},
     "confluent_kafka": {"spark_it/pipelines/"},  # transactional producers, of Spark's tasks
     "fastavro": {"spark_it/pipelines/file_rows.py"},

@@ -1,0 +1,52 @@
+"""Why Spark's Java process did not start, by what it wrote: no Java, or no jar that Ivy found.
+
+Ivy, which fetches the jars of `spark.jars.packages`, lists each address that it tried, and the
+reason between them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MOST_REASONS: Final = 4
+_JAVA: Final = "Java 17 or later must be on PATH, or in JAVA_HOME"
+_NO_JAVA: Final = re.compile(
+    r"JAVA_HOME is not set|java: (?:No such file|not found|command not found)|/java: .*(?:directory"
+    r"|denied|execute)|UnsupportedClassVersionError|Unrecognized option: --add-"
+)
+# What Ivy says of jars, and of repositories that it cannot reach.
+_OF_IVY: Final = re.compile(
+    r"(?::: )?(\S+: (?:not found|download failed)|Host \S+ not found.*|Server access [Ee]rror.*)"
+)
+# A repository of Spark's own list that has no connector; its absence explains nothing.
+_UNUSED_REPOSITORY: Final = "spark-packages"
+_EXCEPTION: Final = 'Exception in thread "main" '
+_LAST_LINES: Final = 3
+_FETCH_HELP: Final = (
+    "Spark fetches the connector of its own version from Maven's central repository; not every "
+    "version of PySpark has one there: pip install 'wirebroker[spark]' installs one that has. "
+    'Without a way to the repository, name the jars as "spark.jars" in [spark]'
+)
+
+
+def reason_in(lines: Iterable[str], error: Exception) -> str:
+    """Return why Java did not start.
+
+    Args:
+        lines: What the process wrote.
+        error: What PySpark said of it.
+    """
+    said = [line.strip() for line in lines if line.strip()]
+    of_java = [line for line in said if _NO_JAVA.search(line)]
+    if of_java or not said:
+        return f"{_JAVA}: {of_java[0] if of_java else error}"
+    of_ivy = [found[1] for found in map(_OF_IVY.fullmatch, said) if found]
+    reasons = [each for each in dict.fromkeys(of_ivy) if _UNUSED_REPOSITORY not in each]
+    if reasons:
+        return f"Ivy: {'; '.join(reasons[:_MOST_REASONS])}. {_FETCH_HELP}"
+    thrown = [line.removeprefix(_EXCEPTION) for line in said if line.startswith(_EXCEPTION)]
+    return "; ".join(thrown[:1] or said[-_LAST_LINES:])
