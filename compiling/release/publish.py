@@ -99,7 +99,7 @@ def _check_repository(root: Path, tag: str) -> bool:
     if git(root, "rev-parse", f"{tag}^{{commit}}") != git(root, "rev-parse", "HEAD"):
         raise ReleaseError(
             f"tag {tag} exists at another commit: set the next version in wirebroker/__init__.py"
-            " and begin its part of CHANGELOG.md"
+            " and begin its part of CHANGELOG.md, or delete the tag if nothing was uploaded"
         )
     return True
 
