@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.pipelines.errors import BadRowError
-from wirebroker.pipelines.placed_rows import PlacedRow, partition_of
+from wirebroker.pipelines.placed_rows import PlacedRow, check_time, partition_of
 from wirebroker.pipelines.typed_rows import RowReader, json_of, milliseconds_of, text_of
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class LinePlacer:
         timestamp = None if moment is None else milliseconds_of(moment)
         if timestamp is not None and timestamp < 0:
             raise BadRowError(f"field {wish.timestamp} is before 1970, which no record can be")
+        if timestamp is not None:
+            check_time(timestamp)
         partition = partition_of(key, value, line.source, self._plan.partitions)
         return PlacedRow(
             partition, *line[1:], wish.topic, partition, key, value, timestamp, headers=[]

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from wirebroker.client.partitioning import partition_for
+from wirebroker.pipelines.errors import BadRowError
 
 COLUMNS: Final = (
     "slice INT, source STRING, block LONG, line LONG, topic STRING, partition INT, key BINARY,"
@@ -39,6 +40,16 @@ class PlacedRow(NamedTuple):
     headers: list[dict[str, Any]]
     is_dead: bool = False
     is_damage: bool = False
+
+
+def check_time(time_ms: int) -> None:
+    """See that a record can have a time.
+
+    Raises:
+        BadRowError: It cannot.
+    """
+    if time_ms == 0:
+        raise BadRowError("has the time 0 (1970-01-01T00:00:00Z), which librdkafka sends as now")
 
 
 def partition_of(key: bytes | None, value: bytes | None, source: str, count: int) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wirebroker.pipelines.placed_rows import PlacedRow
 
-CODECS = ("null", "deflate", "bzip2", "xz", "snappy", "lz4")
+CODECS = ("null", "deflate", "bzip2", "xz", "snappy", "lz4", "zstandard")
 
 
 def rows_of(content: bytes, **changes: Any) -> list[PlacedRow]:

@@ -69,6 +69,7 @@ def test_bad_rows_become_dead_letters_with_the_reason():
     assert reason_of(large).startswith("is too large: 200")
     assert large.value is not None
     assert len(large.value) == 64 << 10
+    assert "librdkafka sends as now" in reason_of(placed(b'{"id":1,"at":0}'))
     assert "before 1970" in reason_of(placed(b'{"id":1,"at":-1}'))
 
 
