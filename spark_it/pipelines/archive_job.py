@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirebroker.clock import SystemClock
 from wirebroker.pipelines.archive import MOST_OFFSETS, PartitionSummary, archive, compare
-from wirebroker.pipelines.job_file import setting
+from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
 from wirebroker.pipelines.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class ArchiveJob:
     target: str = setting("path", "the archive's folder, which keeps how far it goes, too")
     name: str = setting("text", "the job's name, for what it tells", "archive")
     records_per_batch: int = setting("count", "how many offsets make a batch at most", MOST_OFFSETS)
+    recreated_topic: str = setting(*RECREATED_TOPIC)
     metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
@@ -38,24 +39,34 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
 
     Raises:
         StreamingQueryException: As `archive`.
+        RecreatedTopicError: As `compare`.
     """
     target = Path(job.target)
     metrics = Path(job.metrics) if job.metrics else None
     reporter = Reporter(job.name, metrics, SystemClock(), ("batches", "records"))
     rows = archive(
         *(spark, job.path, job.topics, target, job.records_per_batch),
+        restarts_recreated=job.recreated_topic == "restart",
         stop=stop,
         tell=reporter.micro_batch,
     )
     is_stopped = stop.is_asked
     has_none = not rows and not (target / "records").exists()
-    pairs = [] if is_stopped or has_none else compare(spark, job.path, job.topics, target)
+    pairs = [] if is_stopped or has_none else compare_archive(spark, job)
     sys.stdout.write(f"{rows} records archived\n")
     if is_stopped:
         sys.stdout.write("the end was asked for: the next run goes on, and verifies\n")
     wrong = tell_pairs(pairs)
     reporter.summary(verified_partitions=len(pairs), wrong_partitions=wrong)
     return 1 if wrong else 0
+
+
+def compare_archive(
+    spark: SparkSession, job: ArchiveJob
+) -> list[tuple[PartitionSummary, PartitionSummary]]:
+    """Return what `compare` does."""
+    restarts = job.recreated_topic == "restart"
+    return compare(*(spark, job.path, job.topics, Path(job.target)), restarts_recreated=restarts)
 
 
 def tell_pairs(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:

@@ -90,10 +90,6 @@ class Ingest(Pipeline[IngestJob]):
         if "://" not in job.source and not folder.exists():
             raise JobFileError(f"source = {job.source!r}: there is no {folder}")
 
-    @staticmethod
-    def source_of(_: IngestJob, __: Target) -> None:
-        """Files need no reader of topics."""
-
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query."""
         is_avro = self._job.format == "avro"
