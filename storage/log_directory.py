@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.codecs.json_text import MAX_INT64, json_integer, parse_json
-from wirebroker.codecs.primitives import random_uuid, uuid_from_text, uuid_text
+from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
@@ -36,6 +35,11 @@ from wirebroker.storage.meta_properties import (
     format_meta_properties,
     parse_meta_properties,
 )
+from wirebroker.storage.partition_metadata import (
+    PARTITION_METADATA,
+    content_for,
+    topic_id_in,
+)
 from wirebroker.wording import few_of
 
 if TYPE_CHECKING:
@@ -46,7 +50,6 @@ if TYPE_CHECKING:
 
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN_MARKER = ".kafka_cleanshutdown"
-PARTITION_METADATA = "partition.metadata"
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
@@ -54,7 +57,6 @@ FUTURE_SUFFIX = "-future"
 # What a file system allows for a name; longer ones lose letters of their topic, as Kafka's do.
 _MAX_NAME_BYTES = 255
 _MOST_NAMES_SHOWN = 3
-_TOPIC_ID_LINE = re.compile(rb"^topic_id: *(\S+)\s*$", re.MULTILINE)
 
 
 class LogDirectoryError(Exception):
@@ -222,8 +224,8 @@ class LogDirectory:
 
     def write_topic_id(self, partition_path: str, topic_id: bytes) -> None:
         """Write a partition's `partition.metadata`."""
-        content = f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
-        self._files.write_whole(f"{partition_path}/{PARTITION_METADATA}", content, sync=False)
+        path = f"{partition_path}/{PARTITION_METADATA}"
+        self._files.write_whole(path, content_for(topic_id), sync=False)
 
     def delete_partition_directory(self, topic: str, partition: int) -> str:
         """Rename a partition's directory so that it is gone by name; return the new path.
@@ -369,9 +371,7 @@ class LogDirectory:
     def _read_topic_id(self, partition_path: str) -> bytes | None:
         path = f"{partition_path}/{PARTITION_METADATA}"
         try:
-            content = self._files.read_whole(path)
-            match = _TOPIC_ID_LINE.search(content)
-            return uuid_from_text(match[1].decode()) if match else None
+            return topic_id_in(self._files.read_whole(path))
         except FileNotFoundError:
             return None
         except ValueError as error:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions
 
+from wirebroker.pipelines.archived_topics import of_the_log
 from wirebroker.pipelines.query_watch import QueryWatch
 from wirebroker.segments import SegmentDataSource
+from wirebroker.segments.row_schema import COLUMN_TYPES, schema_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 
     from wirebroker.pipelines.job_run import StopWish
 
-_COMMITTED: Final = {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}
+_COLUMNS: Final = tuple(COLUMN_TYPES)
+_COMMITTED: Final = {"kafka.isolation.level": "read_committed", "columns": ",".join(_COLUMNS)}
 # So many offsets make a micro-batch: files of some 100 MB, and little is done again after a kill.
 MOST_OFFSETS: Final = 2_000_000
 _CONTENT: Final = ("offset", "timestamp", "key", "value", "headers")
@@ -73,6 +76,7 @@ def archive(
     most_offsets: int = MOST_OFFSETS,
     *,
     skips_lost: bool = False,
+    restarts_recreated: bool = False,
     stop: StopWish | None = None,
     tell: Callable[[dict[str, Any]], None] | None = None,
 ) -> int:
@@ -86,6 +90,8 @@ def archive(
         most_offsets: That make a micro-batch.
         skips_lost: Whether what retention or deletion took is left out, and noted in the
             archive's folder `lost`, instead of being an error.
+        restarts_recreated: Whether a topic that was deleted and created again is archived from its
+            beginning; else it is an error.
         stop: The wish for an end, which comes behind the micro-batch at work.
         tell: Is told what Spark says of each micro-batch.
 
@@ -98,6 +104,7 @@ def archive(
     if skips_lost:
         options |= {"failOnDataLoss": "false", "lossReport": str(target / "lost")}
     reader = spark.readStream.format(SegmentDataSource.name()).options(**options, **_COMMITTED)
+    reader = reader.option("recreatedTopics", "restart" if restarts_recreated else "fail")
     table = reader.option("maxOffsetsPerTrigger", str(most_offsets)).load()
     writer = table.withColumn("date", functions.to_date("timestamp")).writeStream
     query = (
@@ -126,25 +133,32 @@ def archived(spark: SparkSession, target: Path) -> DataFrame:
     before = spark.conf.get(setting)
     spark.conf.set(setting, "false")
     try:
-        return spark.read.parquet(str(target / "records"))
+        # Files of before a column was kept lack it.
+        reader = spark.read.schema(f"{schema_text(_COLUMNS)}, date date")
+        return reader.parquet(str(target / "records"))
     finally:
         spark.conf.set(setting, before or "true")
 
 
 def compare(
-    spark: SparkSession, path: str, topics: str, target: Path
+    spark: SparkSession, path: str, topics: str, target: Path, *, restarts_recreated: bool = False
 ) -> list[tuple[PartitionSummary, PartitionSummary]]:
     """Return what each archived partition comes to in the archive and in the log.
 
     As far as both go: what retention has taken from the log since is not compared, nor what has
-    come to it. A partition that the log has no more is not in the list. Compaction makes a
-    difference: the archive keeps what it had.
+    come to it, nor what the archive has of a topic that was recreated since. A partition that the
+    log has no more is not in the list. Compaction makes a difference: the archive keeps what it
+    had.
 
     Raises:
         NoArchiveError: There is none.
+        RecreatedTopicError: A topic was recreated, and nothing of the new one is in the archive;
+            not if `restarts_recreated`.
     """
     spark.dataSource.register(SegmentDataSource)
-    table = archived(spark, target)
+    table = of_the_log(
+        *(spark, archived(spark, target), path, topics), restarts_recreated=restarts_recreated
+    )
     options = {"subscribePattern": topics, **_COMMITTED}
     log = spark.read.format(SegmentDataSource.name()).options(**options).load(path)
     lasts = table.groupBy("topic", "partition").agg(functions.max("offset").alias("last"))

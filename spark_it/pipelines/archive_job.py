@@ -14,7 +14,7 @@ from wirebroker.clock import SystemClock
 from wirebroker.pipelines.archive import MOST_OFFSETS, PartitionSummary, archive, compare
 from wirebroker.pipelines.broken_start import clear_broken_start
 from wirebroker.pipelines.errors import PatienceError, PipelineError, first_line
-from wirebroker.pipelines.job_file import setting
+from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
 from wirebroker.pipelines.job_run import OF_SPARK, PAUSE_S
 from wirebroker.pipelines.reader_options import refusal_in
 from wirebroker.pipelines.reporter import Reporter
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # How the data source says that records are gone, within what Spark makes of it.
 _LOSS: Final = re.compile(r"DataLossError: (.*?); failOnDataLoss=false")
+_RECREATED: Final = re.compile(r"RecreatedTopicError: (.*? now has \S+\.)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,7 @@ class ArchiveJob:
     )
     records_per_batch: int = setting("count", "how many offsets make a batch at most", MOST_OFFSETS)
     patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    recreated_topic: str = setting(*RECREATED_TOPIC)
     metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
@@ -57,6 +59,7 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
 
     Raises:
         PipelineError: Records are gone, or it failed for as long as its patience.
+        RecreatedTopicError: As `compare`.
     """
     target = Path(job.target)
     metrics = Path(job.metrics) if job.metrics else None
@@ -66,7 +69,7 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
     reporter.lost(take_losses(target / "lost"))
     is_stopped = stop.is_asked
     has_none = not rows and not (target / "records").exists()
-    pairs = [] if is_stopped or has_none else compare(spark, job.path, job.topics, target)
+    pairs = [] if is_stopped or has_none else compare_archive(spark, job)
     sys.stdout.write(f"{rows} records archived\n")
     if is_stopped:
         sys.stdout.write("the end was asked for: the next run goes on, and verifies\n")
@@ -93,12 +96,13 @@ def _archive(
             archive(
                 *(spark, job.path, job.topics, target, job.records_per_batch),
                 skips_lost=job.lost_records == "skip",
+                restarts_recreated=job.recreated_topic == "restart",
                 stop=stop,
                 tell=tell,
             )
             break
         except OF_SPARK as error:
-            _check_loss(error)
+            _check_source(error)
             if isinstance(error, AnalysisException) or refusal_in(error):
                 raise  # no other try changes it
             failing_s, why = clock.monotonic() - got_on, first_line(error)
@@ -109,10 +113,22 @@ def _archive(
     return rows
 
 
-def _check_loss(error: Exception) -> None:
+def _check_source(error: Exception) -> None:
     lost = _LOSS.search(str(error))
     if lost:
         raise PipelineError(f'{lost[1]}; lost_records = "skip" leaves that out') from error
+    recreated = _RECREATED.search(str(error))
+    if recreated:
+        advice = 'recreated_topic = "restart" archives the new one from its beginning'
+        raise PipelineError(f"{recreated[1]} {advice}") from error
+
+
+def compare_archive(
+    spark: SparkSession, job: ArchiveJob
+) -> list[tuple[PartitionSummary, PartitionSummary]]:
+    """Return what `compare` does."""
+    restarts = job.recreated_topic == "restart"
+    return compare(*(spark, job.path, job.topics, Path(job.target)), restarts_recreated=restarts)
 
 
 def tell_pairs(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:

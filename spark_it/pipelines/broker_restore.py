@@ -22,6 +22,7 @@ from confluent_kafka.admin import NewTopic
 from pyspark.sql import functions
 
 from wirebroker.pipelines.archive import archived
+from wirebroker.pipelines.archived_topics import of_chosen_ids
 from wirebroker.pipelines.delivery import create_topics
 from wirebroker.pipelines.errors import PipelineError
 from wirebroker.pipelines.positions import Positions
@@ -29,7 +30,7 @@ from wirebroker.pipelines.restore import COLUMNS, record_of
 from wirebroker.pipelines.rights import check_writes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +72,11 @@ class ArchivedSpan(NamedTuple):
 
 
 def restore_to_broker(
-    spark: SparkSession, target: Path, kafka: dict[str, str], mapping: Path | None = None
+    spark: SparkSession,
+    target: Path,
+    kafka: dict[str, str],
+    mapping: Path | None = None,
+    topic_ids: Collection[str] = (),
 ) -> Iterator[tuple[str, int]]:
     """Produce each partition of an archive; yield its name and how many records it has.
 
@@ -80,12 +85,14 @@ def restore_to_broker(
         target: The archive.
         kafka: Settings of clients.
         mapping: A file for old and new offsets; None: they must be the same.
+        topic_ids: Of topics that were recreated: which ids to restore.
 
     Raises:
+        RecreatedTopicError: The archive has several ids of a topic, and none of them is chosen.
         PipelineError: Records would not be what they were, the broker refuses, or the mapping
             cannot be written. One that was written before stays, if nothing is begun.
     """
-    table = archived(spark, target)
+    table = of_chosen_ids(archived(spark, target), topic_ids)
     found = table.groupBy(*_PLACE).agg(
         functions.count("*"),
         functions.min("offset"),

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 from pyspark.errors import PySparkException
 
-from wirebroker.pipelines.archive import NoArchiveError, compare
-from wirebroker.pipelines.archive_job import ArchiveJob, run_archive, tell_pairs
+from wirebroker.pipelines.archive import NoArchiveError
+from wirebroker.pipelines.archive_job import (
+    ArchiveJob,
+    compare_archive,
+    run_archive,
+    tell_pairs,
+)
 from wirebroker.pipelines.errors import PipelineError, first_line
 from wirebroker.pipelines.file_or_flags import add_settings, settings_of
 from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
@@ -23,7 +28,7 @@ from wirebroker.pipelines.restore import FolderExistsError
 from wirebroker.pipelines.restore_job import RestoreJob, restore_settings, run_restore
 from wirebroker.pipelines.source_table import check_topics
 from wirebroker.pipelines.spark_start import start_spark
-from wirebroker.segments.errors import OptionError
+from wirebroker.segments.errors import OptionError, RecreatedTopicError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +44,9 @@ def main() -> int:
             run_job(options.pipeline, options.file, stop=StopWish())
             return 0
         return _run_on_directories(options)
-    except (NoArchiveError, FolderExistsError, PipelineError, OptionError) as error:
+    except (
+        *(NoArchiveError, FolderExistsError, PipelineError, OptionError, RecreatedTopicError),
+    ) as error:
         sys.stderr.write(f"{options.pipeline}: {error}\n")
     except KafkaException as error:
         sys.stderr.write(f"{options.pipeline}: {error.args[0].str()}\n")
@@ -68,8 +75,7 @@ def _run_on_directories(options: argparse.Namespace) -> int:
         check_topics(job.path, job.topics)
     with _spark(job.name, job.spark) as spark:
         if options.pipeline == "verify":
-            pairs = compare(spark, job.path, job.topics, Path(job.target))
-            return 1 if tell_pairs(pairs) else 0
+            return 1 if tell_pairs(compare_archive(spark, job)) else 0
         stop = StopWish()
         # Behind Spark's own start, which has a handler, too.
         stop.heed_signals()

@@ -38,6 +38,7 @@ from wirebroker.pipelines.slice_sender import (
     SENT_COLUMNS,
     SliceSent,
     SliceWish,
+    end_open_transaction,
     lost_position,
     send_slice,
 )
@@ -116,6 +117,24 @@ class Delivery:
                 positions.write(missing)
         self._checkpoint.keep(plan)
         return plan
+
+    def skip_begun(self) -> None:
+        """Leave the last batch that was begun as it is: positions go on behind it, in all slices.
+
+        Raises:
+            PositionError: Positions of another checkpoint.
+            KafkaException: The broker.
+        """
+        target, last = self._target, self._checkpoint.last_begun()
+        if last < 0:
+            return
+        of = (target.kafka, target.job, target.topic, self._checkpoint.identity)
+        with Positions(*of, stable=False) as positions:
+            slices = range(positions.partition_count(target.topic))
+            positions.read(slices)  # which finds those of another checkpoint
+            for number in slices:
+                end_open_transaction(SliceWish(*of, last), number)
+            positions.write(dict.fromkeys(slices, last + 1))
 
     def send(self, placed: DataFrame, plan: BatchPlan) -> list[SliceSent]:
         """Send placed rows; return what became of each slice.

@@ -108,10 +108,6 @@ class Ingest(Pipeline[IngestJob]):
         if is_address and job.hidden_files:
             raise JobFileError("hidden_files = true is for a source that is a path of this machine")
 
-    @staticmethod
-    def source_of(_: IngestJob, __: Target) -> None:
-        """Files need no reader of topics."""
-
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query, whose rows are files."""
         source = self._job.source

@@ -57,6 +57,15 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+# Of each job that reads topics and keeps how far it is: the arguments of `setting`.
+RECREATED_TOPIC: Final = (
+    "text",
+    "a topic that was deleted and created again: the end of the job, or read from its beginning",
+    "stop",
+    ("stop", "restart"),
+)
+
+
 def load_job(path: Path, kind: type[Job]) -> Job:
     """Read a job's file.
 

@@ -3,6 +3,8 @@
     CHECKPOINT/spark/         Spark's: which input makes which batch
     CHECKPOINT/job.json       the job's name, its topic, and an identity of this folder
     CHECKPOINT/batches/N      what batch N is cut by, written before anything of it is sent
+    CHECKPOINT/source.json    the id of the topic that is read, and after a restart with a recreated
+                              topic the folder of Spark's then, and the number of its first batch
 
 A batch that was broken off is cut by the same plan when it is done again: the topic may have got
 more partitions since.
@@ -50,10 +52,12 @@ class JobFolder:
     Attributes:
         identity: Of this folder; another, made anew, has another.
         spark: The folder for Spark's own.
+        source_id: The id of the topic that is read; "": it is not known.
+        first_batch: The number of Spark's batch 0.
     """
 
     def __init__(self, folder: Path, job: str, topic: str) -> None:
-        self.spark = str(folder / "spark")
+        self._folder = folder
         self._batches = folder / "batches"
         self._batches.mkdir(parents=True, exist_ok=True)
         path = folder / "job.json"
@@ -64,6 +68,36 @@ class JobFolder:
         self.identity = str(found.pop("identity"))
         if found != mine:
             raise PositionError(f"{folder} is the checkpoint of {found}, not of {mine}")
+
+        self._source = folder / "source.json"
+        self._read_source()
+
+    def take_source(self, topic_id: str) -> None:
+        """Keep the id of the topic that is read."""
+        _write(self._source, self._source_fields() | {"topic_id": topic_id})
+        self._read_source()
+
+    def restart(self, topic_id: str) -> None:
+        """Begin again with a recreated topic: in another folder of Spark's, batches go on."""
+        fields = {"spark": f"spark-{topic_id}", "first_batch": self.last_begun() + 1}
+        _write(self._source, {"topic_id": topic_id, **fields})
+        self._read_source()
+
+    def last_begun(self) -> int:
+        """Return the number of the last batch that was begun; -1: there is none."""
+        return max((int(each.name) for each in self._batches.glob("[0-9]*")), default=-1)
+
+    def _source_fields(self) -> dict[str, Any]:
+        known = {"topic_id": "", "spark": "spark", "first_batch": 0}
+        if self._source.exists():
+            known |= parse_json(self._source.read_text(encoding="utf-8"))
+        return known
+
+    def _read_source(self) -> None:
+        known = self._source_fields()
+        self.source_id = str(known["topic_id"])
+        self.spark = str(self._folder / str(known["spark"]))
+        self.first_batch = int(known["first_batch"])
 
     def find(self, batch: int) -> BatchPlan | None:
         """Return the plan of a batch that was begun before; None: it wasn't."""

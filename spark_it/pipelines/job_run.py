@@ -101,6 +101,7 @@ class JobRun:
         self._reporter = reporter
         self._clock = clock
         self._got_on = clock.monotonic()
+        self._checkpoint = ""
         self._noted = -1
         self._failure: Exception | None = None
         self._cause: Exception | None = None
@@ -127,7 +128,7 @@ class JobRun:
                 if query is None and self._noted < 0:
                     raise PipelineError(first_line(error)) from error
                 self._consider(error)
-            except OF_SPARK as error:
+            except (KafkaException, *OF_SPARK) as error:
                 self._consider(error)
             except (Py4JError, ConnectionError) as error:
                 raise PipelineError("Spark's process has ended: start the job again") from error
@@ -153,6 +154,8 @@ class JobRun:
 
     def _note_batches(self, query: StreamingQuery) -> None:
         """Pass on what Spark says of batches; it keeps the last hundred."""
+        if query.id != self._checkpoint:  # another checkpoint's batches begin at 0 again
+            self._checkpoint, self._noted = query.id, -1
         for progress in query.recentProgress:
             if progress["batchId"] > self._noted:
                 self._noted = progress["batchId"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wirebroker.pipelines.broken_start import clear_broken_start
 from wirebroker.pipelines.delivery import Delivery
+from wirebroker.pipelines.source_identity import SourceIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.delivery import Target
     from wirebroker.pipelines.job_folder import JobFolder
     from wirebroker.pipelines.reporter import Reporter
+    from wirebroker.pipelines.source_table import SourceWish
 
 
 class PacedJob(Protocol):
@@ -64,6 +67,16 @@ class Pipeline(Generic[J]):
         self._delivery = Delivery(target, checkpoint)
         self._reporter = reporter
         self._clock = clock
+        source = self.source_of(job, target)
+        restarts = getattr(job, "recreated_topic", "stop") == "restart"
+        self._identity = source and SourceIdentity(
+            source, target.kafka, checkpoint, restarts=restarts
+        )
+
+    @staticmethod
+    def source_of(_: Any, __: Target) -> SourceWish | None:
+        """Return where the job's records come from; None: from no topic."""
+        return None
 
     def close(self) -> None:
         """Leave the broker."""
@@ -80,11 +93,29 @@ class Pipeline(Generic[J]):
         return {}
 
     def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        """Start the query of a table: at the job's pace, by the positions in its folder."""
+        """Start the query of a table: at the job's pace, by the positions in its folder.
+
+        Raises:
+            RecreatedTopicError: The source's topic was recreated, and that is to be an error.
+        """
         job = self._job
+        self._follow_source()
         self._reporter.cleared(clear_broken_start(Path(self._checkpoint.spark)))
-        writer = table.writeStream.foreachBatch(handle).queryName(job.name)
+        writer = table.writeStream.foreachBatch(partial(self._do, handle)).queryName(job.name)
         writer = writer.option("checkpointLocation", self._checkpoint.spark)
         if job.every is None:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{job.every} seconds").start()
+
+    def _do(self, handle: Callable[[DataFrame, int], None], table: DataFrame, batch: int) -> None:
+        if self._identity is not None:
+            self._identity.check()
+        handle(table, self._checkpoint.first_batch + batch)
+
+    def _follow_source(self) -> None:
+        """Begin again if the source's topic was recreated and that is to be done."""
+        topic_id = self._identity.find_restart() if self._identity is not None else ""
+        if self._identity is not None and topic_id:
+            self._reporter.fault(self._identity.told(topic_id))
+            self._delivery.skip_begun()
+            self._checkpoint.restart(topic_id)

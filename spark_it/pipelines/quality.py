@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions
 
 from wirebroker.segments import SegmentDataSource
-from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.log_directories import LogDirectories, topic_ids
 from wirebroker.segments.options import parse_options
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from wirebroker.segments.log_directories import PartitionPlace
     from wirebroker.storage.checkpoints import TopicPartition
 
 _PLACE: Final = ("topic", "partition")
@@ -106,7 +107,17 @@ def topics_there(path: str, topics: str) -> list[str]:
     return sorted({topic for topic, _ in places if not topic.startswith(_OF_KAFKA)})
 
 
-def _places(options: Mapping[str, str]) -> Collection[TopicPartition]:
+def topic_ids_there(path: str, topics: str) -> dict[str, str]:
+    """Return the ids of those topics, as far as the directories have them.
+
+    Raises:
+        OptionError: As `look_at`.
+    """
+    found = topic_ids(_places({"path": path, "subscribePattern": topics}))
+    return {topic: each for topic, each in found.items() if not topic.startswith(_OF_KAFKA)}
+
+
+def _places(options: Mapping[str, str]) -> dict[TopicPartition, PartitionPlace]:
     wish = parse_options(options, is_stream=False)
     return LogDirectories(wish.directories).find(wish.wants)
 

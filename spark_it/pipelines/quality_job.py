@@ -15,9 +15,12 @@ from confluent_kafka import KafkaException
 from wirebroker.pipelines.errors import PipelineError
 from wirebroker.pipelines.group_lag import check_visible, lags_of
 from wirebroker.pipelines.job_file import setting
-from wirebroker.pipelines.quality import look_at, topics_there
+from wirebroker.pipelines.quality import look_at, topic_ids_there, topics_there
 from wirebroker.pipelines.quality_picture import picture_of_quality
 from wirebroker.pipelines.quality_report import lines_of_quality, table_of_quality
+from wirebroker.pipelines.rights import quiet_admin
+from wirebroker.pipelines.source_identity import ids_at_broker
+from wirebroker.segments.errors import recreated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,11 +52,13 @@ def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> 
     Raises:
         OptionError: A directory that is not there, or a pattern that is none.
         RightError: The login may not see a topic at the broker.
+        RecreatedTopicError: A topic of the directory is another at the broker.
         PipelineError: The broker.
     """
     try:
         if kafka:
             check_visible(kafka, topics_there(job.path, job.topics))
+            _check_ids(kafka, job)
         found = look_at(spark, job.path, job.topics)
         lags = lags_of(kafka, {each.topic for each in found}) if kafka else []
     except KafkaException as error:
@@ -69,3 +74,13 @@ def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> 
         if path is not None:
             Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return 1 if any(each.resent for each in found) else 0
+
+
+def _check_ids(kafka: dict[str, str], job: QualityJob) -> None:
+    """See that the directory's topics are the broker's: else the lag is another topic's."""
+    there = topic_ids_there(job.path, job.topics)
+    at_broker = ids_at_broker(quiet_admin(kafka), there) if there else {}
+    for topic, topic_id in at_broker.items():
+        if topic_id != there[topic]:
+            advice = "Without a broker (--bootstrap, [kafka]) the directory alone is looked at."
+            raise recreated(topic, there[topic], topic_id, advice)

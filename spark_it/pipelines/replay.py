@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import cloudpickle
 
 from wirebroker.pipelines.errors import JobFileError
-from wirebroker.pipelines.job_file import setting
+from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
 from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
 from wirebroker.pipelines.placed_rows import COLUMNS
@@ -72,6 +72,7 @@ class ReplayJob:
         "seconds", "look for records so often; none: once, to the end", None
     )
     patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    recreated_topic: str = setting(*RECREATED_TOPIC)
     metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
     reader: dict[str, Any] = setting("table", "more options of Spark's reader", {})
     spark: dict[str, Any] = setting("table", "settings of Spark", {})

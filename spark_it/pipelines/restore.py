@@ -14,13 +14,14 @@ from wirebroker.codecs.records.batch import build_batch, read_batch_header
 from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.records.record import Record
 from wirebroker.pipelines.archive import archived
+from wirebroker.pipelines.archived_topics import of_chosen_ids
 from wirebroker.storage.checkpoints import write_rows
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS
 from wirebroker.storage.log.segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -39,14 +40,23 @@ class FolderExistsError(Exception):
     """A partition's folder is there already: nothing was written into it."""
 
 
-def restore(spark: SparkSession, target: Path, into: Path) -> Iterator[tuple[str, int]]:
+def restore(
+    spark: SparkSession, target: Path, into: Path, topic_ids: Collection[str] = ()
+) -> Iterator[tuple[str, int]]:
     """Write each partition of an archive; yield its folder's name and how many records it has.
 
+    Args:
+        spark: The session.
+        target: The archive.
+        into: The folder for the partitions' folders.
+        topic_ids: Of topics that were recreated: which ids to restore.
+
     Raises:
+        RecreatedTopicError, PipelineError: As `of_chosen_ids`.
         FolderExistsError: What is there is left alone; the partitions before it were written.
         OSError: The disk.
     """
-    table = archived(spark, target)
+    table = of_chosen_ids(archived(spark, target), topic_ids)
     places = table.select("topic", "partition").distinct().orderBy("topic", "partition").collect()
     for topic, partition in places:
         directory = into / f"{topic}-{partition}"

@@ -25,6 +25,9 @@ class RestoreJob:
     map: str | None = setting(
         "path", "for a broker: let it give other offsets; a file for which are which", None
     )
+    topic_ids: str = setting(
+        "text", "of topics that were recreated: which topic ids to restore, comma between", ""
+    )
     kafka: dict[str, Any] = setting(
         "table", "a broker instead of a folder: settings of librdkafka", {}
     )
@@ -56,14 +59,15 @@ def run_restore(spark: SparkSession, job: RestoreJob, kafka: dict[str, str]) -> 
         kafka: Of a client, as `restore_settings` gives them.
 
     Raises:
-        FolderExistsError: As `restore`.
+        FolderExistsError, RecreatedTopicError: As `restore`.
         PipelineError: As `restore_to_broker`, or the disk.
     """
     target = Path(job.target)
+    ids = [each.strip() for each in job.topic_ids.split(",") if each.strip()]
     places = (
-        restore_to_broker(spark, target, kafka, None if job.map is None else Path(job.map))
+        restore_to_broker(spark, target, kafka, None if job.map is None else Path(job.map), ids)
         if job.into is None
-        else restore(spark, target, Path(job.into))
+        else restore(spark, target, Path(job.into), ids)
     )
     try:
         for place, count in places:

@@ -81,17 +81,7 @@ def send_slice(
         PositionError: The slice has no position, or another checkpoint's.
         KafkaException: The broker; nothing of the slice is there, or all of it: ask again.
     """
-    producer = Producer(
-        {
-            "transaction.timeout.ms": _TRANSACTION_MS,
-            "message.timeout.ms": _DELIVERY_MS,
-            "socket.timeout.ms": REQUEST_MS,
-            "linger.ms": 20,
-            **wish.kafka,
-            "transactional.id": f"{wish.job}.{wish.topic}.{number}",
-        }
-    )
-    producer.init_transactions(WAIT_S)
+    producer = end_open_transaction(wish, number)
     position = positions.read([number])[number]
     if position > wish.batch:
         return SliceSent(number, 0, 0, 0, was_sent=True)
@@ -107,6 +97,26 @@ def send_slice(
         _abort(producer, error)
         raise
     return sent
+
+
+def end_open_transaction(wish: SliceWish, number: int) -> Producer:
+    """Return a slice's producer; what an earlier attempt left open is ended, the attempt fenced.
+
+    Raises:
+        KafkaException: The broker.
+    """
+    producer = Producer(
+        {
+            "transaction.timeout.ms": _TRANSACTION_MS,
+            "message.timeout.ms": _DELIVERY_MS,
+            "socket.timeout.ms": REQUEST_MS,
+            "linger.ms": 20,
+            **wish.kafka,
+            "transactional.id": f"{wish.job}.{wish.topic}.{number}",
+        }
+    )
+    producer.init_transactions(WAIT_S)
+    return producer
 
 
 def lost_position(job: str, topic: str, number: int) -> PositionError:

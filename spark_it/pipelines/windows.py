@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions
 
 from wirebroker.pipelines.errors import JobFileError
-from wirebroker.pipelines.job_file import setting
+from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
 from wirebroker.pipelines.parsed_values import with_row
 from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
@@ -76,6 +76,7 @@ class WindowsJob:
         "seconds", "look for records so often; none: once, to the end", None
     )
     patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    recreated_topic: str = setting(*RECREATED_TOPIC)
     metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
     reader: dict[str, Any] = setting("table", "more options of Spark's reader", {})
     spark: dict[str, Any] = setting("table", "settings of Spark", {})

@@ -55,6 +55,7 @@ def _column(field: pa.Field, rows: ScannedRows, piece: RowRange) -> pa.Array:
         "value": lambda: _bytes_array(columns.values),
         "headers": lambda: _headers_array(columns.headers, field.type),
         "topic": lambda: pa.repeat(pa.scalar(piece.topic, field.type), count),
+        "topicId": lambda: pa.repeat(pa.scalar(piece.place.topic_id or None, field.type), count),
         "partition": lambda: pa.repeat(pa.scalar(piece.partition, field.type), count),
         "offset": lambda: _numbers(columns.offsets, pa.int64(), count),
         "timestamp": lambda: _numbers(columns.timestamps, _MILLISECONDS, count).cast(field.type),

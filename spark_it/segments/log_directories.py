@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.codecs.primitives import uuid_text
 from wirebroker.inspect.file_kinds import METADATA_TOPIC
 from wirebroker.inspect.read_only_files import ReadOnlyFiles
-from wirebroker.segments.errors import DataLossError, OptionError
+from wirebroker.segments.errors import (
+    DataLossError,
+    OptionError,
+    RecreatedTopicError,
+    recreated,
+)
 from wirebroker.segments.log_on_disk import LogOnDisk
 from wirebroker.segments.stable_offset import last_stable_offset
 from wirebroker.storage.checkpoints import (
@@ -21,9 +27,10 @@ from wirebroker.storage.checkpoints import (
     read_offsets,
 )
 from wirebroker.storage.file_names import partition_of
+from wirebroker.storage.partition_metadata import PARTITION_METADATA, topic_id_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from wirebroker.storage.checkpoints import TopicPartition
 
@@ -32,15 +39,33 @@ _TRIES: Final = 5
 
 
 class PartitionPlace(NamedTuple):
-    """Where a partition's log lies, and what its directory's checkpoints say of it."""
+    """Where a partition's log lies, and what its directory's checkpoints say of it.
+
+    Attributes:
+        path: Its folder.
+        log_start_offset: By the checkpoint.
+        high_watermark: By the checkpoint; None: there is no checkpoint at all.
+        topic_id: By `partition.metadata`, as Kafka writes it; "": there is none.
+    """
 
     path: str
     log_start_offset: int
-    high_watermark: int | None  # None: there is no checkpoint at all
+    high_watermark: int | None
+    topic_id: str
 
     def log(self) -> LogOnDisk:
         """Open the log."""
         return LogOnDisk(self.path, log_start_offset=self.log_start_offset)
+
+    def check_topic_id(self, topic: str) -> None:
+        """See that the folder still belongs to the topic that it belonged to.
+
+        Raises:
+            RecreatedTopicError: It belongs to another topic of the same name.
+        """
+        found = _topic_id(ReadOnlyFiles(), self.path)
+        if found and self.topic_id and found != self.topic_id:
+            raise recreated(topic, self.topic_id, found, "It was recreated while it was read.")
 
 
 class LogDirectories:
@@ -67,6 +92,7 @@ class LogDirectories:
 
         Raises:
             OptionError: One lies in two of the directories.
+            RecreatedTopicError: The folders of one topic have different topic ids.
         """
         found: dict[TopicPartition, PartitionPlace] = {}
         for directory in self._directories:
@@ -84,7 +110,9 @@ class LogDirectories:
                 if key in found:
                     raise OptionError(f"option path: {found[key].path} and {path} are the same")
                 mark = marks.get(key, 0) if has_checkpoint else None
-                found[key] = PartitionPlace(path, starts.get(key, 0), mark)
+                topic_id = _topic_id(self._files, path)
+                found[key] = PartitionPlace(path, starts.get(key, 0), mark, topic_id)
+        topic_ids(found)
         return dict(sorted(found.items()))
 
     def end_offset(
@@ -129,3 +157,31 @@ class LogDirectories:
                     place = topic.name, partition.index
                     self._replica_counts[place] = len(partition.replicas)
         return self._replica_counts.get(key)
+
+
+def topic_ids(places: Mapping[TopicPartition, PartitionPlace]) -> dict[str, str]:
+    """Return the ids of the topics that partitions belong to, without those that have none.
+
+    Raises:
+        RecreatedTopicError: The folders of one topic have different topic ids.
+    """
+    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
+    for (topic, _), place in sorted(places.items()):
+        if not place.topic_id:
+            continue
+        if found.setdefault(topic, place.topic_id) != place.topic_id:
+            raise RecreatedTopicError(
+                f"topic {topic} was recreated: {paths[topic]} has the topic id {found[topic]}, "
+                f"{place.path} has {place.topic_id}. Remove the folders of one of them."
+            )
+        paths.setdefault(topic, place.path)
+    return found
+
+
+def _topic_id(files: ReadOnlyFiles, path: str) -> str:
+    try:
+        found = topic_id_in(files.read_whole(f"{path}/{PARTITION_METADATA}"))
+    except (FileNotFoundError, ValueError):
+        return ""  # a copy of the segments alone, or a damaged file, which `verify` reports
+    return uuid_text(found) if found else ""

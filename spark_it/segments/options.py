@@ -18,6 +18,8 @@ and of our own
     columns                               the columns to read, comma between
     lossReport                            a folder, for what failOnDataLoss=false passes over
     includeControlRecords                 false (default) | true: markers of transactions, too
+    recreatedTopics                       fail (default) | restart: in streams, a topic that was
+                                          deleted and created again is read from its beginning
     pushFilters                           false (default) | true: filters are told to batches; Spark
                                           wants spark.sql.python.filterPushdown.enabled=true then
 
@@ -66,6 +68,7 @@ _OPTIONS: Final = (
     "maxTriggerDelay",
     "columns",
     "includeControlRecords",
+    "recreatedTopics",
     "pushFilters",
 )
 _CANONICAL: Final = {name.lower(): name for name in _OPTIONS}
@@ -107,6 +110,7 @@ class SegmentOptions(NamedTuple):
     max_offsets_per_trigger: int | None
     min_offsets_per_trigger: int | None
     max_trigger_delay_ms: int
+    restarts_recreated: bool
     pushes_filters: bool
 
     def wants(self, topic: str, partition: int) -> bool:
@@ -158,6 +162,7 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOption
         max_trigger_delay_ms=delay_ms_of(
             "maxTriggerDelay", options.get("maxTriggerDelay", _TRIGGER_DELAY)
         ),
+        restarts_recreated=_one_of(options, "recreatedTopics", ("fail", "restart")) == "restart",
         pushes_filters=_flag(options, "pushFilters", default=False),
     )
 

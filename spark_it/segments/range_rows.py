@@ -60,9 +60,15 @@ def arrow_batches(
         partition: A RangePartition; Spark makes an empty one where there is nothing to read.
         wish: What of the rows is wanted.
         schema: The columns.
+
+    Raises:
+        RecreatedTopicError: The folder belongs to another topic of the same name meanwhile.
     """
     if not isinstance(partition, RangePartition):
         return
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
-    for rows in scan_rows(partition.piece, wish):
-        yield record_batch(rows, partition.piece, arrow_schema)
+    piece = partition.piece
+    piece.place.check_topic_id(piece.topic)
+    for rows in scan_rows(piece, wish):
+        yield record_batch(rows, piece, arrow_schema)
+    piece.place.check_topic_id(piece.topic)

@@ -8,6 +8,7 @@
 | producerId, producerEpoch, sequence | long, int, int | -1: none |
 | transactional, control | boolean | |
 | leaderEpoch | int | |
+| topicId | string | if named in `columns`; null: the partition's folder names none |
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ COLUMN_TYPES: Final = {
     "transactional": "boolean",
     "control": "boolean",
     "leaderEpoch": "int",
+    "topicId": "string",
 }
+_NOT_UNASKED: Final = frozenset({"headers", "topicId"})
 
 
 def column_names(asked: tuple[str, ...] | None, *, includes_headers: bool) -> tuple[str, ...]:
@@ -46,7 +49,8 @@ def column_names(asked: tuple[str, ...] | None, *, includes_headers: bool) -> tu
         OptionError: One that is asked for isn't known, or twice there.
     """
     if asked is None:
-        return tuple(each for each in COLUMN_TYPES if each != "headers" or includes_headers)
+        unasked = _NOT_UNASKED - {"headers"} if includes_headers else _NOT_UNASKED
+        return tuple(each for each in COLUMN_TYPES if each not in unasked)
     for number, name in enumerate(asked):
         if name not in COLUMN_TYPES:
             raise OptionError(

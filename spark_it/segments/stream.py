@@ -1,12 +1,16 @@
-"""Streams over log directories: offsets are the connector's, {"topic": {"0": 23}}.
+"""Streams over log directories: offsets are the connector's, and topic ids stand beside them.
 
-A partition that comes up later is read from its beginning; one that goes away is data loss. A
-checkpoint holds all that a stream knows, and availableNow ends at what is there when it begins.
+    {"orders": {"0": 23}, "#topicIds": {"orders": "p0hU_tYkT5yVbVjOhnuAjQ"}}
+
+A partition that comes up later is read from its beginning; one that goes away is data loss. A topic
+that was deleted and created again has another id: an error, or it is read from its beginning. A
+checkpoint holds all that a stream knows (one of before the ids takes them up), and availableNow
+ends at what is there when it begins.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import (
@@ -16,15 +20,15 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from wirebroker.segments.errors import DataLossError
-from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.errors import DataLossError, recreated
+from wirebroker.segments.log_directories import LogDirectories, topic_ids
 from wirebroker.segments.loss_report import LostRange, note_loss
 from wirebroker.segments.offset_ranges import RowRange, limited, split, start_offset
 from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_wish
 from wirebroker.segments.trigger_limits import TriggerGate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
@@ -34,8 +38,26 @@ if TYPE_CHECKING:
     from wirebroker.segments.options import SegmentOptions
     from wirebroker.storage.checkpoints import TopicPartition
 
-# As JSON: topic -> partition in digits -> offset.
-StreamOffset: TypeAlias = "dict[str, dict[str, int]]"
+# As JSON: topic -> partition in digits -> offset; under _IDS: topic -> topic id.
+StreamOffset: TypeAlias = "dict[str, dict[str, Any]]"
+_IDS: Final = "#topicIds"  # no name of a topic
+
+
+class StreamMark(NamedTuple):
+    """How far a stream is.
+
+    Attributes:
+        offsets: Of each partition.
+        ids: Of the topics, as far as they are known.
+    """
+
+    offsets: dict[TopicPartition, int]
+    ids: dict[str, str]
+
+    def recreated_in(self, other: StreamMark) -> set[str]:
+        """Return the topics that have another id in another mark."""
+        known = self.ids.items()
+        return {topic for topic, each in known if other.ids.get(topic, each) != each}
 
 
 class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -47,18 +69,19 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._directories: LogDirectories | None = None
-        self._target: dict[TopicPartition, int] | None = None
+        self._target: StreamMark | None = None
         self._gate: TriggerGate | None = None
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802
         """Return where a new query begins."""
         found: dict[TopicPartition, int] = {}
         directories = self._opened()
-        for key, place in directories.find(self._options.wants).items():
+        places = directories.find(self._options.wants)
+        for key, place in places.items():
             log = place.log()
             end = directories.end_offset(key, place, log, is_committed=self._options.is_committed)
             found[key] = start_offset(self._options, key, log, end)
-        return _to_json(found)
+        return _to_json(StreamMark(found, topic_ids(places)))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return what the options limit; where they do, latestOffset goes by them alone."""
@@ -77,34 +100,46 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             DataLossError: A partition has gone, or ends before it was read up to.
+            RecreatedTopicError: A topic has another id than the one that was read.
             KafkaError, OSError: A log cannot be read.
         """
-        starts = _from_json(start)
-        ends = self._ends() if self._target is None else dict(self._target)
-        for key, begin in starts.items():
-            if ends.get(key, -1) < begin:
+        begun = _from_json(start)
+        now = self._target or self._ends()
+        restarted = self._recreated(begun, now)
+        ends = dict(now.offsets)
+        for key, begin in begun.offsets.items():
+            if key[0] not in restarted and ends.get(key, -1) < begin:
                 sentence = f"{key[0]}-{key[1]} was read up to {begin}, which is not there now"
                 self._tell_loss(sentence, LostRange(*key, begin, begin))
                 ends[key] = begin
+        # An id that cannot be read now stays known.
+        ids = begun.ids | now.ids
         if isinstance(limit, ReadAllAvailable):
-            return _to_json(ends)
-        starts = {key: self._begin(key, starts) for key in ends}
+            return _to_json(StreamMark(ends, ids))
+        starts = {key: self._begin(key, begun, restarted) for key in ends}
         if not self._trigger_gate().opens(starts, ends):
             return start
         most = self._options.max_offsets_per_trigger
-        return _to_json(ends if most is None else limited(starts, ends, most))
+        return _to_json(StreamMark(ends if most is None else limited(starts, ends, most), ids))
 
     def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
         """Return the ends that there are now, for the query's progress."""
         return _to_json(self._ends())
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-        """Return a partition for each task of a micro-batch."""
-        starts = _from_json(start)
+        """Return a partition for each task of a micro-batch.
+
+        Of a topic that was recreated since the micro-batch was planned there is none, or an error.
+        """
+        begun, planned = _from_json(start), _from_json(end)
+        restarted = begun.recreated_in(planned)
         places = self._opened().find(self._options.wants)
+        gone = self._recreated(planned, StreamMark({}, topic_ids(places)))
         ranges: list[RowRange] = []
-        for key, last in _from_json(end).items():
-            first = self._begin(key, starts)
+        for key, last in planned.offsets.items():
+            if key[0] in gone:
+                continue
+            first = self._begin(key, begun, restarted)
             if first >= last:
                 continue
             if key not in places:
@@ -133,20 +168,31 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._directories = LogDirectories(self._options.directories)
         return self._directories
 
-    def _ends(self) -> dict[TopicPartition, int]:
+    def _ends(self) -> StreamMark:
         directories = self._opened()
         is_committed = self._options.is_committed
-        return {
+        places = directories.find(self._options.wants)
+        ends = {
             key: directories.end_offset(key, place, place.log(), is_committed=is_committed)
-            for key, place in directories.find(self._options.wants).items()
+            for key, place in places.items()
         }
+        return StreamMark(ends, topic_ids(places))
 
-    def _begin(self, key: TopicPartition, starts: Mapping[TopicPartition, int]) -> int:
+    def _begin(self, key: TopicPartition, begun: StreamMark, restarted: set[str]) -> int:
         """Return where a partition is read from; a new one from its first offset."""
-        if key in starts:
-            return starts[key]
+        if key in begun.offsets and key[0] not in restarted:
+            return begun.offsets[key]
         place = self._opened().find(self._options.wants).get(key)
         return 0 if place is None else place.log().start_offset
+
+    def _recreated(self, before: StreamMark, now: StreamMark) -> set[str]:
+        """Return the topics that were recreated, if that is to be no error."""
+        found = before.recreated_in(now)
+        if found and not self._options.restarts_recreated:
+            topic = min(found)
+            advice = "recreatedTopics=restart reads the new one from its beginning."
+            raise recreated(topic, before.ids[topic], now.ids[topic], advice)
+        return found
 
     def _tell_loss(self, sentence: str, lost: LostRange) -> None:
         if self._options.fail_on_data_loss:
@@ -154,16 +200,19 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         note_loss(self._options.loss_report, lost)
 
 
-def _to_json(offsets: Mapping[TopicPartition, int]) -> StreamOffset:
+def _to_json(mark: StreamMark) -> StreamOffset:
     found: StreamOffset = {}
-    for (topic, partition), offset in sorted(offsets.items()):
+    for (topic, partition), offset in sorted(mark.offsets.items()):
         found.setdefault(topic, {})[str(partition)] = offset
-    return found
+    ids = {topic: mark.ids[topic] for topic in found if topic in mark.ids}
+    return {**found, _IDS: ids} if ids else found
 
 
-def _from_json(offsets: StreamOffset) -> dict[TopicPartition, int]:
-    return {
+def _from_json(offsets: StreamOffset) -> StreamMark:
+    places = {
         (topic, int(partition)): offset
         for topic, partitions in offsets.items()
+        if topic != _IDS
         for partition, offset in partitions.items()
     }
+    return StreamMark(places, dict(offsets.get(_IDS, {})))

@@ -25,7 +25,7 @@ from wirebroker.storage.log.flush import FlushTarget
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_NAME
 from wirebroker.storage.log.retention import expired_count
 from wirebroker.storage.log.segment import Segment
-from wirebroker.storage.log_directory import PARTITION_METADATA
+from wirebroker.storage.partition_metadata import PARTITION_METADATA
 from wirebroker.storage.recovery.log_recovery import load_log, rebuild_producer_state
 
 if TYPE_CHECKING:

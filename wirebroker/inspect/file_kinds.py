@@ -13,11 +13,8 @@ from wirebroker.storage.checkpoints import (
 )
 from wirebroker.storage.file_names import offset_of
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS
-from wirebroker.storage.log_directory import (
-    CLEAN_SHUTDOWN_MARKER,
-    META_PROPERTIES,
-    PARTITION_METADATA,
-)
+from wirebroker.storage.log_directory import CLEAN_SHUTDOWN_MARKER, META_PROPERTIES
+from wirebroker.storage.partition_metadata import PARTITION_METADATA
 
 METADATA_TOPIC = "__cluster_metadata"
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -18,7 +18,7 @@ from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
 from wirebroker.storage.log.producer_snapshot import snapshot_name, snapshot_offset
 from wirebroker.storage.log.segment_files import segment_base_offsets
-from wirebroker.storage.log_directory import PARTITION_METADATA
+from wirebroker.storage.partition_metadata import PARTITION_METADATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable

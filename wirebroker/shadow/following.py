@@ -18,6 +18,7 @@ from wirebroker.client.leaders import EARLIEST, LATEST, TopicPartition, offsets_
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.primitives import uuid_text
 from wirebroker.config import StartError
 from wirebroker.shadow.copied_partition import CopiedPartition
 
@@ -135,8 +136,10 @@ class Following:
                 if not self._is_once:
                     copied.state = "its topic is deleted, or cannot be seen any more"
             elif topic.topic_id != self._ids[topic.name]:
+                copied_id = uuid_text(self._ids[topic.name])
                 copied.state = (
-                    "its topic was deleted and made anew: this is the copy of the old one"
+                    f"its topic was recreated: the copy is of topic id {copied_id}, the topic now "
+                    f"has {uuid_text(topic.topic_id)}; copy it into another directory"
                 )
         fresh = [each for each in by_name.values() if self._is_new(each)]
         if not fresh:
@@ -146,8 +149,10 @@ class Following:
         kept: list[SourceTopic] = []
         for topic in described:
             if topic.name in known and known[topic.name].topic_id != topic.topic_id:
+                copied_id = uuid_text(known[topic.name].topic_id)
                 raise StartError(
-                    f"topic {topic.name} was made anew since it was copied",
+                    f"topic {topic.name} was recreated since it was copied: the copy is of topic "
+                    f"id {copied_id}, the topic now has {uuid_text(topic.topic_id)}",
                     "copy it into another directory, or leave it out",
                 )
             kept.append(topic)

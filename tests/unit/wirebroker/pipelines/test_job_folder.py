@@ -24,3 +24,18 @@ def test_the_folder_of_another_job_is_refused(tmp_path):
     JobFolder(tmp_path, "job", "topic")
     with pytest.raises(PositionError, match="is the checkpoint of"):
         JobFolder(tmp_path, "job", "other")
+
+
+def test_a_folder_keeps_the_source_topics_id_and_begins_again_with_another(tmp_path):
+    first = JobFolder(tmp_path, "job", "topic")
+    assert (first.source_id, first.first_batch, first.spark) == ("", 0, str(tmp_path / "spark"))
+    first.take_source("A")
+    for number in (0, 1):
+        first.keep(BatchPlan(number, 1, 0, {}))
+    assert JobFolder(tmp_path, "job", "topic").source_id == "A"
+    first.restart("B")
+    again = JobFolder(tmp_path, "job", "topic")
+    for each in (first, again):
+        known = (each.source_id, each.first_batch, each.spark)
+        assert known == ("B", 2, str(tmp_path / "spark-B"))
+    assert again.identity == first.identity

@@ -56,6 +56,11 @@ def stored(folder: Path) -> bytes:
     return b"".join(each.read_bytes() for each in sorted(folder.glob("*.log")))
 
 
+def id_of(verbs: Verbs, topic: str) -> str:
+    (found,) = verbs.json("topic", "describe", topic)
+    return str(found["topic_id"])
+
+
 @pytest.fixture
 def shadows(address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shadows:
     return Shadows(address, tmp_path / "copy", capsys)
@@ -166,11 +171,16 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
     verbs.do("topic", "create", "anew")
     fill(verbs, "anew", "old")
     shadows.run("anew")
-    before = shadows.stored("anew-0")
+    before, ids = shadows.stored("anew-0"), [id_of(verbs, "anew")]
     verbs.do("topic", "delete", "anew", "--yes")
     verbs.do("topic", "create", "anew")
     fill(verbs, "anew", "new", "er")
-    assert "topic anew was made anew since it was copied" in shadows.refused("anew")
+    ids.append(id_of(verbs, "anew"))
+    told = shadows.refused("anew")
+    assert (
+        f"topic anew was recreated since it was copied: the copy is of topic id {ids[0]}, "
+        f"the topic now has {ids[1]}"
+    ) in told
     assert shadows.stored("anew-0") == before
 
 
