@@ -59,6 +59,7 @@ DOORS = {
     "gssapi": {"wirebroker/security/kerberos.py"},
     "testcontainers": {"wirebroker/testing/engine.py"},
     "cryptography": {"wirebroker/security/certificates.py", "wirebroker/security/pkcs12.py"},
+    "jks": {"wirebroker/security/jks_store.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.

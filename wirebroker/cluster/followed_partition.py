@@ -80,6 +80,10 @@ class FollowedPartition:
         self.failures += 1
         self.not_before = now + max(_LEAST_S, min(pause_s, most_s))
 
+    def throttle(self, *, now: float, pause_s: float) -> None:
+        """Check the quota again after a pause, which is no failure's and never empty."""
+        self.not_before = now + max(_LEAST_S, pause_s)
+
     def halt(self) -> None:
         """Ask no more in this role."""
         self.not_before = _NEVER

@@ -236,7 +236,7 @@ class ReplicaFetcher:
             followed = self._followed[key]
             if self._must_wait(followed):
                 # The rate, or what it concerns, may change meanwhile.
-                followed.not_before = now + self._settings.backoff_s
+                followed.throttle(now=now, pause_s=self._settings.backoff_s)
                 self._put_off(followed)
             else:
                 self._session.want(key, followed.offsets())

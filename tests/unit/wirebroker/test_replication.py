@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.batches import values_in
 from tests.support.broker_cluster import TOPIC_ID, Cluster, Member, stored
 from tests.support.servers import until
 from wirebroker.clock import pause
+from wirebroker.cluster.followed_partition import FollowedPartition
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_response, encode_response
@@ -518,3 +520,13 @@ async def test_a_throttled_replica_waits_until_its_rate_is_lifted(tmp_path, side
             )
         await until_equal(cluster, 1, 2)
         await until(lambda: set(cluster.state().isr) == {1, 2})
+
+
+def test_a_throttled_partition_pauses_even_if_the_backoff_is_zero():
+    partition: Any = SimpleNamespace(leader_epoch=0)
+    followed = FollowedPartition(partition)
+    followed.throttle(now=5.0, pause_s=0.0)
+    assert followed.not_before > 5.0
+    followed.throttle(now=5.0, pause_s=1.0)
+    assert followed.not_before == 6.0
+    assert followed.failures == 0

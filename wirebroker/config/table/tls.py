@@ -8,7 +8,10 @@ from wirebroker.config.forms import PER_BROKER, boolean, items, kept, password, 
 from wirebroker.config.row import Effect, OfListener
 
 _ONLY: Final = OfListener.ONLY
-_STORES: Final = "PEM, PKCS12 (`pip install 'wirebroker[tls]'`); JKS where the file is PKCS12 too"
+_STORES: Final = (
+    "PEM, PKCS12 (`pip install 'wirebroker[tls]'`) or JKS, whose file may be PKCS12 too (its old "
+    "form needs `pip install 'wirebroker[jks]'`)"
+)
 
 ROWS: Final = (
     text(
