@@ -55,6 +55,7 @@ _CLIENT_ID: Final = "wirebroker-cli"
 # What connections say of their end (net/client).
 _NO_TLS: Final = "there is no TLS with it"
 _CLOSED: Final = "it has closed the connection"
+_BY_TLS: Final = "answers there by TLS"
 _LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
@@ -399,7 +400,7 @@ def _nobody(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
         return f"no login at {said}"
     if any(_NO_TLS in each.what for each in problems):
         return f"no connection to {said}. Whose certificates are believed, says {flags.trust}"
-    if any(_CLOSED in each.what for each in problems):
+    if any(_CLOSED in each.what or _BY_TLS in each.what for each in problems):
         return f"no connection to {said}. A listener with TLS asks for {flags.tls}"
     return (
         f"no broker answers at {said}. Start one with `wirebroker serve`, or"

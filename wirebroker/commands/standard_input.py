@@ -7,9 +7,12 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.client.errors import ClientError
+from wirebroker.codecs.errors import without_frames
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+    from wirebroker.codecs.records.batch import BareRecord
 
 _PIECE_BYTES: Final = 1 << 20
 # What is longer is no line for a record: brokers take 1 MiB unless they are told otherwise.
@@ -39,6 +42,18 @@ class LineSplitter:
             piece = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *lines, self.rest = (self.rest + piece).split(b"\n")
         return lines
+
+
+def records_of(
+    lines: Iterable[bytes], record_of: Callable[[bytes], BareRecord]
+) -> tuple[list[BareRecord], ClientError | None]:
+    """Return the records of lines up to the first that is none, and what is wrong with that one."""
+    records: list[BareRecord] = []
+    try:
+        records.extend(map(record_of, lines))
+    except ClientError as error:
+        return records, without_frames(error)
+    return records, None
 
 
 async def lines_of(descriptor: int, *, as_java: bool = False) -> AsyncIterator[list[bytes]]:

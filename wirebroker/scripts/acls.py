@@ -19,6 +19,7 @@ from wirebroker.client.acls import (
     list_acls,
 )
 from wirebroker.client.errors import ClientError
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.scripts.operators.connection import ConnectionFlags, connection_flags, run_tool
 from wirebroker.scripts.script import ScriptCommand, version_flag
 
@@ -58,8 +59,12 @@ class _AclFlags(ConnectionFlags):
 @click.option("--list", "list_", is_flag=True, help="List ACLs.")
 @click.option("--add", is_flag=True, help="Add ACLs.")
 @click.option("--remove", is_flag=True, help="Remove ACLs.")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic; * is all.")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group; * is all.")
+@click.option(
+    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC", help="A topic; * is all."
+)
+@click.option(
+    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="A group; * is all."
+)
 @click.option("--transactional-id", "transactional_ids", multiple=True, metavar="ID", help="An id.")
 @click.option(
     "--delegation-token", "delegation_tokens", multiple=True, metavar="ID", help="A token."

@@ -8,6 +8,7 @@ import click
 
 from wirebroker.client.configs import BROKER_LOGGER, alter_configs, configs_of
 from wirebroker.client.errors import ClientError
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.client_configs import (
     CLIENT_KINDS,
@@ -81,7 +82,7 @@ class _ConfigsCommand(ScriptCommand):
 )
 @click.option("--entity-name", "entity_names", multiple=True, metavar="NAME", help="Which of them.")
 @click.option("--entity-default", is_flag=True, help="What all of them have.")
-@click.option("--topic", metavar="TOPIC", help="A topic.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="A topic.")
 @click.option("--broker", metavar="ID", help="A broker.")
 @click.option("--broker-defaults", is_flag=True, help="What all brokers have.")
 @click.option("--broker-logger", metavar="ID", help="The loggers of a broker: their levels.")
@@ -91,7 +92,7 @@ class _ConfigsCommand(ScriptCommand):
 @click.option("--client-defaults", is_flag=True, help="What client ids without their own have.")
 @click.option("--ip", metavar="IP", help="An address: quotas.")
 @click.option("--ip-defaults", is_flag=True, help="What addresses without their own have.")
-@click.option("--group", metavar="GROUP", help="A group.")
+@click.option("--group", type=GROUP_NAME, metavar="GROUP", help="A group.")
 @click.option("--client-metrics", metavar="NAME", help="A subscription of clients' metrics.")
 @click.option("--add-config", "added", metavar="K=V,K=[V,V]", help="With --alter: what to set.")
 @click.option(

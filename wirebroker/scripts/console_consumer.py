@@ -20,6 +20,7 @@ from wirebroker.client.leaders import (
     offsets_at,
     partitions_of,
 )
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.formatters.named_formatters import (
     DEFAULT_FORMATTER,
@@ -73,14 +74,16 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
 
 
 @click.command(cls=ScriptCommand)
-@click.option("--topic", metavar="TOPIC", help="Which topic.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="Which topic.")
 @click.option("--include", metavar="REGEX", help="Which topics.")
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="That alone.")
 @click.option("--offset", metavar="WHERE", help="An offset, earliest or latest; of a partition.")
 @click.option("--from-beginning", is_flag=True, help="From the oldest record on.")
 @click.option("--max-messages", type=int, metavar="N", help="Stop after so many.")
 @click.option("--timeout-ms", type=int, metavar="MS", help="Stop when so long nothing comes.")
-@click.option("--group", metavar="GROUP", help="Read as a member of this group, and commit.")
+@click.option(
+    "--group", type=GROUP_NAME, metavar="GROUP", help="Read as a member of this group, and commit."
+)
 @click.option(
     "--isolation-level",
     type=click.Choice(["read_committed", "read_uncommitted"]),

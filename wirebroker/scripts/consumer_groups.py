@@ -17,6 +17,7 @@ from wirebroker.client.groups import (
 )
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.columns import columns
 from wirebroker.scripts.group_descriptions import members_of, offsets_of, state_of
@@ -81,9 +82,13 @@ _first_option = partial(click.option, multiple=True, callback=first_value)
 @click.option(
     "--delete-offsets", "deletes_offsets", is_flag=True, help="Delete what a group has committed."
 )
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Which group.")
+@click.option(
+    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Which group."
+)
 @click.option("--all-groups", is_flag=True, help="All of them.")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:N,...]", help="Only there.")
+@click.option(
+    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC[:N,...]", help="Only there."
+)
 @click.option("--all-topics", is_flag=True, help="Wherever the group has committed.")
 @click.option("--members", is_flag=True, help="With --describe: the members.")
 @click.option("--offsets", is_flag=True, help="With --describe: the offsets, as without.")

@@ -13,6 +13,7 @@ from wirebroker.client.load import LoadPlan, LoadWriter
 from wirebroker.client.load_meter import LoadMeter
 from wirebroker.clock import pause
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.properties import client_properties
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, version_flag
@@ -50,7 +51,7 @@ class _ListsCommand(ScriptCommand):
 
 
 @click.command(cls=_ListsCommand)
-@click.option("--topic", required=True, metavar="TOPIC", help="Where records go.")
+@click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="Where records go.")
 @click.option("--num-records", type=click.IntRange(1), required=True, metavar="N", help="How many.")
 @click.option("--record-size", type=click.IntRange(1), metavar="BYTES", help="Of each.")
 @click.option(
