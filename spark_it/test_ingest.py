@@ -68,13 +68,19 @@ def lines(*numbers: int) -> str:
 
 
 def test_each_row_is_there_once_and_bad_ones_are_dead_letters(
-    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+    spark: SparkSession,
+    broker: Broker,
+    topic: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     job = Job(tmp_path, broker, topic)
     bad = '{"id": "x", "who": "k"}\n\n{"id": 1\n'
     (job.source / "a.jsonl").write_text(lines(*range(500)) + bad, encoding="utf-8")
     summary = job.run(spark)
     assert (summary["records"], summary["dead_letters"], summary["batches"]) == (500, 2, 1)
+    size = (job.source / "a.jsonl").stat().st_size
+    assert f": batch 0: 1 files found, {size:,} bytes\n" in capsys.readouterr().out
     assert job.run(spark)["records"] == 0
     (job.source / "b.jsonl").write_text(lines(*range(500, 800)), encoding="utf-8")
     assert job.run(spark)["records"] == 300

@@ -241,6 +241,9 @@ def test_an_archive_by_its_file_counts_all_batches_and_ends_behind_one_when_aske
     assert summary["records"] == sum(each["records"] for each in told(tmp_path, "batch"))
     log = (tmp_path / "driver.log").read_text(encoding="utf-8")
     assert "the end was asked for: the next run goes on, and verifies" in log
+    assert "WARN" not in log
+    noise = (tmp_path / "archive" / "spark.log").read_text(encoding="utf-8")
+    assert "WARN" in noise, "Spark prints some when it starts"
     assert Driver(tmp_path, "archive", str(tmp_path / "job.toml")).wait(JOB_S) == 0
     last = told(tmp_path, "summary")[-1]
     assert (last["verified_partitions"], last["wrong_partitions"]) == (PARTITIONS, 0)

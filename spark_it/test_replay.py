@@ -44,6 +44,7 @@ def test_a_range_of_time_is_transformed_once(
     records.write(broker.bootstrap, topic, range(1_000), partitions=2)
     # Beforehand, since its records are old: retention would take them from one that the job makes.
     records.create_topic(broker.bootstrap, f"{topic}-to", partitions=3)
+    records.create_topic(broker.bootstrap, f"{topic}-to.dead-letters", partitions=1)
     (tmp_path / "mine.py").write_text(FUNCTION, encoding="utf-8")
     path = job_kit.write_job(
         tmp_path,

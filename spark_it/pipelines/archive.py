@@ -79,6 +79,7 @@ def archive(
     restarts_recreated: bool = False,
     stop: StopWish | None = None,
     tell: Callable[[dict[str, Any]], None] | None = None,
+    look: Callable[[], None] = lambda: None,
 ) -> int:
     """Bring an archive up to date; return how many records came.
 
@@ -94,6 +95,7 @@ def archive(
             beginning; else it is an error.
         stop: The wish for an end, which comes behind the micro-batch at work.
         tell: Is told what Spark says of each micro-batch.
+        look: Is called every quarter of a second while the query runs.
 
     Raises:
         StreamingQueryException: Records that were to come are gone, or a log is damaged; what was
@@ -115,7 +117,7 @@ def archive(
         .trigger(availableNow=True)
         .start()
     )
-    watch = QueryWatch(query, stop, tell)
+    watch = QueryWatch(query, stop, tell, look)
     watch.follow()
     return watch.rows
 

@@ -18,6 +18,7 @@ from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
 from wirebroker.pipelines.job_run import OF_SPARK, PAUSE_S
 from wirebroker.pipelines.reader_options import refusal_in
 from wirebroker.pipelines.reporter import Reporter
+from wirebroker.pipelines.work_ticker import WorkTicker
 from wirebroker.segments.loss_report import take_losses
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class ArchiveJob:
     patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
     recreated_topic: str = setting(*RECREATED_TOPIC)
     metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    log: str | None = setting(
+        "path", "for what Spark and librdkafka print; none: spark.log in the target", None
+    )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 
@@ -83,15 +87,18 @@ def _archive(
 ) -> int:
     """Archive what has come, again after faults; return how many records came."""
     rows, got_on = 0, clock.monotonic()
+    ticker = WorkTicker(spark.sparkContext, reporter, clock)
 
     def tell(progress: dict[str, Any]) -> None:
         nonlocal rows, got_on
         rows, got_on = rows + progress["numInputRows"], clock.monotonic()
         reporter.micro_batch(progress)
+        ticker.begin("the next batch")
 
     target = Path(job.target)
     while not stop.is_asked:
         try:
+            ticker.begin("the next batch")
             reporter.cleared(clear_broken_start(target / "checkpoint"))
             archive(
                 *(spark, job.path, job.topics, target, job.records_per_batch),
@@ -99,6 +106,7 @@ def _archive(
                 restarts_recreated=job.recreated_topic == "restart",
                 stop=stop,
                 tell=tell,
+                look=ticker.look,
             )
             break
         except OF_SPARK as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from wirebroker.pipelines.file_or_flags import add_settings, settings_of
 from wirebroker.pipelines.job_commands import JOBS, add_jobs, run_job
 from wirebroker.pipelines.job_file import kafka_settings_if_any
 from wirebroker.pipelines.job_run import StopWish
+from wirebroker.pipelines.noise_file import NOISE_FILE, noise_in
 from wirebroker.pipelines.quality_job import QualityJob, run_quality
 from wirebroker.pipelines.restore import FolderExistsError
 from wirebroker.pipelines.restore_job import RestoreJob, restore_settings, run_restore
@@ -61,19 +62,19 @@ def _run_on_directories(options: argparse.Namespace) -> int:
     if options.pipeline == "restore":
         way_back = settings_of(options, RestoreJob, **tables)
         kafka = restore_settings(options.file or Path(), way_back)
-        with _spark("restore", way_back.spark) as spark:
+        with _spark("restore", way_back.spark, _log_of(options, way_back)) as spark:
             return run_restore(spark, way_back, kafka)
     if options.pipeline == "quality":
         look = settings_of(options, QualityJob, **tables)
         kafka = kafka_settings_if_any(options.file or Path(), look.kafka)
         check_topics(look.path, look.topics)
-        with _spark(look.name, look.spark) as spark:
+        with _spark(look.name, look.spark, Path(look.log) if look.log else None) as spark:
             return run_quality(spark, look, kafka)
     job = settings_of(options, ArchiveJob)
     # All topics of an archive that is begun may be gone.
     if job.lost_records == "stop" or not Path(job.target, "checkpoint").exists():
         check_topics(job.path, job.topics)
-    with _spark(job.name, job.spark) as spark:
+    with _spark(job.name, job.spark, _log_of(options, job)) as spark:
         if options.pipeline == "verify":
             return 1 if tell_pairs(compare_archive(spark, job)) else 0
         stop = StopWish()
@@ -83,12 +84,21 @@ def _run_on_directories(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _spark(name: str, settings: dict[str, Any]) -> Iterator[SparkSession]:
-    spark = start_spark(f"wirebroker-{name}", settings)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+def _spark(name: str, settings: dict[str, Any], log: Path | None) -> Iterator[SparkSession]:
+    with noise_in(log) if log else nullcontext():
+        spark = start_spark(f"wirebroker-{name}", settings)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _log_of(options: argparse.Namespace, job: ArchiveJob | RestoreJob) -> Path | None:
+    if job.log:
+        return Path(job.log)
+    target = Path(job.target)
+    is_there = options.pipeline == "archive" or target.is_dir()  # archive makes it
+    return target / NOISE_FILE if is_there else None
 
 
 def _arguments() -> argparse.Namespace:
@@ -98,7 +108,7 @@ def _arguments() -> argparse.Namespace:
     add_settings(verbs.add_parser("archive", help=sentence, description=sentence), ArchiveJob)
     sentence = "compare an archive with the log, as far as both go"
     verb = verbs.add_parser("verify", help=sentence, description=sentence)
-    add_settings(verb, ArchiveJob, ("path", "topics", "target"))
+    add_settings(verb, ArchiveJob, ("path", "topics", "target", "log"))
     add_jobs(verbs)
     sentence = "tell rates, gaps, duplicates, skew and lag of topics"
     verb = verbs.add_parser("quality", help=sentence, description=sentence)

@@ -87,6 +87,11 @@ class IngestJob:
     )
     patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
     metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    log: str | None = setting(
+        "path",
+        "a file for what Spark and librdkafka print; none: spark.log in the checkpoint",
+        None,
+    )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 
@@ -136,6 +141,7 @@ class Ingest(Pipeline[IngestJob]):
         """Do a batch: what a table of files holds goes to Kafka, once."""
         began = self._clock.monotonic()
         files = sorted((str(source), int(size)) for source, size in table.collect())
+        self._reporter.found(batch, len(files), sum(size for _, size in files))
         plan = self._delivery.plan(batch)
         sent = self._delivery.send(self._placed(files, plan), plan)
         self._reporter.batch(batch, sent, began)

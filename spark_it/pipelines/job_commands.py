@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,14 +14,18 @@ from wirebroker.pipelines.ingest import Ingest, IngestJob
 from wirebroker.pipelines.job_file import described, kafka_settings, load_job
 from wirebroker.pipelines.job_folder import JobFolder
 from wirebroker.pipelines.job_run import JobRun, StopWish
+from wirebroker.pipelines.noise_file import NOISE_FILE, noise_in
 from wirebroker.pipelines.replay import Replay, ReplayJob
 from wirebroker.pipelines.reporter import Reporter
 from wirebroker.pipelines.rights import refusal_of
 from wirebroker.pipelines.source_table import packages_for
 from wirebroker.pipelines.spark_start import start_spark
 from wirebroker.pipelines.windows import Windows, WindowsJob
+from wirebroker.pipelines.work_ticker import WorkTicker
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
     from wirebroker.clock import Clock
@@ -103,28 +107,36 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
     checkpoint = JobFolder(folder, job.name, job.topic)
     reporter = Reporter(job.name, Path(job.metrics) if job.metrics else None, clock)
     packages = {} if source is None else packages_for(source, job.spark)
-    own = start_spark(job.name, packages | job.spark) if spark is None else None
-    try:
-        with closing(
-            pipeline(spark or own, job, target, checkpoint, reporter=reporter, clock=clock)
-        ) as work:
+    log = Path(job.log) if job.log else folder / NOISE_FILE
+    explain = partial(refusal_of, target=target, reader=getattr(job, "reader", {}), topics=topics)
+    with _session(job, packages, log, stop) if spark is None else nullcontext(spark) as session:
+        work = pipeline(session, job, target, checkpoint, reporter=reporter, clock=clock)
+        with closing(work):
             run = JobRun(
                 work.handle,
                 note=work.note,
                 look=work.look,
-                explain=partial(
-                    refusal_of, target=target, reader=getattr(job, "reader", {}), topics=topics
-                ),
+                ticker=WorkTicker(session.sparkContext, reporter, clock),
+                explain=explain,
                 patience_s=job.patience,
                 stop=stop,
                 reporter=reporter,
                 clock=clock,
             )
-            if own is not None:
-                # Behind Spark's own start, which has a handler, too.
-                stop.heed_signals()
             run.run(work.start)
             return reporter.summary(**work.told_at_end())
-    finally:
-        if own is not None:
-            own.stop()
+
+
+@contextmanager
+def _session(
+    job: Any, packages: dict[str, str], log: Path, stop: StopWish
+) -> Iterator[SparkSession]:
+    """Start Spark for a job; from then on signals ask for the job's end."""
+    with noise_in(log):
+        spark = start_spark(job.name, packages | job.spark)
+        # Behind Spark's own start, which has a handler, too.
+        stop.heed_signals()
+        try:
+            yield spark
+        finally:
+            spark.stop()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.pipelines.reporter import Reporter
+    from wirebroker.pipelines.work_ticker import WorkTicker
 
 # Failures of Spark's: in words of its own, or as Java has them (a worker that was killed).
 OF_SPARK: Final = (PySparkException, Py4JJavaError)
@@ -73,6 +74,7 @@ class JobRun:
         handle: Does a batch: its table and number.
         note: Is told what Spark says of each batch that is done.
         look: Is called every quarter of a second while the query runs.
+        ticker: Prints how far a batch is.
         explain: Tells of a failure what no other try mends; None: it may.
         patience_s: How long it may fail without getting on, in seconds.
         stop: The wish for an end.
@@ -86,6 +88,7 @@ class JobRun:
         *,
         note: Callable[[dict[str, Any]], None],
         look: Callable[[], None],
+        ticker: WorkTicker,
         explain: Callable[[Exception], PipelineError | None],
         patience_s: float,
         stop: StopWish,
@@ -95,6 +98,7 @@ class JobRun:
         self._handle = handle
         self._note = note
         self._look = look
+        self._ticker = ticker
         self._explain = explain
         self._patience_s = patience_s
         self._stop = stop
@@ -146,6 +150,7 @@ class JobRun:
         while not query.awaitTermination(_LOOK_S):
             self._note_batches(query)
             self._look()
+            self._ticker.look()
             idle = 0 if query.status["isTriggerActive"] else idle + 1
             # Twice: between the end of a batch and the next one it looks idle, too. Whatever
             # begins even so is refused by _on_batch.
@@ -164,6 +169,7 @@ class JobRun:
     def _on_batch(self, table: DataFrame, batch: int) -> None:
         if self._stop.is_asked:
             raise InterruptedError("the end is asked for: this batch is the next run's")
+        self._ticker.begin(f"batch {batch}")
         try:
             self._handle(table, batch)
         except (KafkaException, *OF_SPARK, OSError) as error:
@@ -178,6 +184,8 @@ class JobRun:
         except Exception as error:
             self._failure = error
             raise
+        finally:
+            self._ticker.end()
         self._got_on = self._clock.monotonic()
 
     def _consider(self, error: Exception) -> None:

@@ -38,6 +38,9 @@ class QualityJob:
     kafka: dict[str, Any] = setting(
         "table", "settings of librdkafka, to tell the lag of groups; none: it is not told", {}
     )
+    log: str | None = setting(
+        "path", "for what Spark and librdkafka print; none: standard error", None
+    )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 

@@ -24,6 +24,7 @@ class QueryWatch:
         query: It runs.
         stop: The wish for an end; None: nobody has one.
         tell: Is told what Spark says of each micro-batch that had rows; None: nobody.
+        look: Is called every quarter of a second.
 
     Attributes:
         rows: How many came so far.
@@ -34,11 +35,13 @@ class QueryWatch:
         query: StreamingQuery,
         stop: StopWish | None,
         tell: Callable[[dict[str, Any]], None] | None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self.rows = 0
         self._query = query
         self._stop = stop
         self._tell = tell
+        self._look = look
         # A number and a time: looks that find nothing have the number of the batch to come.
         self._noted = (-1, "")
 
@@ -54,6 +57,7 @@ class QueryWatch:
         try:
             while not self._query.awaitTermination(_LOOK_S):
                 self._note()
+                self._look()
                 if asked_at is not None and self._noted > asked_at:
                     self._query.stop()
                 elif asked_at is None and self._stop is not None and self._stop.is_asked:

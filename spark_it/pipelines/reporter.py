@@ -97,6 +97,15 @@ class Reporter:
         for name, count in counts.items():
             self._totals[name] = self._totals.get(name, 0) + count
 
+    def found(self, batch: int, files: int, size: int) -> None:
+        """Tell which files a batch has found."""
+        self._say(f"batch {batch}: {files} files found, {size:,} bytes")
+
+    def work(self, what: str, seconds: float, tasks: tuple[int, int]) -> None:
+        """Tell how far work is: how many of Spark's tasks are done, of how many."""
+        done, count = tasks
+        self._say(f"{what}: at work for {seconds:.0f} s, {done} of {count} tasks are done")
+
     def fault(self, why: str) -> None:
         """Tell that the query failed and is started again."""
         self._totals["faults"] += 1

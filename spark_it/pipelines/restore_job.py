@@ -31,6 +31,9 @@ class RestoreJob:
     kafka: dict[str, Any] = setting(
         "table", "a broker instead of a folder: settings of librdkafka", {}
     )
+    log: str | None = setting(
+        "path", "for what Spark and librdkafka print; none: spark.log in the target", None
+    )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 

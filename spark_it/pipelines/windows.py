@@ -79,6 +79,11 @@ class WindowsJob:
     recreated_topic: str = setting(*RECREATED_TOPIC)
     metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
     reader: dict[str, Any] = setting("table", "more options of Spark's reader", {})
+    log: str | None = setting(
+        "path",
+        "a file for what Spark and librdkafka print; none: spark.log in the checkpoint",
+        None,
+    )
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
 
 

@@ -1,0 +1,62 @@
+"""What Spark's Java, its workers and librdkafka print goes to a file, not between a job's lines.
+
+They write to the descriptor of standard error, whatever Python's `sys.stderr` is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOISE_FILE: Final = "spark.log"
+_STANDARD_ERROR: Final = 2
+# A file of this size is put aside when a run begins.
+_MOST_BYTES: Final = 10 << 20
+
+
+@contextlib.contextmanager
+def noise_in(path: Path) -> Iterator[None]:
+    """Lead standard error to a file; if the work fails, print where it is.
+
+    Args:
+        path: The file; what it holds already stays.
+    """
+    try:
+        file = _opened(path)
+    except OSError as error:
+        sys.stderr.write(f"Spark prints here, as its log cannot be opened: {error}\n")
+        yield
+        return
+    sys.stderr.flush()
+    before = os.dup(_STANDARD_ERROR)
+    os.dup2(file, _STANDARD_ERROR)
+    os.close(file)
+    try:
+        yield
+    except BaseException:
+        _lead_back(before)
+        sys.stderr.write(f"{path} has what Spark and librdkafka printed\n")
+        raise
+    else:
+        _lead_back(before)
+
+
+def _opened(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > _MOST_BYTES:
+        path.replace(path.with_name(f"{path.name}.old"))
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+def _lead_back(before: int) -> None:
+    # The file's disk may be full.
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    os.dup2(before, _STANDARD_ERROR)
+    os.close(before)
