@@ -217,4 +217,9 @@ SCRIPTS: Final = (
         "wirebroker.scripts.operators.reassign_partitions:kafka_reassign_partitions",
         "Move replicas to other brokers, as kafka-reassign-partitions.sh.",
     ),
+    Verb(
+        "kafka-storage",
+        "wirebroker.scripts.operators.storage:kafka_storage",
+        "Format data directories and show whether they are formatted, as kafka-storage.sh.",
+    ),
 )
