@@ -10,6 +10,7 @@ from compat_tests.scripts.kafka_scripts import KafkaScripts
 from compat_tests.scripts.record import TRANSCRIPTS
 from tests.support.brokers import AUTHORIZED, make_broker
 from tests.support.script_transcripts import Answer, differs, our_scripts, played, steps_of
+from tests.support.tools import KAFKA_VERSION, REFERENCE_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,6 +66,8 @@ def test_a_script_says_what_was_recorded(
         pytest.skip(
             "the index of an active segment is not preallocated here: Kafka's tool wants it"
         )
+    if name == "storage" and KAFKA_VERSION != REFERENCE_VERSION:
+        pytest.skip("it formats by default for the newest release that it knows")
     ours: Callable[[str, list[str], str], Answer] = request.getfixturevalue("ours")
     run = ours if pair[0] == "ours" else request.getfixturevalue("theirs").run
     recorded = steps_of(TRANSCRIPTS / f"{name}.txt")

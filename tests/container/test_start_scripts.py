@@ -143,9 +143,10 @@ def test_the_storage_tool_notes_cluster_and_users_of_new_directories(image):
     container = StartedContainer(image, "", environment_of(image, {}))
     user = "SCRAM-SHA-512=[name=alice,password=a b]"
     tool = "/usr/local/bin/kafka-storage"
-    arguments = ["format", "--ignore-formatted", "-t", CLUSTER_ID, "-c", str(file)]
+    arguments = ["format", "--ignore-formatted", "-t", CLUSTER_ID, "-c", str(file), "-r", "4.3"]
     assert container.run(tool, *arguments, "--add-scram", user).returncode == 0
-    assert f"wirebroker.cluster.id={CLUSTER_ID}\n" in file.read_text()
+    noted = f"wirebroker.cluster.id={CLUSTER_ID}\nwirebroker.release.version=4.3\n"
+    assert file.read_text().endswith(noted)
     assert (file.parent / "first-users").read_text() == f"{user}\n"
 
     (image / "data").mkdir()
@@ -167,7 +168,17 @@ def test_the_storage_tool_refuses_what_it_does_not_know(image, arguments):
     container = StartedContainer(image, "", environment_of(image, {}))
     done = container.run("/usr/local/bin/kafka-storage", *arguments)
     assert done.returncode == 1
-    assert done.stderr.startswith("kafka-storage")
+    assert "kafka-storage" in done.stderr
+
+
+def test_the_storage_tool_has_the_other_commands_of_the_command_line(image):
+    properties(image)
+    container = StartedContainer(image, "", environment_of(image, {}))
+    file = image / "etc" / "kafka" / "kafka.properties"
+    done = container.run("/usr/local/bin/kafka-storage", "info", "-c", str(file))
+    assert done.stdout == f"Found problem:\n  {image}/data does not exist\n\n", done
+    done = container.run("/usr/local/bin/kafka-storage", "version-mapping", "-r", "4.3")
+    assert "metadata.version=30 (4.3)" in done.stdout
 
 
 @pytest.mark.parametrize("folder", ["usr/local/bin", "opt/kafka/bin"])

@@ -6,11 +6,11 @@ r"""Transcripts of Kafka's scripts: what Apache Kafka's print, which ours are he
 
 A line `< text` before a command is a line that it reads. `BOOTSTRAP` in a command stands for
 `--bootstrap-server HOST:PORT`, `DIR` for a folder of the test's own, `DATA` for the broker's data;
-`write FILE` puts the lines before it into a file in DIR. What differs from run to run
-is told by a name (HOST:PORT, ID, NOW, CRC); columns are as wide as what stands in them, so several
-spaces are one; where Java shows its stack there is
-nothing, and no advice to use newer flags. Where `# any order` stands above, lines may change
-places; where `# the broker's words` does, the end of the first line is what brokers differ in.
+`write FILE` puts the lines before it into a file in DIR, where DIR stands for the folder as well.
+What differs from run to run has a name (HOST:PORT, ID, NOW, CRC); columns are as wide as what
+stands in them, so several spaces are one; where Java shows its stack there is nothing, and no
+advice to use newer flags. Where `# any order` stands above, lines may change places; where
+`# the broker's words` does, the end of the first line is what brokers differ in.
 """
 
 from __future__ import annotations
@@ -73,6 +73,9 @@ _NAMED = (
     (re.compile(r"127\.0\.0\.1 \d+ "), "HOST PORT "),
     # A voter's row of kafka-metadata-quorum: its end and its times.
     (re.compile(r"^(\d+ *\t[\w-]{22}\t)\d+ *(\t0 *\t).*\t(\w+)"), r"\1END\2NOW\tNOW\t\3"),
+    # Ids that kafka-storage draws.
+    (re.compile(r"directory\.id=[\w-]{22}"), "directory.id=ID"),
+    (re.compile(r"^[\w-]{22}$"), "ID"),
     # The width of what is masked above.
     (re.compile(r"(?<=\w) +\t"), "\t"),
     (re.compile(r"^ +\t"), "\t"),
@@ -133,7 +136,8 @@ def played(
         command = command.replace("DIR", str(folder)).replace("DATA", str(data))
         words = shlex.split(command)
         if words[0] == "write":
-            (folder / words[1]).write_text("\n".join(step.read) + "\n")
+            text = "\n".join(step.read).replace("DIR", str(folder))
+            (folder / words[1]).write_text(f"{text}\n")
             found.append(step._replace(said=[]))
             continue
         deadline = time.monotonic() + (patience_s if _LOOKS & set(words) else 0)

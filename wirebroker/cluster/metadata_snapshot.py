@@ -94,9 +94,25 @@ async def encode_snapshot(
 
 def encode_bootstrap(timestamp_ms: int, metadata_level: int) -> bytes:
     """Return the contents of `bootstrap.checkpoint` for a level of metadata.version."""
+    return encode_first_snapshot(timestamp_ms, new_cluster_levels(metadata_level))
+
+
+def encode_first_snapshot(
+    timestamp_ms: int,
+    records: Iterable[MetadataRecord],
+    *,
+    voters: Sequence[ControlRecord] = (),
+) -> bytes:
+    """Return the contents of a snapshot of what a cluster begins with.
+
+    Args:
+        timestamp_ms: When it is written.
+        records: Levels of features, and users.
+        voters: As of `encode_snapshot`.
+    """
     builder = BatchBuilder(base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
-    builder.add_control([SnapshotHeader(timestamp_ms)])
-    for record in new_cluster_levels(metadata_level):
+    builder.add_control([SnapshotHeader(timestamp_ms), *voters])
+    for record in records:
         builder.add(record)
     builder.add_control([SnapshotFooter()])
     return b"".join(builder.batches.buffers)

@@ -115,7 +115,7 @@ VERBS: Final = (
     Verb(
         "completion",
         "wirebroker.commands.completion:completion",
-        "Print what makes a shell complete verbs and flags: bash, zsh or fish.",
+        "Print what makes a shell complete verbs, flags and names: bash, zsh or fish.",
     ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
 )
@@ -216,5 +216,10 @@ SCRIPTS: Final = (
         "kafka-reassign-partitions",
         "wirebroker.scripts.operators.reassign_partitions:kafka_reassign_partitions",
         "Move replicas to other brokers, as kafka-reassign-partitions.sh.",
+    ),
+    Verb(
+        "kafka-storage",
+        "wirebroker.scripts.operators.storage:kafka_storage",
+        "Format data directories and show whether they are formatted, as kafka-storage.sh.",
     ),
 )

@@ -37,10 +37,6 @@ UNSERVED: Final = {
     "kafka-server-stop": "send SIGTERM to the process of `wirebroker serve`",
     "kafka-share-consumer-perf-test": _NOT_SERVED,
     "kafka-share-groups": "use `wirebroker share`",
-    "kafka-storage": (
-        "the broker formats its directories when it starts; set wirebroker.cluster.id for the id of"
-        " a new cluster"
-    ),
     "kafka-streams-application-reset": _CLIENTS,
     "kafka-streams-groups": _NOT_SERVED,
     "kafka-verifiable-consumer": "use `wirebroker consume`",

@@ -63,7 +63,7 @@ class ScriptCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the flags; one that is cut short means the only one that begins so."""
         if not args and any(each.required for each in self.params):
-            raise click.UsageError("flags are missing")
+            raise click.UsageError("flags are missing", ctx)
         whole = [self.whole(each) for each in args]
         if not self.takes_repeats:
             self._check_repeats(ctx, whole)

@@ -1,0 +1,56 @@
+"""Directories that kafka-storage has formatted, ours and Apache Kafka's, and who opens them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.scripts.kafka_scripts import KafkaScripts
+from tests.support.brokers import ApacheKafka
+from tests.support.script_transcripts import our_scripts
+from tests.support.servers import ThreadedServer
+from wirebroker.config.sources import load_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.support.script_transcripts import Answer
+
+pytestmark = pytest.mark.java
+
+USER = "SCRAM-SHA-256=[name=alice,password=alice-secret,iterations=8192]"
+SHOWN = "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-256=iterations=8192\n"
+
+
+class FormattedHere(ApacheKafka):
+    """Apache Kafka in directories that our script has formatted."""
+
+    run: Callable[..., Answer]
+
+    def format(self) -> None:
+        """Format them."""
+        words = ["format", "-t", self._CLUSTER_ID, "-c", str(self._properties), "-S", USER]
+        answer = self.run("kafka-storage", [*words, *self.format_options])
+        assert answer.status == 0, answer
+
+
+@pytest.mark.parametrize("options", [[], ["--standalone"]], ids=["static", "dynamic"])
+def test_both_brokers_open_what_our_script_has_formatted(
+    options: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ours = our_scripts(capfd)
+    broker = FormattedHere(tmp_path)
+    broker.run = ours
+    broker.has_dynamic_voters = bool(options)
+    broker.format_options = options
+    users = ["--describe", "--entity-type", "users"]
+    with broker, KafkaScripts() as theirs:
+        flags = ["--bootstrap-server", broker.bootstrap, *users]
+        assert theirs.run("kafka-configs", flags).out == SHOWN
+        assert theirs.run("kafka-storage", ["info", "-c", str(broker._properties)]).status == 0
+    config = load_config(file=broker._properties, environment={}, flags={})
+    with ThreadedServer(config) as server:
+        flags = ["--bootstrap-server", "{}:{}".format(*server.address), *users]
+        assert ours("kafka-configs", flags).out == SHOWN
