@@ -115,7 +115,7 @@ VERBS: Final = (
     Verb(
         "completion",
         "wirebroker.commands.completion:completion",
-        "Print what makes a shell complete verbs and flags: bash, zsh or fish.",
+        "Print a shell completion script: bash, zsh or fish.",
     ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
 )
