@@ -1,0 +1,90 @@
+"""Run Apache Kafka's own integration tests against wirebroker's processes.
+
+python -m compat_tests.kafka_own [CLASS ...] [--broker apache] [--protocols all] [--part 1/4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compat_tests.kafka_own import suite
+from compat_tests.kafka_own.reports import outdated, unexpected
+from compat_tests.suites.outcomes import Outcome, failed, totals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("classes", nargs="*", metavar="CLASS", help="patterns; all without one")
+    parser.add_argument("--broker", choices=("wirebroker", "apache"), default="wirebroker")
+    parser.add_argument("--protocols", choices=("classic", "all"), default="classic")
+    parser.add_argument("--controllers", type=int, default=1, help="of a cluster, at most")
+    parser.add_argument("--jobs", type=int, default=2, help="classes at a time")
+    parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/N", help="one of N parts")
+    parser.add_argument("--output", type=Path, help="keep the reports in this folder")
+    return parser.parse_args()
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    return int(number), int(count)
+
+
+def chosen(names: Sequence[str], patterns: Sequence[str], part: tuple[int, int]) -> list[str]:
+    """Return the classes that a pattern is found in, and of those every N-th from the I-th on."""
+    found = [
+        name for name in names if not patterns or any(re.search(each, name) for each in patterns)
+    ]
+    number, count = part
+    return found[number - 1 :: count]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _run(names: Sequence[str], broker: suite.Broker, output: Path, jobs: int) -> list[Outcome]:
+    """Run classes, print a line for each, and return what became of all tests."""
+    outcomes: list[Outcome] = []
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = pool.map(partial(suite.run_class, broker=broker, output=output), names)
+        for name, of_class in zip(names, runs, strict=True):
+            _say(f"{name:75} {totals(of_class)}")
+            outcomes += of_class or [Outcome(name, "failed", "the run broke off")]
+    return outcomes
+
+
+def main() -> int:
+    """Run the classes and print what is unexpected; return 1 if anything is."""
+    options = _options()
+    is_apache = options.broker == "apache"
+    broker = suite.Broker(
+        suite.APACHE if is_apache else suite.own_command(),
+        "" if options.protocols == "all" else options.protocols,
+        options.controllers,
+    )
+    output = options.output or Path(tempfile.mkdtemp(prefix="kafka-own-"))
+    names = chosen(suite.class_names(), options.classes, options.part)
+    outcomes = _run(names, broker, output, options.jobs)
+    failures = failed(outcomes) if is_apache else unexpected(outcomes)
+    passed = [] if is_apache else outdated(outcomes)
+    for one in failures:
+        _say(f"FAILED {one.test}: {one.why}")
+    for test in passed:
+        _say(f"passed, so remove it from known_failures.txt: {test}")
+    _say(f"{totals(outcomes)}; {len(failures)} of the failures are unexpected; reports: {output}")
+    return bool(failures or passed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What became of each test of a class: the reports of JUnit, and two lists of this folder.
+
+`outside.txt` names tests that no process of a released broker passes, and `known_failures.txt`
+those that wirebroker does not pass yet; each with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from compat_tests.suites.outcomes import Outcome
+
+_FOLDER: Final = Path(__file__).parent
+# A test that looks into the broker's memory is aborted by its stand-in (java/Seen.java), perhaps
+# within a helper that waits, or by a cast to a class of Kafka's broker.
+_ABORTED: Final = "TestAbortedException: "
+_CAST: Final = re.compile(r"Proxy\d+ cannot be cast to class kafka\.")
+_MOST_WORDS: Final = 220
+
+
+@cache
+def reasons(name: str) -> dict[str, str]:
+    """Return a list of this folder: by CLASS.METHOD the reason."""
+    lines = (_FOLDER / name).read_text("utf-8").splitlines()
+    rows = (line.partition("\t") for line in lines if line and not line.startswith("#"))
+    return {test: reason for test, _, reason in rows}
+
+
+def outcomes_in(class_name: str, folder: Path) -> list[Outcome]:
+    """Return what became of each test of a class by the reports in a folder."""
+    simple = class_name.rpartition(".")[2]
+    cases = [case for path in folder.glob("TEST-*.xml") for case in ET.parse(path).iter("testcase")]
+    return [_outcome(f"{simple}.{_method(case)}", case) for case in cases]
+
+
+def _method(case: ET.Element) -> str:
+    return case.get("name", "").partition("(")[0]
+
+
+def _outcome(test: str, case: ET.Element) -> Outcome:
+    parts = {part.tag: part for part in case}
+    if "skipped" in parts:
+        return Outcome(test, "skipped", _words(parts["skipped"]))
+    trouble = parts.get("failure", parts.get("error"))
+    if trouble is None:
+        return Outcome(test, "passed")
+    text = f"{trouble.get('message') or ''} {trouble.text or ''}"
+    if _ABORTED in text:
+        return Outcome(test, "skipped", _shortened(text.partition(_ABORTED)[2]))
+    if _CAST.search(text):
+        return Outcome(test, "skipped", "internals: a cast")
+    if test in reasons("outside.txt"):
+        return Outcome(test, "skipped", f"outside: {reasons('outside.txt')[test]}")
+    return Outcome(test, "failed", _words(trouble))
+
+
+def _words(part: ET.Element) -> str:
+    return _shortened(part.get("message") or part.text or part.get("type") or "")
+
+
+def _shortened(text: str) -> str:
+    return " ".join(text.split())[:_MOST_WORDS]
+
+
+def unexpected(outcomes: list[Outcome]) -> list[Outcome]:
+    """Return the failures that the list of known ones does not have."""
+    known = reasons("known_failures.txt")
+    return [one for one in outcomes if one.result == "failed" and one.test not in known]
+
+
+def outdated(outcomes: list[Outcome]) -> list[str]:
+    """Return the entries of the list of known failures whose tests ran and all passed."""
+    failing = {one.test for one in outcomes if one.result == "failed"}
+    passed = {one.test for one in outcomes if one.result == "passed"}
+    return sorted((passed - failing) & reasons("known_failures.txt").keys())

@@ -1,0 +1,140 @@
+"""Apache Kafka's own integration tests, as published: their jars, their classes, one class's run.
+
+Kafka's tests start their clusters inside the JVM by a class of Kafka's test library. The classes in
+`java/` stand before it on the class path, and start each node as a process (`Nodes.java`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from compat_tests import java_programs
+from compat_tests.kafka_own.reports import outcomes_in
+from tests.support import tools
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compat_tests.suites.outcomes import Outcome
+
+# The newest whose test jars can be compiled against; released brokers of 4.4 pass them as well.
+KAFKA_VERSION: Final = "4.3.1"
+APACHE: Final = "kafka"
+_FOLDER: Final = Path(__file__).parent
+_CLUSTER_TESTS: Final = tuple(
+    f"org/apache/kafka/common/test/api/{name};".encode()
+    for name in ("ClusterTest", "ClusterTests", "ClusterTemplate")
+)
+_CLASS_S: Final = 1500
+_TEST_S: Final = 120
+_HEAP: Final = "-Xmx700m"
+
+
+class Broker(NamedTuple):
+    """What the tests run against.
+
+    Attributes:
+        command: The `wirebroker` program, or APACHE.
+        protocols: "classic" lets tests of every group protocol try only that one; "" all.
+        controllers: How many controllers a cluster has at most.
+    """
+
+    command: str
+    protocols: str
+    controllers: int
+
+
+def own_command() -> str:
+    """Return the `wirebroker` program that is installed beside this Python."""
+    return str(Path(sys.executable).parent / "wirebroker")
+
+
+def missing_program() -> str | None:
+    """Return the name of a program that the suite needs and that is not on PATH."""
+    return next((name for name in ("mvn", "java", "javac") if shutil.which(name) is None), None)
+
+
+@cache
+def jars() -> Path:
+    """Return the folder of the tests and of what they need, from Maven's central repository."""
+
+    def install(folder: Path) -> None:
+        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+        project = ["-f", str(_FOLDER / "pom.xml"), f"-Dkafka.version={KAFKA_VERSION}"]
+        tools._run(["mvn", "-q", "-B", *project, *goal, f"-DoutputDirectory={folder}"])
+
+    return tools._installed(f"kafka-own-{KAFKA_VERSION}", install)
+
+
+def class_names() -> list[str]:
+    """Return the classes whose tests ask for a cluster, by name."""
+    names: list[str] = []
+    for jar in sorted(jars().glob("*-test.jar")):
+        with zipfile.ZipFile(jar) as archive:
+            for entry in archive.namelist():
+                is_test = entry.endswith("Test.class") and "$" not in entry
+                if is_test and any(mark in archive.read(entry) for mark in _CLUSTER_TESTS):
+                    names.append(entry.removesuffix(".class").replace("/", "."))
+    return sorted(names)
+
+
+def run_class(name: str, broker: Broker, output: Path) -> list[Outcome]:
+    """Run the tests of a class and return what became of each; none if the run broke off.
+
+    Args:
+        name: Of the class.
+        broker: What it runs against.
+        output: A folder for the reports and what Java printed (`NAME.log`).
+    """
+    reports = output / name
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+    with (output / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            _command(name, broker, reports),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            process.wait(_CLASS_S)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            process.kill()
+            process.wait()
+    return outcomes_in(name, reports)
+
+
+def _command(name: str, broker: Broker, reports: Path) -> Sequence[str]:
+    kafka = f"{jars()}/*"
+    stand_ins = java_programs.compiled("kafka-own", _FOLDER / "java", jars())
+    properties = {
+        "kit.broker": broker.command,
+        "kit.java.classpath": kafka,
+        "kit.tails": "true",
+        "org.slf4j.simpleLogger.defaultLogLevel": "off",
+    }
+    if broker.protocols:
+        properties["kit.protocols"] = broker.protocols
+    if broker.command != APACHE:
+        properties["kit.controllers"] = str(broker.controllers)
+    settings = {
+        "junit.jupiter.extensions.autodetection.enabled": "true",
+        "junit.jupiter.execution.timeout.default": f"{_TEST_S}s",
+    }
+    return [
+        *("java", _HEAP, *(f"-D{key}={value}" for key, value in properties.items())),
+        *("-cp", f"{stand_ins}{os.pathsep}{kafka}"),
+        *("org.junit.platform.console.ConsoleLauncher", "execute", "-c", name),
+        *("--include-classname", ".*", "--disable-banner", "--disable-ansi-colors"),
+        *("--details=none", f"--reports-dir={reports}"),
+        *(part for key, value in settings.items() for part in ("--config", f"{key}={value}")),
+    ]

@@ -1,0 +1,69 @@
+"""Tests of Apache Kafka's own, and how their reports are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.kafka_own import suite
+from compat_tests.kafka_own.__main__ import chosen
+from compat_tests.kafka_own.reports import outcomes_in, outdated, reasons, unexpected
+from compat_tests.suites.outcomes import Outcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Of each area the classes that take least; all of them are a step of the nightly runs.
+CLASSES = ("ClusterToolTest",)
+_REPORT = """<testsuite>
+  <testcase name="passes()"/>
+  <testcase name="looksInside()"><failure message="">
+    Wrapped: org.opentest4j.TestAbortedException: internals: a broker</failure></testcase>
+  <testcase name="casts()"><error message="Proxy7 cannot be cast to class kafka.X"/></testcase>
+  <testcase name="isSkipped(int)"><skipped>twin: run once</skipped></testcase>
+  <testcase name="fails()"><failure message="expected 1\nbut was 2"/></testcase>
+</testsuite>"""
+
+
+@pytest.mark.java
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_of_kafkas_own_tests_passes(name: str, broker_kind: str, tmp_path: Path) -> None:
+    missing = suite.missing_program()
+    if missing is not None:
+        pytest.skip(f"Kafka's own tests need {missing} on PATH")
+    command = suite.APACHE if broker_kind == "apache" else suite.own_command()
+    (whole_name,) = [each for each in suite.class_names() if each.rpartition(".")[2] == name]
+    outcomes = suite.run_class(whole_name, suite.Broker(command, "classic", 1), tmp_path)
+    assert not unexpected(outcomes)
+    assert not outdated(outcomes)
+    assert any(one.result == "passed" for one in outcomes), outcomes
+
+
+def test_a_test_that_looks_into_the_broker_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "TEST-junit.xml").write_text(_REPORT, "utf-8")
+    assert outcomes_in("org.apache.SomeTest", tmp_path) == [
+        Outcome("SomeTest.passes", "passed"),
+        Outcome("SomeTest.looksInside", "skipped", "internals: a broker"),
+        Outcome("SomeTest.casts", "skipped", "internals: a cast"),
+        Outcome("SomeTest.isSkipped", "skipped", "twin: run once"),
+        Outcome("SomeTest.fails", "failed", "expected 1 but was 2"),
+    ]
+
+
+def test_a_known_failure_that_passes_is_named() -> None:
+    known = next(iter(reasons("known_failures.txt")))
+    assert outdated([Outcome(known, "passed")]) == [known]
+    assert outdated([Outcome(known, "passed"), Outcome(known, "failed")]) == []
+    assert unexpected([Outcome(known, "failed"), Outcome("X.y", "failed")]) == [
+        Outcome("X.y", "failed")
+    ]
+
+
+def test_the_parts_are_all_classes() -> None:
+    names = [f"Test{number}" for number in range(10)]
+    parts = [chosen(names, (), (number, 4)) for number in range(1, 5)]
+    assert sorted(name for part in parts for name in part) == names
+    assert chosen(names, ("[37]", "t4"), (1, 1)) == ["Test3", "Test4", "Test7"]
