@@ -211,7 +211,7 @@ def decode_committed_offset(value: bytes) -> CommittedOffset:
 
 
 def decode_offset_commit(value: bytes) -> Any:
-    """Decode all fields of a commit's value; raises as above."""
+    """Decode all fields of a commit's value; raise as above."""
     return _decode_value(OFFSET_KIND, value)
 
 

@@ -49,7 +49,7 @@ class Cluster(NamedTuple):
         return found.error_code, found.error_message
 
     def produce(self, topic: str, records: bytes) -> Any:
-        """Append a batch; return what the response says of its partition."""
+        """Append a batch; return the response for its partition."""
         data = {"name": topic, "partition_data": [{"index": 0, "records": records}]}
         request = {"acks": -1, "timeout_ms": 30_000, "topic_data": [data]}
         return self.client.ask(ApiKey.PRODUCE, 9, request).responses[0].partition_responses[0]
@@ -165,7 +165,7 @@ def test_partitions_of_a_new_topic(
 def test_a_replication_factor_above_the_number_of_brokers(cluster: Cluster) -> None:
     code, text = cluster.refusal({"replication_factor": 3})
     assert code == ErrorCode.INVALID_REPLICATION_FACTOR
-    # Apache Kafka 4.4 goes on about cordoned directories, 4.3 ends here.
+    # Apache Kafka 4.4 also mentions cordoned directories, 4.3 does not.
     assert text.startswith(
         "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be"
         " reached because only 1 broker(s) are registered"
@@ -198,7 +198,7 @@ def test_a_producer_that_claims_log_append_time(cluster: Cluster) -> None:
     found = cluster.produce(topic, batch("a", damage={"attributes": LOG_APPEND_TIME_FLAG}))
     assert found.error_code == ErrorCode.INVALID_TIMESTAMP
     (error,) = found.record_errors
-    # Apache Kafka names the record in between, as Java shows it.
+    # Apache Kafka also shows the record, in Java's form.
     text = error.batch_index_error_message
     assert text.startswith("Invalid timestamp type in message")
     assert text.endswith("Producer should not set timestamp type to LogAppendTime.")

@@ -152,7 +152,7 @@ def test_csv_and_avro_are_rows_as_well(
     job.check_rows(100)
 
 
-def test_files_of_any_age_are_read_and_hidden_ones_are_told_or_read_by_choice(
+def test_files_of_any_age_are_read_and_hidden_ones_are_counted_or_read_by_choice(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     job = Job(tmp_path, broker, topic, files_per_batch=1)
@@ -200,16 +200,16 @@ def test_records_of_csv_have_line_breaks_and_damaged_files_are_counted(
     assert (summary["dead_letters"], summary["damaged_files"]) == (1, 1)
     assert 9_999 < summary["records"] <= 19_999
     dead = job.read(f"{topic}.dead-letters", 2, partitions=1)
-    assert any(b"behind record" in dict(each.headers())["reason"] for each in dead)
+    assert any(b"after record" in dict(each.headers())["reason"] for each in dead)
     (job.source / "f.csv.gz").write_bytes(b"not compressed")
     job.change(damaged_files="stop")
-    with pytest.raises(PipelineError, match=r"f\.csv\.gz: the file cannot be read behind record 0"):
+    with pytest.raises(PipelineError, match=r"f\.csv\.gz: the file cannot be read after record 0"):
         job.run(spark)
     job.change(damaged_files="dead-letter")
     assert job.run(spark)["damaged_files"] == 1
 
 
-def test_what_hadoop_compressed_is_read_by_spark(
+def test_spark_reads_hadoops_compression_formats(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     job = Job(tmp_path, broker, topic)

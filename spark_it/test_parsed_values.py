@@ -1,4 +1,4 @@
-"""Values of a topic are read by the rules of ingest; what is none of the schema has no row."""
+"""Values of a topic are read by the rules of ingest; values outside the schema become null."""
 
 from __future__ import annotations
 

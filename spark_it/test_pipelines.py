@@ -148,7 +148,7 @@ def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
     assert values == kept
 
 
-def test_an_archive_goes_on_behind_records_that_are_gone_by_choice(
+def test_an_archive_skips_records_that_are_gone_by_choice(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     from wirebroker.pipelines.archive_job import ArchiveJob, run_archive
@@ -178,7 +178,7 @@ def test_an_archive_goes_on_behind_records_that_are_gone_by_choice(
     for name in names:
         records.create_topic(broker.bootstrap, name, partitions=1)
     write(range(100))
-    # As a run leaves it that found the disk full before its first batch was planned.
+    # As left by a run that found the disk full before its first batch was planned.
     offsets = tmp_path / "archive" / "checkpoint" / "offsets"
     offsets.mkdir(parents=True)
     (offsets / ".0.f00.tmp").touch()
@@ -190,7 +190,7 @@ def test_an_archive_goes_on_behind_records_that_are_gone_by_choice(
     start = logs / "log-start-offset-checkpoint"
     start.write_text(f"0\n1\n{names[0]} 0 250\n", encoding="utf-8")
     shutil.rmtree(logs / f"{names[1]}-0")
-    with pytest.raises(PipelineError, match='; lost_records = "skip" leaves that out'):
+    with pytest.raises(PipelineError, match='; lost_records = "skip" goes on without it'):
         run("stop")
     for lost_offsets, archived_records in ((150, 150), (0, 0)):
         summary = run("skip")

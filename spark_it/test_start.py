@@ -1,4 +1,4 @@
-"""A Spark that does not start says why: what Ivy said, that Java is missing, what a setting is."""
+"""If Spark does not start, the error says why: Ivy's reasons, a missing Java, a wrong setting."""
 
 from __future__ import annotations
 

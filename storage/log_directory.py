@@ -385,7 +385,7 @@ class LogDirectory:
 
 
 def has_future_path(topic: str, partition: int) -> bool:
-    """Tell whether the whole name of a topic fits into a future path."""
+    """Return whether the whole name of a topic fits into a future path."""
     return len(topic) + len(_ending(partition, FUTURE_SUFFIX)) <= _MAX_NAME_BYTES
 
 

@@ -44,7 +44,7 @@ class Step:
         command: Of a Python module, after `python -m`.
         minutes: About how long it takes on two idle cores.
         what: What it does.
-        kafka: Which Apache Kafka it runs; None: the reference.
+        kafka: Version of Apache Kafka; None: the reference.
     """
 
     name: str
@@ -204,20 +204,20 @@ STEPS = (
         "transcripts",
         _tests("tests/transcripts", "--broker", "apache"),
         7,
-        "what was recorded of Apache Kafka is what it answers",
+        "Apache Kafka still answers as recorded",
     ),
     Step(
         "transcripts-4.3",
         _tests("tests/transcripts", "--broker", "apache"),
         7,
-        "the same with 4.3.1, but for the differences that are recorded",
+        "the same with 4.3.1, except for recorded differences",
         kafka="4.3.1",
     ),
     Step(
         "transcripts-of-4.3",
         _tests("tests/transcripts"),
         2,
-        "the transcripts at a broker with the features of 4.3",
+        "the transcripts on a broker with the features of 4.3",
         kafka="4.3.1",
     ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
@@ -240,7 +240,7 @@ STEPS = (
             *("compat_tests/reference", "--long"),
         ),
         20,
-        "what runs beside Apache Kafka, beside 4.3.1: folders, clusters, answers, tables",
+        "comparisons with Apache Kafka 4.3.1: folders, clusters, answers, tables",
         kafka="4.3.1",
     ),
     Step(
@@ -259,7 +259,7 @@ STEPS = (
         "spark-4.3",
         _tests("spark_it", "--nightly"),
         15,
-        "the tests of pipelines at a broker with the features of 4.3",
+        "the tests of pipelines on a broker with the features of 4.3",
         kafka="4.3.1",
     ),
     Step(

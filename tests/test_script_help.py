@@ -19,7 +19,7 @@ FOLDERS = ("compat_tests", "benchmarks", "tests", "compiling", ".ci", "spark_it"
 
 
 def is_script(path: Path) -> bool:
-    """Tell whether a file is run by its name: a shell script, or a module that does something."""
+    """Return whether a file is a script: a shell script, or a module that runs something."""
     text = path.read_bytes()
     if path.suffix != ".py":
         return path.suffix in {"", ".sh"} and text.startswith(b"#!")
@@ -29,7 +29,7 @@ def is_script(path: Path) -> bool:
 
 
 def is_run(statement: ast.stmt) -> bool:
-    """Tell whether a statement of a module runs only in a script, or reads a script's arguments."""
+    """Return whether a statement runs only in a script, or reads a script's arguments."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return False
     if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):

@@ -1,4 +1,4 @@
-"""Requests to alter configs of which this node decides a part and the controller the others."""
+"""Requests to alter configs that this node and the controller each decide in part."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ async def alter_others(
     alter: Callable[[], Awaitable[list[Any]]],
     slices: Slices,
 ) -> dict[str, Any]:
-    """Alter the resources that are not decided yet, and return the answer to the whole request.
+    """Alter the resources that are not decided yet, and return the response to the request.
 
     Args:
-        body: The request; afterwards it names only the others.
-        outcomes: By the places of decided resources: why one is refused, or None.
-        alter: Alters what the request still names; returns the results in its order.
-        slices: What the answer is built in.
+        body: The request; afterwards it has only the undecided resources.
+        outcomes: Errors, or None, by the positions of decided resources.
+        alter: Alters the remaining resources; returns their results in order.
+        slices: Slices of the work on the response.
     """
     wanted = list(body.resources)
     body.resources = [each for place, each in enumerate(wanted) if place not in outcomes]

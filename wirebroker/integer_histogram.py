@@ -73,7 +73,7 @@ class IntegerHistogram:
         self.slots[_RANGES] += value * times
 
     def copy(self) -> IntegerHistogram:
-        """Return a histogram of the same values, which later ones do not change."""
+        """Return an independent histogram of the same values."""
         result = IntegerHistogram()
         result.slots[:] = self.slots
         return result

@@ -67,7 +67,7 @@ class _SlowPhases:
         self.send = IntegerHistogram()
 
 
-# Of an API without slow requests; nobody changes it.
+# For APIs without slow requests; it never changes.
 _NONE_SLOW: Final = _SlowPhases()
 
 
@@ -179,7 +179,7 @@ class RequestMeter:
         slow.totals.record(after_us)
 
     def _slow_phases(self) -> _SlowPhases:
-        """Return what its slow requests are counted in."""
+        """Return the phases of this API's slow requests."""
         if self._slow is _NONE_SLOW:
             self._slow = _SlowPhases()
         return self._slow

@@ -1,4 +1,4 @@
-"""Words and names that lines for people share.
+"""Words and names in text for people.
 
 A leaf.
 """

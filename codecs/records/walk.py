@@ -96,7 +96,7 @@ class RecordWalker:
         "refused_count",
     )
 
-    def __init__(  # noqa: PLR0917 - the twin in C takes them so
+    def __init__(  # noqa: PLR0917 - as in the C twin
         self,
         count: int,
         base_timestamp: int,
@@ -113,7 +113,7 @@ class RecordWalker:
             earliest: The first timestamp that may be stored.
             latest: The last one.
             needs_key: Whether a record without a key may not be stored.
-            most_bytes: What a record may have behind its length; a larger one is a fault.
+            most_bytes: Most bytes of a record after its length; a larger one is a fault.
         """
         self._count = count
         self._base_timestamp = base_timestamp
@@ -334,7 +334,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
         base_timestamp: The header's.
         note: Is told each record's index, timestamp (not wrapped) and whether it has a key.
         most_headers: Of all records; more are a fault.
-        most_bytes: Of one record behind its length; the walk ends before a larger one.
+        most_bytes: Of one record after its length; the walk ends before a larger one.
 
     Returns:
         Where the walk ended, the index there; the oldest and the latest timestamp, whether a key

@@ -1,4 +1,4 @@
-"""README's table of clients and features, as their tests passed in the last recorded run.
+"""README's table of clients and features: the results of the last recorded run of their tests.
 
     python -m compat_tests.clients           print the table
     python -m compat_tests.clients --run     run the tests, record what passed, write the table
@@ -58,7 +58,7 @@ def with_table(text: str, new: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table, or make it; return the status of the tests."""
+    """Print the table, or run the tests and write it; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="compat_tests.clients",
         description=__doc__,
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         "options",
         nargs="*",
         metavar="OPTION",
-        help="of pytest, after --: run only some tests, keep other results",
+        help="pytest options, after --; they select tests, and other results are kept",
     )
     options = parser.parse_args(arguments)
     if not options.run:

@@ -50,13 +50,13 @@ class Recorder:
             item.user_properties += [(_PROPERTY, shown) for shown in shown_by(item)]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Take what is collected as the result, if no test is run."""
+        """Record the collected tests if none is run."""
         if session.config.option.collectonly:
             for item in session.items:
                 self._add(item.user_properties, passed=0, failed=0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test that passed, or that failed at any of its stages."""
+        """Count a test that passed, or that failed in any stage."""
         if report.failed:
             self._add(report.user_properties, passed=0, failed=1)
         elif report.when == "call" and report.passed:
@@ -88,7 +88,7 @@ class Recorder:
 
 
 def shown_by(item: pytest.Item) -> list[tuple[str, str, str]]:
-    """Return what a test shows: feature, client and detail, of each of its marks."""
+    """Return what a test shows: feature, client and detail of each mark."""
     return [_shown(item, *mark.args) for mark in item.iter_markers("shows")]
 
 

@@ -1,4 +1,4 @@
-"""README's table of clients is what the tests that are marked `shows` came to."""
+"""README's table of clients shows the results of the tests that are marked `shows`."""
 
 from __future__ import annotations
 

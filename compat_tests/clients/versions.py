@@ -1,4 +1,4 @@
-"""The clients of README's table, by the names that tests have for them, and their versions."""
+"""The clients in README's table and their versions, by the names that tests use."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _spark() -> str:
     return SPARK_VERSION
 
 
-# By the name of each: its title in the table, and what gives its version. In the table's order.
+# For each client: its title in the table, and a function that returns its version; in order.
 CLIENTS: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     "confluent-kafka": ("confluent-kafka", _confluent),
     "kafka-python": ("kafka-python", _python("kafka-python")),

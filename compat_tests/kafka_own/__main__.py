@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("classes", nargs="*", metavar="CLASS", help="patterns; all without one")
+    parser.add_argument("classes", nargs="*", metavar="CLASS", help="patterns; default: all")
     parser.add_argument("--broker", choices=("wirebroker", "apache"), default="wirebroker")
     parser.add_argument("--protocols", choices=("classic", "all"), default="classic")
-    parser.add_argument("--controllers", type=int, default=1, help="of a cluster, at most")
+    parser.add_argument("--controllers", type=int, default=1, help="most controllers of a cluster")
     parser.add_argument("--jobs", type=int, default=2, help="classes at a time")
-    parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/N", help="one of N parts")
+    parser.add_argument("--part", type=_part, default=(1, 1), metavar="I/N", help="run part I of N")
     parser.add_argument("--output", type=Path, help="keep the reports in this folder")
     return parser.parse_args()
 
@@ -40,7 +40,7 @@ def _part(text: str) -> tuple[int, int]:
 
 
 def chosen(names: Sequence[str], patterns: Sequence[str], part: tuple[int, int]) -> list[str]:
-    """Return the classes that a pattern is found in, and of those every N-th from the I-th on."""
+    """Return the classes that match a pattern, and of those every N-th from the I-th on."""
     found = [
         name for name in names if not patterns or any(re.search(each, name) for each in patterns)
     ]
@@ -54,7 +54,7 @@ def _say(line: str) -> None:
 
 
 def _run(names: Sequence[str], broker: suite.Broker, output: Path, jobs: int) -> list[Outcome]:
-    """Run classes, print a line for each, and return what became of all tests."""
+    """Run classes, print a line for each, and return the outcomes of all tests."""
     outcomes: list[Outcome] = []
     with ThreadPoolExecutor(jobs) as pool:
         runs = pool.map(partial(suite.run_class, broker=broker, output=output), names)

@@ -1,7 +1,7 @@
-"""What became of each test of a class: the reports of JUnit, and two lists of this folder.
+"""The outcome of each test of a class: from the reports of JUnit and two lists in this folder.
 
-`outside.txt` names tests that no process of a released broker passes, and `known_failures.txt`
-those that wirebroker does not pass yet; each with its reason.
+`outside.txt` names tests that fail with any released broker in a separate process, and
+`known_failures.txt` those that wirebroker does not pass yet; each with its reason.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MOST_WORDS: Final = 220
 
 @cache
 def reasons(name: str) -> dict[str, str]:
-    """Return a list of this folder: by CLASS.METHOD the reason."""
+    """Return the reasons in a list of this folder, by CLASS.METHOD."""
     lines = (_FOLDER / name).read_text("utf-8").splitlines()
     rows = (line.partition("\t") for line in lines if line and not line.startswith("#"))
     return {test: reason for test, _, reason in rows}
 
 
 def outcomes_in(class_name: str, folder: Path) -> list[Outcome]:
-    """Return what became of each test of a class by the reports in a folder."""
+    """Return the outcome of each test of a class, from the reports in a folder."""
     simple = class_name.rpartition(".")[2]
     cases = [case for path in folder.glob("TEST-*.xml") for case in ET.parse(path).iter("testcase")]
     return [_outcome(f"{simple}.{_method(case)}", case) for case in cases]
@@ -67,7 +67,7 @@ def _shortened(text: str) -> str:
 
 
 def unexpected(outcomes: list[Outcome]) -> list[Outcome]:
-    """Return the failures that the list of known ones does not have."""
+    """Return the failures that are not in the list of known failures."""
     known = reasons("known_failures.txt")
     return [one for one in outcomes if one.result == "failed" and one.test not in known]
 

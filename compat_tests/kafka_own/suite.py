@@ -1,7 +1,7 @@
 """Apache Kafka's own integration tests, as published: their jars, their classes, one class's run.
 
-Kafka's tests start their clusters inside the JVM by a class of Kafka's test library. The classes in
-`java/` stand before it on the class path, and start each node as a process (`Nodes.java`).
+Kafka's tests start their clusters inside the JVM with a class of Kafka's test library. The classes
+in `java/` come before it on the class path and start each node as a process (`Nodes.java`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from compat_tests.suites.outcomes import Outcome
 
-# The newest whose test jars can be compiled against; released brokers of 4.4 pass them as well.
+# The newest version whose test jars can be compiled against; brokers of 4.4 pass the tests, too.
 KAFKA_VERSION: Final = "4.3.1"
 APACHE: Final = "kafka"
 _FOLDER: Final = Path(__file__).parent
@@ -38,11 +38,11 @@ _HEAP: Final = "-Xmx700m"
 
 
 class Broker(NamedTuple):
-    """What the tests run against.
+    """The broker that the tests run against.
 
     Attributes:
         command: The `wirebroker` program, or APACHE.
-        protocols: "classic" lets tests of every group protocol try only that one; "" all.
+        protocols: "classic": tests for all group protocols use only that one; "": all.
         controllers: How many controllers a cluster has at most.
     """
 
@@ -52,7 +52,7 @@ class Broker(NamedTuple):
 
 
 def own_command() -> str:
-    """Return the `wirebroker` program that is installed beside this Python."""
+    """Return the `wirebroker` program that is installed next to this Python."""
     return str(Path(sys.executable).parent / "wirebroker")
 
 
@@ -63,7 +63,7 @@ def missing_program() -> str | None:
 
 @cache
 def jars() -> Path:
-    """Return the folder of the tests and of what they need, from Maven's central repository."""
+    """Return the folder with the tests and their dependencies, from Maven's central repository."""
 
     def install(folder: Path) -> None:
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
@@ -74,7 +74,7 @@ def jars() -> Path:
 
 
 def class_names() -> list[str]:
-    """Return the classes whose tests ask for a cluster, by name."""
+    """Return the names of the test classes that use a cluster."""
     names: list[str] = []
     for jar in sorted(jars().glob("*-test.jar")):
         with zipfile.ZipFile(jar) as archive:
@@ -86,12 +86,12 @@ def class_names() -> list[str]:
 
 
 def run_class(name: str, broker: Broker, output: Path) -> list[Outcome]:
-    """Run the tests of a class and return what became of each; none if the run broke off.
+    """Run the tests of a class and return their outcomes; none if the run was aborted.
 
     Args:
-        name: Of the class.
-        broker: What it runs against.
-        output: A folder for the reports and what Java printed (`NAME.log`).
+        name: The name of the class.
+        broker: The broker to test.
+        output: A folder for the reports and Java's output (`NAME.log`).
     """
     reports = output / name
     shutil.rmtree(reports, ignore_errors=True)

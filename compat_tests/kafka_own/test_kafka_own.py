@@ -1,4 +1,4 @@
-"""Tests of Apache Kafka's own, and how their reports are read."""
+"""Apache Kafka's own integration tests, and how their reports are read."""
 
 from __future__ import annotations
 

@@ -380,7 +380,7 @@ class Admin(Topics):
         yield from self.ask(ApiKey.UNREGISTER_BROKER, request)
 
     def unregister_controller(self) -> Moves:
-        """Ask to forget the active controller, or one that nobody knows."""
+        """Request to unregister the active controller, or an unknown one."""
         request = {"controller_id": self.random.choice((-1, 1, 7, 2**31 - 1))}
         yield from self.ask(ApiKey.UNREGISTER_CONTROLLER, request)
 

@@ -34,15 +34,15 @@ _BESIDE_4_3 = (
         r".*\.configs\[(errors\.deadletterqueue\.group\.enable|max\.decompressed\.message\.bytes"
         r"|remote\.copy\.lag\.(bytes|ms))\]: we say .*, Kafka leaves it out",
         "Apache Kafka 4.3 does not have these configs.",
-        "Nobody: they have their defaults.",
+        "None: they have their defaults.",
         "only beside 4.3",
     ),
     Agreed(
         "any",
         "(send|frame) (ApiVersions|UpdateFeatures) .*",
         r"((api_keys|supported_features)\[|[0-9a-f]{32}: ).*",
-        "Apache Kafka 4.3 knows fewer versions and levels.",
-        "Nobody: clients choose what both know.",
+        "Apache Kafka 4.3 has fewer versions and levels.",
+        "None: clients choose what both sides support.",
         "only beside 4.3",
     ),
 )

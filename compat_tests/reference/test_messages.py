@@ -1,4 +1,4 @@
-"""Messages and records: in every version the fields that Apache Kafka's definitions have."""
+"""Messages and records have the fields of Apache Kafka's definitions in every version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OURS = {schema.name: schema for schema in all_schemas()}
 
 @cache
 def kafkas() -> dict[str, MessageSchema]:
-    """Return the definitions in Kafka's jars that have one of ours beside them."""
+    """Return the definitions in Kafka's jars of which wirebroker has one as well."""
     found: dict[str, MessageSchema] = {}
     for jar in sorted(tools.kafka_jars().glob(f"kafka-*-{tools.KAFKA_VERSION}.jar")):
         with zipfile.ZipFile(jar) as archive:

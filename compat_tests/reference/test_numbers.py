@@ -1,4 +1,4 @@
-"""Error codes, record types and feature levels: those of Apache Kafka's classes."""
+"""Error codes, record types and feature levels equal those of Apache Kafka's classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API versions, and the names, types and defaults of configs: those of a running Apache Kafka."""
+"""API versions, and names, types and defaults of configs, equal those of a running Apache Kafka."""
 
 from __future__ import annotations
 

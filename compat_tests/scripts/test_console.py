@@ -1,4 +1,4 @@
-"""The console scripts on bytes that no transcript can have: ours and Kafka's, at Apache Kafka."""
+"""Console scripts with bytes that transcripts cannot hold: ours and Kafka's, on Apache Kafka."""
 
 from __future__ import annotations
 

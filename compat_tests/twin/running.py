@@ -56,7 +56,7 @@ def _wait_until_removed(directory: Path) -> None:
 
 
 def _deleted_in(directory: Path) -> Iterator[Path]:
-    """Return files and folders that wait for their removal; any may be removed meanwhile."""
+    """Return files and folders that are marked for removal; any may disappear meanwhile."""
     for folder, folders, files in os.walk(directory):
         for name in (*folders, *files):
             if name.endswith((".deleted", "-delete")):

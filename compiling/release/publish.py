@@ -2,7 +2,7 @@
 
     python -m compiling.release.publish [--upload] [--image NAME] [--date DATE] [--remote origin]
 
-Everything is done in a temporary git worktree, so a dry run changes neither branch nor files:
+A release is built in a temporary git worktree, so a dry run changes nothing but `dist`:
 
 1. CHANGELOG.md gets the date of the release in place of "(unreleased)", as a commit.
 2. `python -m compiling.release --final` builds and tries the files; twine checks their metadata.
@@ -42,7 +42,7 @@ class ReleaseError(Exception):
 
 
 class Options(argparse.Namespace):
-    """What the command line says."""
+    """The options of the command line."""
 
     upload: bool
     date: str
@@ -184,12 +184,14 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     )
     today = time.strftime("%Y-%m-%d", time.gmtime())
     parser.add_argument("--date", default=today, help="Date of the release (default: today, UTC).")
-    parser.add_argument("--image", metavar="NAME", help="Build, and push, a container image.")
+    parser.add_argument(
+        "--image", metavar="NAME", help="Build a container image; with --upload, push it."
+    )
     parser.add_argument("--remote", default="origin", help="Remote to push to (default: origin).")
     parser.add_argument(
         "--skip-existing",
         action="store_true",
-        help="Skip files that an earlier upload left at the index.",
+        help="Skip files that the index already has.",
     )
     options = parser.parse_args(arguments, Options())
     if not _DATE.fullmatch(options.date):

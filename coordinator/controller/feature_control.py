@@ -103,8 +103,8 @@ def activation_records(
 
     Args:
         image: Of the log.
-        bootstrap: What a formatted directory says a cluster begins with; empty for a log that has
-            begun.
+        bootstrap: The first records of a new cluster, from its formatted directory; empty for a
+            log that has begun.
         metadata_level: Level of metadata.version if `bootstrap` names none.
         min_insync_replicas: The broker's setting. Under eligible leader replicas it becomes the
             whole cluster's (KIP-966).

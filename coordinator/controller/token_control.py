@@ -232,7 +232,7 @@ def _check_renewers(request: Any) -> None:
 
 def _check_size(*principals: str) -> None:
     lengths = [len(each.encode()) for each in principals]
-    # A type and a name together may be longer than a string of a record.
+    # Even if the total is allowed, a type or a name may be too long for a record's string.
     if sum(lengths) > _MOST_NAME_BYTES or max(lengths) > LONGEST_STRING_BYTES:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
 

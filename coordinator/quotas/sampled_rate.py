@@ -56,7 +56,7 @@ class SampledRate:
 
     @property
     def window_ms(self) -> int:
-        """How long something counts at most."""
+        """The longest time that a value counts."""
         return self._samples * self._sample_ms
 
     def count(self, amount: float, now_ms: float) -> None:

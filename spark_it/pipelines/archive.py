@@ -89,8 +89,8 @@ def archive(
         topics: A pattern.
         target: The archive's folder.
         most_offsets: That make a micro-batch.
-        skips_lost: Whether what retention or deletion took is left out, and noted in the
-            archive's folder `lost`, instead of being an error.
+        skips_lost: Whether records that retention or deletion removed are skipped, and noted in
+            the archive's folder `lost`, instead of being an error.
         restarts_recreated: Whether a topic that was deleted and created again is archived from its
             beginning; else it is an error.
         stop: The wish for an end, which comes behind the micro-batch at work.
@@ -135,7 +135,7 @@ def archived(spark: SparkSession, target: Path) -> DataFrame:
     before = spark.conf.get(setting)
     spark.conf.set(setting, "false")
     try:
-        # Files of before a column was kept lack it.
+        # Files written before a column was added lack it.
         reader = spark.read.schema(f"{schema_text(_COLUMNS)}, date date")
         return reader.parquet(str(target / "records"))
     finally:

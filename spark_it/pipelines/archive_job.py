@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.clock import Clock
     from wirebroker.pipelines.job_run import StopWish
 
-# How the data source says that records are gone, within what Spark makes of it.
+# The data source's error for lost records, within Spark's error.
 _LOSS: Final = re.compile(r"DataLossError: (.*?); failOnDataLoss=false")
 _RECREATED: Final = re.compile(r"RecreatedTopicError: (.*? now has \S+\.)")
 
@@ -42,7 +42,7 @@ class ArchiveJob:
     name: str = setting("text", "the job's name, for what it tells", "archive")
     lost_records: str = setting(
         "text",
-        "records that retention or deletion took before they were archived: the end, or left out",
+        "if records were deleted before they were archived: end with an error, or skip them",
         "stop",
         ("stop", "skip"),
     )
@@ -62,7 +62,7 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
     An end that is asked for comes behind the micro-batch at work, and nothing is verified then.
 
     Raises:
-        PipelineError: Records are gone, or it failed for as long as its patience.
+        PipelineError: Records are gone, or it made no progress for `patience` seconds.
         RecreatedTopicError: As `compare`.
     """
     target = Path(job.target)
@@ -85,7 +85,7 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
 def _archive(
     spark: SparkSession, job: ArchiveJob, stop: StopWish, reporter: Reporter, clock: Clock
 ) -> int:
-    """Archive what has come, again after faults; return how many records came."""
+    """Archive new records, and retry after faults; return how many records were archived."""
     rows, got_on = 0, clock.monotonic()
     ticker = WorkTicker(spark.sparkContext, reporter, clock)
 
@@ -112,7 +112,7 @@ def _archive(
         except OF_SPARK as error:
             _check_source(error)
             if isinstance(error, AnalysisException) or refusal_in(error):
-                raise  # no other try changes it
+                raise  # a retry would not help
             failing_s, why = clock.monotonic() - got_on, first_line(error)
             if failing_s > job.patience:
                 raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
@@ -124,7 +124,7 @@ def _archive(
 def _check_source(error: Exception) -> None:
     lost = _LOSS.search(str(error))
     if lost:
-        raise PipelineError(f'{lost[1]}; lost_records = "skip" leaves that out') from error
+        raise PipelineError(f'{lost[1]}; lost_records = "skip" goes on without it') from error
     recreated = _RECREATED.search(str(error))
     if recreated:
         advice = 'recreated_topic = "restart" archives the new one from its beginning'

@@ -1,6 +1,6 @@
 """Which topics an archive's records are of: a topic that was recreated has another id.
 
-Records that were archived before ids were kept have none: they are UNKNOWN.
+Records that were archived before archives kept ids have none: UNKNOWN.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _ArchivedTopic(NamedTuple):
 def of_the_log(
     spark: SparkSession, table: DataFrame, path: str, topics: str, *, restarts_recreated: bool
 ) -> DataFrame:
-    """Return an archive's records without those of topics that were recreated since.
+    """Return an archive's records without those of topics that were recreated later.
 
     Args:
         spark: The session.
@@ -68,7 +68,7 @@ def of_chosen_ids(table: DataFrame, chosen: Collection[str]) -> DataFrame:
 
     Raises:
         RecreatedTopicError: The archive has several ids of a topic, and none of them is chosen.
-        PipelineError: An id is chosen that no record has.
+        PipelineError: No record has one of the chosen ids.
     """
     known: dict[str, list[_ArchivedTopic]] = {}
     for each in _archived_topics(table):
@@ -91,7 +91,7 @@ def of_chosen_ids(table: DataFrame, chosen: Collection[str]) -> DataFrame:
 def _several(topic: str, found: Collection[_ArchivedTopic]) -> RecreatedTopicError:
     told = ", ".join(f"{each.topic_id} ({each.records} records)" for each in found)
     return RecreatedTopicError(
-        f"topic {topic} was recreated while it was archived, and offsets are there more than once: "
+        f"topic {topic} was recreated while it was archived, so offsets are in the archive twice: "
         f"the archive has the topic ids {told}. Name the one to restore: topic_ids, --topic-ids"
     )
 

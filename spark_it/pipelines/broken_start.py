@@ -1,4 +1,4 @@
-"""What a run leaves in Spark's checkpoint if it ends before its first batch is planned.
+"""Clear Spark's checkpoint after a run that ended before its first batch was planned.
 
 Spark writes a batch's plan to a temporary file in `offsets` and renames it. If the disk is full,
 the temporary file stays, and Spark then refuses each later start: the folder of a query without a
@@ -17,11 +17,11 @@ def clear_broken_start(checkpoint: Path) -> int:
     """Remove temporary plans if no batch was planned; return how many files were removed.
 
     Args:
-        checkpoint: Spark's.
+        checkpoint: The folder of Spark's checkpoint.
     """
     offsets = checkpoint / "offsets"
     found = list(offsets.iterdir()) if offsets.is_dir() else []
-    # A file of another name is a batch's plan, or nothing that Spark leaves.
+    # A file with another name is the plan of a batch, or Spark did not write it.
     if not all(each.name.startswith(".") and ".tmp" in each.name for each in found):
         return 0
     for each in found:

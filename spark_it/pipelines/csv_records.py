@@ -1,10 +1,10 @@
-r"""Lines as records of CSV, RFC 4180: a field in quotes may have line breaks, and quotes doubled.
+r"""Lines as records of CSV, RFC 4180: quoted fields may have line breaks and doubled quotes.
 
     1,"two
     lines","a ""b"" c"          one record, in two lines of the file
 
-A record that breaks the rules goes on as Python's csv and spreadsheets would read it, so that what
-follows is found again; its `fault` says what is wrong.
+A record that breaks the rules is read as Python's csv and spreadsheets read it, so that the next
+records are found; its `fault` says what is wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CsvRecord(NamedTuple):
 
     Attributes:
         content: Its bytes, without the line end.
-        fault: Why it is no CSV; None: it is.
+        fault: Why it is not valid CSV, or None.
     """
 
     content: bytes
@@ -35,7 +35,7 @@ class CsvRecord(NamedTuple):
 
 
 class CsvSplitter:
-    """Puts the lines of a file together to records.
+    """Joins the lines of a file into records.
 
     Args:
         delimiter: Between fields, one character.
@@ -43,7 +43,7 @@ class CsvSplitter:
 
     def __init__(self, delimiter: str) -> None:
         self._delimiter = delimiter.encode()
-        # Of the record at work.
+        # State of the current record.
         self._is_quoted = False
         self._quote_line = 0
         self._quoted_bytes = 0
@@ -64,7 +64,7 @@ class CsvSplitter:
             if not self._too_long and record_bytes > MOST_LINE_BYTES and self._is_quoted:
                 self._too_long = f"the record of line {number} is longer than 64 MiB"
             if self._too_long:
-                fault = f"{self._too_long}: the file is read no further"
+                fault = f"{self._too_long}: the rest of the file is skipped"
                 yield CsvRecord(b"".join(record), fault)
                 return
             if is_cut:
@@ -79,7 +79,7 @@ class CsvSplitter:
             yield CsvRecord(b"".join(record), fault)
 
     def _scan(self, line: bytes, number: int) -> None:
-        """Go on in a record with its next line."""
+        """Scan the next line of a record."""
         position = 0
         if self._is_quoted:
             position = self._pass_quoted(line, 0)
@@ -93,7 +93,7 @@ class CsvSplitter:
             position = self._next_field(line, position)
 
     def _pass_quoted(self, line: bytes, position: int) -> int:
-        """Pass what is in quotes; return where the next field begins, -1: not in this line."""
+        """Skip a quoted part; return where the next field begins, or -1 if not in this line."""
         end = line.find(_QUOTE, position)
         while end >= 0 and line.startswith(_QUOTE, end + 1):
             end = line.find(_QUOTE, end + 2)
@@ -105,7 +105,7 @@ class CsvSplitter:
             return -1
         self._is_quoted = False
         if line[end + 1 : self._end_of_field(line, end + 1)].strip(b"\r\n"):
-            self._fault = f"text behind the closing quote of a field of line {self._quote_line}"
+            self._fault = f"text after the closing quote of a field of line {self._quote_line}"
         return self._next_field(line, end + 1)
 
     def _next_field(self, line: bytes, position: int) -> int:

@@ -119,7 +119,7 @@ class Delivery:
         return plan
 
     def skip_begun(self) -> None:
-        """Leave the last batch that was begun as it is: positions go on behind it, in all slices.
+        """Leave the last batch that was begun as it is; move the positions of all slices past it.
 
         Raises:
             PositionError: Positions of another checkpoint.
@@ -131,7 +131,7 @@ class Delivery:
         of = (target.kafka, target.job, target.topic, self._checkpoint.identity)
         with Positions(*of, stable=False) as positions:
             slices = range(positions.partition_count(target.topic))
-            positions.read(slices)  # which finds those of another checkpoint
+            positions.read(slices)  # which refuses those of another checkpoint
             for number in slices:
                 end_open_transaction(SliceWish(*of, last), number)
             positions.write(dict.fromkeys(slices, last + 1))

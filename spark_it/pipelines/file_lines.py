@@ -1,7 +1,7 @@
 """The lines of a file, or of a piece of one: decompressed, in bounded memory.
 
 A line ends with LF, CRLF or CR. Of a file in pieces, a line belongs to the piece in which its first
-byte lies. A byte order mark at the beginning of a file is no part of its first line.
+byte lies. A byte order mark at the beginning of a file is not part of its first line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from io import BufferedIOBase
     from pathlib import Path
 
-# More than a broker takes; the rest of such a line is passed over.
+# More than a broker accepts; the rest of such a line is skipped.
 MOST_LINE_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -25,7 +25,7 @@ _OPENERS: Final[dict[str, Callable[[Path], BufferedIOBase]]] = {
     ".gz": gzip.GzipFile,
     ".bz2": bz2.BZ2File,
 }
-# Compressed as Hadoop does it: Spark reads these.
+# Hadoop's compression formats: Spark reads these.
 _HADOOPS: Final = frozenset({".deflate", ".lz4", ".snappy", ".zst"})
 
 
@@ -56,7 +56,7 @@ def is_for_spark(name: str) -> bool:
 
 
 def open_file(path: Path, *, as_it_is: bool = False) -> BufferedIOBase:
-    """Open a file; what is read of it is decompressed, unless it is wanted as it is."""
+    """Open a file; reading decompresses it, unless `as_it_is`."""
     opener = None if as_it_is else _OPENERS.get(path.suffix)
     return path.open("rb") if opener is None else opener(path)
 
@@ -67,10 +67,10 @@ def lines_of(file: BufferedIOBase, start: int = 0, end: int | None = None) -> It
     Args:
         file: Opened for reading, at its beginning.
         start: The piece's first byte; above 0 the file can seek.
-        end: The byte behind the piece; None: the piece goes to the end of the file.
+        end: The byte after the piece; None: the piece ends with the file.
 
     Raises:
-        DamagedFileError: What is behind the lines returned cannot be read.
+        DamagedFileError: The rest of the file cannot be read.
         OSError: The operating system's.
     """
     position = max(start - 1, 0)
@@ -115,7 +115,7 @@ def _sized_lines(file: BufferedIOBase) -> Iterator[tuple[TextLine, int]]:
 
 def _next_chunk(file: BufferedIOBase) -> bytes:
     try:
-        # Not read(), which keeps what comes before damage to itself.
+        # Not read(), which loses the data before the damage.
         return file.read1(_CHUNK_BYTES)
     except (EOFError, zlib.error) as error:
         raise DamagedFileError(repr(error)) from error

@@ -1,7 +1,7 @@
 """Which task reads which files of a batch, and which pieces of them.
 
-Lines of JSON are read in pieces by several tasks, as Spark does it; all else is read from a file's
-beginning to its end by one, since only what stands before says where a record begins.
+Several tasks read pieces of a JSON file, as in Spark. One task reads any other file from its
+beginning to its end, since only the records before show where a record begins.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wirebroker.pipelines.file_lines import is_compressed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# As Spark's spark.sql.files.maxPartitionBytes, and openCostInBytes: what a file costs beside bytes.
+# As Spark's spark.sql.files.maxPartitionBytes, and openCostInBytes: the cost of opening a file.
 _MOST_PIECE_BYTES: Final = 128 << 20
 _OPEN_BYTES: Final = 4 << 20
 

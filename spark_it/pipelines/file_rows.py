@@ -1,7 +1,7 @@
-"""What a task makes of files: the rows of pieces of them, each file read as a stream.
+"""Files as rows: a task reads pieces of files as streams.
 
-A file that is damaged (a compressed one that is cut off, a container of Avro) gives the rows before
-the damage and one dead letter, or ends the job.
+A damaged file (a truncated compressed one, a damaged Avro container) gives the rows before the
+damage and one dead letter, or ends the job.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.line_rows import PlacingWish
     from wirebroker.pipelines.placed_rows import PlacedRow
 
-# What tasks of `FileRows` are given: a piece of a file, or its content where Spark reads it.
+# Input of `FileRows`: a piece of a file, or its content if Spark reads it.
 PIECE_COLUMNS: Final = "task INT, source STRING, path STRING, start LONG, end LONG"
 CONTENT_COLUMNS: Final = ("source", "block", "content")
 
@@ -36,14 +36,14 @@ class FileRows:
     def __init__(self, wish: PlacingWish, plan: BatchPlan) -> None:
         self._wish = wish
         self._placer = LinePlacer(wish, plan)
-        # Over all of a task: lines of one block come one after the other.
+        # Counts over the whole task: lines of one block follow one another.
         self._count = 0
 
     def of_pieces(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
         """Return the rows of a batch with PIECE_COLUMNS."""
         columns = (batch.column(each).to_pylist() for each in ("source", "path", "start", "end"))
         for source, path, start, end in zip(*columns, strict=True):
-            # A container of Avro is compressed within, whatever its name.
+            # An Avro container is compressed inside, whatever its name.
             with open_file(Path(path), as_it_is=self._wish.format == "avro") as file:
                 yield from self.of_file(file, source, start, end)
 
@@ -78,7 +78,7 @@ class FileRows:
     def _records(self, lines: Iterable[Any]) -> Iterator[tuple[bytes, str | None]]:
         if self._wish.format == "csv":
             for record in CsvSplitter(self._wish.delimiter).records(lines):
-                yield record.content, record.fault and f"is no CSV: {record.fault}"
+                yield record.content, record.fault and f"is not valid CSV: {record.fault}"
             return
         for content, is_cut in lines:
             fault = f"is longer than {MOST_LINE_BYTES >> 20} MiB" if is_cut else None
@@ -91,21 +91,23 @@ class FileRows:
         try:
             for number, found in enumerate(fastavro.reader(file), 1):
                 yield self._placer.place_record(found, Line(b"", source, 0, number))
-        # Whatever a damaged file makes the library raise: there is no one class for it.
+        # The library has no common class for the errors of damaged files.
         except Exception as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # the operating system's, which another attempt may not meet
+                raise  # an error of the operating system: a retry may succeed
             yield self._damage(Line(b"", source, 0, number + 1), repr(error))
 
     def _damage(self, line: Line, error: str) -> PlacedRow:
         place = "line" if self._wish.format == "json" else "record"
-        reason = f"the file cannot be read behind {place} {line.number - 1}: {error}"
+        reason = f"the file cannot be read after {place} {line.number - 1}: {error}"
         if self._wish.stops_at_damage:
-            raise JobFileError(f"{line.source}: {reason}; damaged_files = 'dead-letter' goes on")
+            raise JobFileError(
+                f"{line.source}: {reason}; damaged_files = 'dead-letter' would continue"
+            )
         return self._placer.dead(line, reason, is_damage=True)
 
 
 def local_path(address: str) -> Path | None:
-    """Return the path of a file of this machine's, by the address that Spark gives; else None."""
+    """Return the path of a local file from Spark's address of it; None for other addresses."""
     parts = urlsplit(address)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None

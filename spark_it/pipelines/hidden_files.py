@@ -1,8 +1,8 @@
-"""Files that Spark's file source leaves out by their names, and links by which it reads them.
+"""Files that Spark's file source skips by their names, and links through which it reads them.
 
 Spark reads no file whose name begins with `_` or `.`, or ends in `._COPYING_`, and nothing in
-directories of such names: rsync, Hadoop and Spark write temporary files under them. Two exceptions
-are Spark's: `_a=b`, and names that begin with `_metadata` or `_common_metadata`.
+directories of such names: rsync, Hadoop and Spark write temporary files under them. Spark makes two
+exceptions: `_a=b`, and names that begin with `_metadata` or `_common_metadata`.
 
 Source: Spark's HadoopFSUtils.shouldFilterOutPathName; Hadoop's GlobPattern.
 """
@@ -29,7 +29,7 @@ _AS_REGEX: Final = {"*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether Spark leaves out a file or directory of this name."""
+    """Return whether Spark skips a file or directory of this name."""
     if name.startswith(_EXCEPTIONS):
         return False
     is_marked = name.startswith("_") and "=" not in name
@@ -44,7 +44,7 @@ def folder_of(source: str) -> Path:
 
 
 def hidden_files(source: str) -> Iterator[Path]:
-    """Return the files that a path or a pattern of Hadoop's names, and Spark leaves out."""
+    """Return the files that match a path or a Hadoop pattern and that Spark skips."""
     folder = folder_of(source)
     is_pattern = folder != Path(source)
     if folder.is_file():
@@ -65,7 +65,7 @@ class HiddenLinks:
 
     Args:
         source: The job's path or pattern.
-        folder: For the links; the job's own.
+        folder: The job's folder for the links.
     """
 
     def __init__(self, source: str, folder: Path) -> None:
@@ -76,7 +76,7 @@ class HiddenLinks:
         """Make the links that are missing; a file has the same link each time."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for path in hidden_files(self._source):
-            # With its ending, which says how it is compressed.
+            # The suffix stays: it shows the compression.
             ending = Path(path.name.removesuffix(_COPYING)).suffix
             name = blake2b(str(path).encode(), digest_size=16).hexdigest() + ending
             with contextlib.suppress(FileExistsError):
@@ -86,11 +86,11 @@ class HiddenLinks:
         """Return a pattern of the job's files and the links."""
         is_pattern = folder_of(self._source) != Path(self._source)
         source = self._source if is_pattern else _escaped(self._source)
-        # Hadoop takes a pattern for absolute by its first character.
+        # Hadoop regards a pattern as absolute if it begins with a slash.
         return f"/{{{source.lstrip('/')},{_escaped(str(self._folder)).lstrip('/')}}}"
 
     def target_of(self, path: Path) -> Path:
-        """Return the file that a link leads to, or the path if it is no link of these."""
+        """Return the target of a link in this folder, or any other path unchanged."""
         return path.readlink() if path.parent == self._folder else path
 
 

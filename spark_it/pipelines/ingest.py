@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _FORMATS: Final = ("json", "csv", "avro")
 # What Spark has for a file as a whole.
 _BINARY_FILE: Final = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
-# Spark passes over files a week older than the newest, and tells nothing of it.
+# By default Spark silently skips files more than a week older than the newest.
 _ANY_AGE: Final = "36500d"
 
 
@@ -69,11 +69,11 @@ class IngestJob:
         "text", "fields beyond the schema: a bad row, or left out", "bad", ("bad", "drop")
     )
     hidden_files: bool = setting(
-        "flag", "read files, too, whose names begin with _ or ., as temporary files' do", False
+        "flag", "also read files whose names begin with _ or ., as temporary files do", False
     )
     damaged_files: str = setting(
         "text",
-        "a file that is cut off or damaged: a dead letter behind its rows, or the end",
+        "if a file is truncated or damaged: write a dead letter after its rows, or stop",
         "dead-letter",
         ("dead-letter", "stop"),
     )
@@ -111,7 +111,7 @@ class Ingest(Pipeline[IngestJob]):
         if not is_address and not folder.exists():
             raise JobFileError(f"source = {job.source!r}: there is no {folder}")
         if is_address and job.hidden_files:
-            raise JobFileError("hidden_files = true is for a source that is a path of this machine")
+            raise JobFileError("hidden_files = true needs a source that is a path, not an address")
 
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query, whose rows are files."""
@@ -122,14 +122,14 @@ class Ingest(Pipeline[IngestJob]):
         reader = self._spark.readStream.format("binaryFile").schema(_BINARY_FILE)
         reader = reader.option("maxFilesPerTrigger", self._job.files_per_batch)
         reader = reader.option("maxFileAge", _ANY_AGE).option("recursiveFileLookup", "true")
-        # Not the content, which a batch reads as a stream.
+        # Without the content, which a batch reads as a stream.
         files = reader.load(source).selectExpr(
             "_metadata.file_path AS source", "_metadata.file_size AS size"
         )
         return self._stream(files, handle)
 
     def look(self) -> None:
-        """Link hidden files that have come since, as often as Spark looks for files."""
+        """Link new hidden files, as often as Spark looks for files."""
         job = self._job
         if job.every is None or not job.hidden_files:
             return
@@ -138,7 +138,7 @@ class Ingest(Pipeline[IngestJob]):
             self._looked = self._clock.monotonic()
 
     def handle(self, table: DataFrame, batch: int) -> None:
-        """Do a batch: what a table of files holds goes to Kafka, once."""
+        """Send the rows of a batch of files to Kafka, once."""
         began = self._clock.monotonic()
         files = sorted((str(source), int(size)) for source, size in table.collect())
         self._reporter.found(batch, len(files), sum(size for _, size in files))
@@ -147,11 +147,11 @@ class Ingest(Pipeline[IngestJob]):
         self._reporter.batch(batch, sent, began)
 
     def told_at_end(self) -> dict[str, Any]:
-        """Return how many files were left out by their names, and the first of them."""
+        """Return how many files were skipped by their names, and the first of them."""
         job = self._job
         self._reporter.count(damaged_files=0)
         if "://" in job.source:
-            return {}  # only Spark can look there
+            return {}  # only Spark can list files there
         unread = [] if job.hidden_files else sorted(hidden_files(job.source))
         first = {"first_unread_file": str(unread[0])} if unread else {}
         return {"unread_files": len(unread), **first}
@@ -162,7 +162,7 @@ class Ingest(Pipeline[IngestJob]):
         sparks: list[str] = []
         for source, size in files:
             path = local_path(source)
-            # Containers of Avro are compressed within.
+            # Avro containers are compressed inside.
             is_sparks = self._job.format != "avro" and is_for_spark(source)
             if path is None or is_sparks:
                 sparks.append(source)
@@ -185,11 +185,11 @@ class Ingest(Pipeline[IngestJob]):
         return reduce(DataFrame.union, tables)
 
     def _read(self, sources: list[str]) -> DataFrame:
-        """Return the contents of files that Spark has to read: lines of JSON, or whole files."""
+        """Return the contents of files that only Spark can read: lines of JSON, or whole files."""
         reader = self._spark.read.option("recursiveFileLookup", "true")
         kind = "binaryFile" if self._job.format == "avro" else "text"
         content = "content" if self._job.format == "avro" else "CAST(value AS BINARY) AS content"
-        # Only what stands before says where a record of CSV begins.
+        # Only the text before shows where a CSV record begins.
         reader = reader.option("wholetext", str(self._job.format == "csv").lower())
         columns = ("_metadata.file_path AS source", "_metadata.file_block_start AS block")
         table = reader.format(kind).load([_as_path(each) for each in sources])
@@ -203,7 +203,7 @@ class Ingest(Pipeline[IngestJob]):
 
 
 def _as_path(address: str) -> str:
-    """Return an address of Spark's as a path that is no pattern."""
+    """Return an address from Spark as a path, with characters of patterns escaped."""
     return re.sub(r"([*?{}\[\]\\])", r"\\\1", unquote(address))
 
 

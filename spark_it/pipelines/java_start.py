@@ -1,6 +1,6 @@
-"""Start Spark's Java process, and keep the last lines that it writes for the error.
+"""Start Spark's Java process, and keep its last lines of standard error.
 
-It writes to standard error why it does not start. The lines are passed on as they come.
+They say why the process does not start. All lines are passed on as they come.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def start_java(settings: Mapping[str, str]) -> None:
     """Start Spark's Java process and its context, unless this process has them.
 
     Args:
-        settings: Of Spark.
+        settings: Spark's settings.
 
     Raises:
-        PipelineError: It does not start.
+        PipelineError: Spark does not start.
     """
     if SparkContext._gateway is not None:
         return
@@ -55,7 +55,7 @@ def start_java(settings: Mapping[str, str]) -> None:
 
 
 class _ErrorLines:
-    """What a process writes to standard error: passed on as it comes, its last lines kept.
+    """A process's standard error: passes it on as it comes, and keeps the last lines.
 
     Attributes:
         writer: The descriptor for the process.
@@ -69,11 +69,11 @@ class _ErrorLines:
         self._thread.start()
 
     def close_writer(self) -> None:
-        """Close this process's copy of the descriptor: the other's end is then the end."""
+        """Close this process's copy, so that reading ends when the other process ends."""
         os.close(self.writer)
 
     def await_end(self) -> None:
-        """Wait until the process has written all."""
+        """Wait until the process has closed its standard error, at most _END_S."""
         self._thread.join(_END_S)
 
     def _pass_on(self, reader: int) -> None:

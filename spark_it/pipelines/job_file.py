@@ -57,10 +57,10 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-# Of each job that reads topics and keeps how far it is: the arguments of `setting`.
+# For each job that reads topics and keeps its positions: the arguments of `setting`.
 RECREATED_TOPIC: Final = (
     "text",
-    "a topic that was deleted and created again: the end of the job, or read from its beginning",
+    "if a topic was deleted and created again: stop, or read the new one from its beginning",
     "stop",
     ("stop", "restart"),
 )

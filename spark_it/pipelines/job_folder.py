@@ -52,7 +52,7 @@ class JobFolder:
     Attributes:
         identity: Of this folder; another, made anew, has another.
         spark: The folder for Spark's own.
-        source_id: The id of the topic that is read; "": it is not known.
+        source_id: The id of the topic that is read; "" if it is unknown.
         first_batch: The number of Spark's batch 0.
     """
 
@@ -78,7 +78,7 @@ class JobFolder:
         self._read_source()
 
     def restart(self, topic_id: str) -> None:
-        """Begin again with a recreated topic: in another folder of Spark's, batches go on."""
+        """Restart with a recreated topic: in a new Spark folder; batch numbers continue."""
         fields = {"spark": f"spark-{topic_id}", "first_batch": self.last_begun() + 1}
         _write(self._source, {"topic_id": topic_id, **fields})
         self._read_source()

@@ -30,7 +30,7 @@ class PlacingWish(NamedTuple):
         timestamp: The column that is the time; "": none.
         is_raw: Whether a value is the line as it was.
         most_bytes: Of key and value.
-        stops_at_damage: Whether a file that is damaged ends the job.
+        stops_at_damage: Whether a damaged file ends the job.
         job: The job's name.
         topic: For rows.
         dead_letters: The topic for bad ones.
@@ -70,16 +70,16 @@ class LinePlacer:
         )
 
     def place(self, line: Line, fault: str | None = None) -> PlacedRow | None:
-        """Return the row that a line is, or its dead letter; None: it is empty, or a header.
+        """Return a line's row or its dead letter; None for an empty line or a header.
 
         Args:
             line: A line, or a record of CSV.
-            fault: Why it can be no row; None: what it holds decides.
+            fault: Why it cannot be a row, if that is known already.
         """
         if fault is not None:
             return self.dead(line, fault)
         is_csv = self._wish.format == "csv"
-        # Delimiters may be white space: such a line has empty cells.
+        # A line of white-space delimiters is a row of empty cells.
         has_cells = is_csv and self._wish.delimiter.encode() in line.content
         if not has_cells and (not line.content or line.content.isspace()):
             return None
@@ -90,7 +90,7 @@ class LinePlacer:
             return self.dead(line, str(error))
 
     def place_record(self, found: Any, line: Line) -> PlacedRow:
-        """Return the row that a record of Avro is, or its dead letter."""
+        """Return the row of an Avro record, or its dead letter."""
         try:
             if not isinstance(found, dict):
                 raise BadRowError(f"is no record but {type(found).__name__}")
@@ -119,7 +119,7 @@ class LinePlacer:
         )
 
     def dead(self, line: Line, reason: str, *, is_damage: bool = False) -> PlacedRow:
-        """Return a line's dead letter, which may stand for the damage of its file."""
+        """Return a line's dead letter; with `is_damage`, that of its damaged file."""
         wish, plan = self._wish, self._plan
         headers = [
             {"key": key, "value": value.encode(errors="replace")}

@@ -1,6 +1,6 @@
-"""A topic's JSON values as columns of Spark's, read by the rules of typed_rows.py as ingest does.
+"""A topic's JSON values as Spark columns, read by the rules of typed_rows.py, as in ingest.
 
-A value that is no row of the schema has no row: null. Fields beyond the schema are left out.
+A value that does not match the schema becomes null. Fields beyond the schema are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def with_row(table: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 
 class ParsingTask:
-    """What a task of Spark's does that parses values.
+    """The work of a Spark task that parses values.
 
     Args:
         columns: The schema of a value.

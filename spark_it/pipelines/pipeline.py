@@ -75,7 +75,7 @@ class Pipeline(Generic[J]):
 
     @staticmethod
     def source_of(_: Any, __: Target) -> SourceWish | None:
-        """Return where the job's records come from; None: from no topic."""
+        """Return where the job reads its topic; None if it reads none."""
         return None
 
     def close(self) -> None:
@@ -86,17 +86,17 @@ class Pipeline(Generic[J]):
         """Count what Spark says of a batch; most jobs know it by their slices."""
 
     def look(self) -> None:
-        """Prepare what the query is to find; called again and again while it runs."""
+        """Prepare new input for the query; called repeatedly while it runs."""
 
     def told_at_end(self) -> dict[str, Any]:
-        """Return what the summary says of this job beside the totals of batches."""
+        """Return fields for the summary besides the totals of batches."""
         return {}
 
     def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query of a table: at the job's pace, by the positions in its folder.
 
         Raises:
-            RecreatedTopicError: The source's topic was recreated, and that is to be an error.
+            RecreatedTopicError: The source's topic was recreated, and the job does not restart.
         """
         job = self._job
         self._follow_source()
@@ -113,7 +113,7 @@ class Pipeline(Generic[J]):
         handle(table, self._checkpoint.first_batch + batch)
 
     def _follow_source(self) -> None:
-        """Begin again if the source's topic was recreated and that is to be done."""
+        """Restart with the source's new topic if it was recreated and the job allows that."""
         topic_id = self._identity.find_restart() if self._identity is not None else ""
         if self._identity is not None and topic_id:
             self._reporter.fault(self._identity.told(topic_id))

@@ -4,7 +4,7 @@
     source       where it comes from, then block and line: the order in which a slice is sent
     topic, partition, key, value, timestamp (ms; null: now), headers
     is_dead      whether it is a dead letter
-    is_damage    whether that stands for the rest of a damaged file
+    is_damage    whether the dead letter is for the rest of a damaged file
 
 All is a function of the row alone, so a batch that is done again has the same slices.
 """
@@ -43,7 +43,7 @@ class PlacedRow(NamedTuple):
 
 
 def check_time(time_ms: int) -> None:
-    """See that a record can have a time.
+    """Check that a record can have this time.
 
     Raises:
         BadRowError: It cannot.

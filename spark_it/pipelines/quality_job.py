@@ -55,7 +55,7 @@ def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> 
     Raises:
         OptionError: A directory that is not there, or a pattern that is none.
         RightError: The login may not see a topic at the broker.
-        RecreatedTopicError: A topic of the directory is another at the broker.
+        RecreatedTopicError: The broker has another topic of the same name.
         PipelineError: The broker.
     """
     try:
@@ -80,7 +80,7 @@ def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> 
 
 
 def _check_ids(kafka: dict[str, str], job: QualityJob) -> None:
-    """See that the directory's topics are the broker's: else the lag is another topic's."""
+    """Check that the directory's topics are the broker's, so that lags are theirs."""
     there = topic_ids_there(job.path, job.topics)
     at_broker = ids_at_broker(quiet_admin(kafka), there) if there else {}
     for topic, topic_id in at_broker.items():

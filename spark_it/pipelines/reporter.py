@@ -71,7 +71,7 @@ class Reporter:
             "batch", batch=batch, **counts, seconds=round(seconds, 3), rate=round(rate), **more
         )
         dead = f", {counts['dead_letters']} dead letters" if counts["dead_letters"] else ""
-        dead += f", {damaged} files are damaged" if damaged else ""
+        dead += f", {damaged} damaged files" if damaged else ""
         before = counts["slices_sent_before"]
         again = f", {before} of {len(slices)} slices were sent before" if before else ""
         self._say(
@@ -113,20 +113,20 @@ class Reporter:
         self._say(f"failed, starts again: {why}")
 
     def cleared(self, files: int) -> None:
-        """Tell what was removed of a start that was broken off (broken_start.py)."""
+        """Report files that an interrupted start left and that were removed (broken_start.py)."""
         if files:
             self.count(cleared_files=files)
-            self._say(f"removed {files} files of a start that ended before its first batch")
+            self._say(f"removed {files} temporary files of a run that ended before its first batch")
 
     def lost(self, ranges: Sequence[LostRange]) -> None:
-        """Tell which offsets of the source are gone, and count them."""
+        """Report which offsets of the source are gone, and count them."""
         gone = [each for each in ranges if each.from_offset == each.end_offset]
         offsets = sum(each.end_offset - each.from_offset for each in ranges)
         self.count(lost_offsets=offsets, lost_partitions=len(gone))
         for topic, partition, start, end in ranges:
             self._write("loss", topic=topic, partition=partition, start=start, end=end)
             what = f"offsets {start} to {end - 1} are" if end > start else f"all from {start} on is"
-            self._say(f"{topic}-{partition}: {what} gone, and left out")
+            self._say(f"{topic}-{partition}: {what} gone; skipped")
 
     def summary(self, **more: Any) -> dict[str, Any]:
         """Tell what the run came to, and return it."""

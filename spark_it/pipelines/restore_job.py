@@ -26,7 +26,7 @@ class RestoreJob:
         "path", "for a broker: let it give other offsets; a file for which are which", None
     )
     topic_ids: str = setting(
-        "text", "of topics that were recreated: which topic ids to restore, comma between", ""
+        "text", "topic ids to restore of topics that were recreated, separated by commas", ""
     )
     kafka: dict[str, Any] = setting(
         "table", "a broker instead of a folder: settings of librdkafka", {}

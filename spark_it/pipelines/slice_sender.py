@@ -55,7 +55,7 @@ class SliceSent(NamedTuple):
         dead_letters: Sent now.
         sent_bytes: Keys and values of both.
         was_sent: Whether an earlier attempt had sent it.
-        damaged_files: Whose dead letters are sent now.
+        damaged_files: How many of the dead letters are for damaged files.
     """
 
     slice: int
@@ -100,7 +100,7 @@ def send_slice(
 
 
 def end_open_transaction(wish: SliceWish, number: int) -> Producer:
-    """Return a slice's producer; what an earlier attempt left open is ended, the attempt fenced.
+    """Return a slice's producer; fence an earlier attempt and abort its open transaction.
 
     Raises:
         KafkaException: The broker.

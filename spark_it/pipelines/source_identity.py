@@ -1,7 +1,7 @@
-"""Which topic a job reads, by its topic id: the name may belong to another topic meanwhile.
+"""Which topic a job reads, by its topic id: the name may belong to a new topic by now.
 
 The job's folder keeps the id beside Spark's offsets, which mean nothing in a topic that was deleted
-and created again. A folder of before ids were kept takes the id up.
+and created again. A folder without an id, from an earlier version, gets it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NO_ID: Final = bytes(16)
 
 
 class SourceChangedError(OSError):
-    """The source's topic was recreated in a run that is to begin again with the new one."""
+    """The source's topic was recreated, and the run must restart with the new one."""
 
 
 class SourceIdentity:
     """The id of the topic that a job reads.
 
     Args:
-        source: Where the job reads it; its first topic is meant.
+        source: Where the job reads its topic, the first of the source.
         kafka: Settings of clients.
         folder: The job's.
         restarts: Whether a recreated topic is read from its beginning; else it is an error.
@@ -55,7 +55,7 @@ class SourceIdentity:
         """Return the topic's id if reading is to begin again with it, else "".
 
         Raises:
-            RecreatedTopicError: The topic was recreated, and that is to be an error.
+            RecreatedTopicError: The topic was recreated, and the job does not restart.
             KafkaException: The broker.
         """
         known, now = self._folder.source_id, self._current()
@@ -68,18 +68,18 @@ class SourceIdentity:
         raise self._error(known, now)
 
     def check(self) -> None:
-        """See that the topic is still the one that the query reads.
+        """Check that the topic is still the one that the query reads.
 
         Raises:
             RecreatedTopicError: As `find_restart`.
-            SourceChangedError: The query is to be started again.
+            SourceChangedError: The query must be restarted.
             KafkaException: The broker.
         """
         if self.find_restart():
-            raise SourceChangedError(f"topic {self._topic} was recreated: it is read again")
+            raise SourceChangedError(f"topic {self._topic} was recreated: reading restarts")
 
     def told(self, now: str) -> str:
-        """Return in words that reading begins again with a topic of this id."""
+        """Return the message that reading restarts with a topic of this id."""
         known = self._folder.source_id
         return f"topic {self._topic} was recreated: topic id {known}, now {now}"
 
@@ -88,7 +88,7 @@ class SourceIdentity:
         return recreated(self._topic, known, now, advice)
 
     def _current(self) -> str:
-        """Return the id that the topic has now; "": it is not there, or nothing tells it."""
+        """Return the topic's current id; "" if the topic is missing or its id unknown."""
         if self._path:
             places = LogDirectories(tuple(self._path.split(","))).find(self._is_read)
             return topic_ids(places).get(self._topic, "")
@@ -104,7 +104,7 @@ class SourceIdentity:
 
 
 def ids_at_broker(admin: AdminClient, topics: Collection[str]) -> dict[str, str]:
-    """Return topics' ids at a broker, as Kafka writes them, without those that it does not tell.
+    """Return the ids that a broker reports for topics, as Kafka writes them.
 
     Raises:
         KafkaException: The broker.

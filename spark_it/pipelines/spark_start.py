@@ -23,7 +23,7 @@ def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
         settings: Of Spark, as the job's file has them.
 
     Raises:
-        PipelineError: It does not start.
+        PipelineError: Spark does not start.
     """
     # Workers of another Python than this one would not have these modules.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

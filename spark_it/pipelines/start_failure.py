@@ -1,4 +1,4 @@
-"""Why Spark's Java process did not start, by what it wrote: no Java, or no jar that Ivy found.
+"""Why Spark's Java process did not start, from its output: no Java, or a jar that Ivy lacks.
 
 Ivy, which fetches the jars of `spark.jars.packages`, lists each address that it tried, and the
 reason between them.
@@ -18,7 +18,7 @@ _NO_JAVA: Final = re.compile(
     r"JAVA_HOME is not set|java: (?:No such file|not found|command not found)|/java: .*(?:directory"
     r"|denied|execute)|UnsupportedClassVersionError|Unrecognized option: --add-"
 )
-# What Ivy says of jars, and of repositories that it cannot reach.
+# Ivy's lines about jars that it lacks and repositories that it cannot reach.
 _OF_IVY: Final = re.compile(
     r"(?::: )?(\S+: (?:not found|download failed)|Host \S+ not found.*|Server access [Ee]rror.*)"
 )
@@ -27,9 +27,9 @@ _UNUSED_REPOSITORY: Final = "spark-packages"
 _EXCEPTION: Final = 'Exception in thread "main" '
 _LAST_LINES: Final = 3
 _FETCH_HELP: Final = (
-    "Spark fetches the connector of its own version from Maven's central repository; not every "
-    "version of PySpark has one there: pip install 'wirebroker[spark]' installs one that has. "
-    'Without a way to the repository, name the jars as "spark.jars" in [spark]'
+    "Spark downloads the connector of its version from Maven's central repository, which lacks "
+    "it for some versions of PySpark; pip install 'wirebroker[spark]' installs one that has it. "
+    'If the repository cannot be reached, name the jars as "spark.jars" in [spark]'
 )
 
 
@@ -37,8 +37,8 @@ def reason_in(lines: Iterable[str], error: Exception) -> str:
     """Return why Java did not start.
 
     Args:
-        lines: What the process wrote.
-        error: What PySpark said of it.
+        lines: The output of the process.
+        error: PySpark's error.
     """
     said = [line.strip() for line in lines if line.strip()]
     of_java = [line for line in said if _NO_JAVA.search(line)]

@@ -130,7 +130,7 @@ class RowReader:
         try:
             cells = next(csv.reader([text], delimiter=self._delimiter, strict=True))
         except (csv.Error, StopIteration) as error:
-            raise BadRowError(f"is no CSV: {error}") from error
+            raise BadRowError(f"is not valid CSV: {error}") from error
         if len(cells) != len(self._columns):
             raise BadRowError(f"has {len(cells)} cells, the schema {len(self._columns)} columns")
         if _as_title(cells[0]) in self._header:
@@ -310,7 +310,7 @@ def _timestamp(_: Column, found: Any) -> datetime.datetime | None:
             return _in_utc(found)
         if isinstance(found, int) and not isinstance(found, bool):
             return _EPOCH + datetime.timedelta(milliseconds=found)
-        # Python cuts digits beyond microseconds off.
+        # Python cuts off digits beyond microseconds.
         if isinstance(found, str) and not _NANOSECONDS.search(found):
             return _in_utc(datetime.datetime.fromisoformat(found))
     except (ValueError, OverflowError):

@@ -28,6 +28,6 @@ def recreated(topic: str, old_id: str, new_id: str, advice: str) -> RecreatedTop
         advice: What to do.
     """
     return RecreatedTopicError(
-        f"topic {topic} was recreated: what was read before had the topic id {old_id}, the topic "
+        f"topic {topic} was recreated: records read before had the topic id {old_id}, the topic "
         f"now has {new_id}. {advice}"
     )

@@ -44,8 +44,8 @@ class PartitionPlace(NamedTuple):
     Attributes:
         path: Its folder.
         log_start_offset: By the checkpoint.
-        high_watermark: By the checkpoint; None: there is no checkpoint at all.
-        topic_id: By `partition.metadata`, as Kafka writes it; "": there is none.
+        high_watermark: By the checkpoint; None if there is no checkpoint.
+        topic_id: By `partition.metadata`, as Kafka writes it; "" if there is none.
     """
 
     path: str
@@ -58,7 +58,7 @@ class PartitionPlace(NamedTuple):
         return LogOnDisk(self.path, log_start_offset=self.log_start_offset)
 
     def check_topic_id(self, topic: str) -> None:
-        """See that the folder still belongs to the topic that it belonged to.
+        """Check that the folder still belongs to the same topic.
 
         Raises:
             RecreatedTopicError: It belongs to another topic of the same name.

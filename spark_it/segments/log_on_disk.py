@@ -198,9 +198,9 @@ class LogOnDisk:
 
         Args:
             from_offset: The first.
-            end_offset: The one behind the last.
+            end_offset: The one after the last.
             fail_on_data_loss: Whether to raise if records are gone.
-            on_loss: Is called with the bounds of what is gone, if not.
+            on_loss: Called with the bounds of missing records if it does not raise.
 
         Raises:
             DataLossError: Records of the range are gone (not if `fail_on_data_loss` is false).

@@ -1,9 +1,9 @@
-"""Offsets that a read found gone and went on behind, as files in a folder: option `lossReport`.
+"""Offsets that a read found missing and skipped, as files in a folder: option `lossReport`.
 
     TOPIC-PARTITION@FROM-TO         FROM = TO: the partition is gone, or ends before FROM
     TOPIC-PARTITION@FROM-TO.told    the same, reported before
 
-Planners and workers of a read write them; a batch that is done again writes the same names.
+Planners and workers of a read write them; a repeated batch writes the same names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LostRange(NamedTuple):
 
 
 def note_loss(folder: str | None, lost: LostRange) -> None:
-    """Write what is lost into a folder; None: there is none."""
+    """Note a lost range in a folder, if there is one."""
     if folder is not None:
         topic, partition, start, end = lost
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def note_loss(folder: str | None, lost: LostRange) -> None:
 
 
 def take_losses(folder: Path) -> list[LostRange]:
-    """Return what is lost and was not reported before; from now on it was."""
+    """Return lost ranges that were not reported before, and mark them as reported."""
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     found: list[LostRange] = []
     for path in paths:
@@ -49,7 +49,7 @@ def take_losses(folder: Path) -> list[LostRange]:
 
 
 def _merged(ranges: Iterable[LostRange]) -> list[LostRange]:
-    """Return ranges without what several of them have, in order."""
+    """Return ranges in order, with overlapping and adjacent ones merged."""
     found: list[LostRange] = []
     for each in sorted(ranges):
         last = found[-1] if found else None

@@ -16,7 +16,7 @@
 and of our own
 
     columns                               the columns to read, comma between
-    lossReport                            a folder, for what failOnDataLoss=false passes over
+    lossReport                            a folder that reports what failOnDataLoss=false skips
     includeControlRecords                 false (default) | true: markers of transactions, too
     recreatedTopics                       fail (default) | restart: in streams, a topic that was
                                           deleted and created again is read from its beginning

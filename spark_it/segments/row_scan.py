@@ -39,7 +39,7 @@ class ScanWish(NamedTuple):
         includes_control: Whether markers of transactions are.
         is_committed: Whether records of aborted transactions are not.
         fail_on_data_loss: Whether to raise if records are gone.
-        loss_report: The folder where they are noted if not; None: nowhere.
+        loss_report: The folder where lost ranges are noted; None: nowhere.
         earliest: Rows before this timestamp need not be there; ms since 1970.
     """
 
@@ -84,7 +84,7 @@ def scan_rows(piece: RowRange, wish: ScanWish) -> Iterator[ScannedRows]:
 
     def note(start: int, end: int) -> None:
         nonlocal piece
-        # The batch at the end of a gap may still hold records that are deleted.
+        # The batch at the end of a gap may still hold deleted records.
         piece = piece._replace(from_offset=end)
         note_loss(wish.loss_report, LostRange(piece.topic, piece.partition, start, end))
 

@@ -1,11 +1,11 @@
-"""Streams over log directories: offsets are the connector's, and topic ids stand beside them.
+"""Streams over log directories: offsets in the connector's form, with topic ids.
 
     {"orders": {"0": 23}, "#topicIds": {"orders": "p0hU_tYkT5yVbVjOhnuAjQ"}}
 
 A partition that comes up later is read from its beginning; one that goes away is data loss. A topic
 that was deleted and created again has another id: an error, or it is read from its beginning. A
-checkpoint holds all that a stream knows (one of before the ids takes them up), and availableNow
-ends at what is there when it begins.
+checkpoint holds all that a stream knows (one without ids, from an earlier version, gets them), and
+availableNow ends at the offsets that exist when it begins.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class StreamMark(NamedTuple):
     ids: dict[str, str]
 
     def recreated_in(self, other: StreamMark) -> set[str]:
-        """Return the topics that have another id in another mark."""
+        """Return the topics that have a different id in another mark."""
         known = self.ids.items()
         return {topic for topic, each in known if other.ids.get(topic, each) != each}
 
@@ -109,10 +109,10 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = dict(now.offsets)
         for key, begin in begun.offsets.items():
             if key[0] not in restarted and ends.get(key, -1) < begin:
-                sentence = f"{key[0]}-{key[1]} was read up to {begin}, which is not there now"
+                sentence = f"{key[0]}-{key[1]} was read up to {begin}, which no longer exists"
                 self._tell_loss(sentence, LostRange(*key, begin, begin))
                 ends[key] = begin
-        # An id that cannot be read now stays known.
+        # Keep an id that cannot be read now.
         ids = begun.ids | now.ids
         if isinstance(limit, ReadAllAvailable):
             return _to_json(StreamMark(ends, ids))
@@ -186,7 +186,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return 0 if place is None else place.log().start_offset
 
     def _recreated(self, before: StreamMark, now: StreamMark) -> set[str]:
-        """Return the topics that were recreated, if that is to be no error."""
+        """Return the topics that were recreated; raise if the options refuse them."""
         found = before.recreated_in(now)
         if found and not self._options.restarts_recreated:
             topic = min(found)

@@ -1,4 +1,4 @@
-"""Options of Kafka's command-line tools, given twice: which tools refuse that.
+"""Repeated options of Kafka's command-line tools: which ones the tools refuse.
 
 Each row has a command and an option with its value. FILE, PLAN and others stand for files that
 `files_in` writes, LOG for a segment, and BOOTSTRAP for `--bootstrap-server HOST:PORT`.
@@ -30,7 +30,7 @@ _RESET: Final = "kafka-consumer-groups BOOTSTRAP --reset-offsets --group g --top
 _EXECUTE: Final = "kafka-reassign-partitions BOOTSTRAP --execute --reassignment-json-file PLAN"
 _ELECTION: Final = "kafka-leader-election BOOTSTRAP --election-type preferred"
 _LOAD: Final = "kafka-producer-perf-test BOOTSTRAP"
-# By a command, the options that are refused twice.
+# For each command, the options that it refuses if repeated.
 _REFUSED: Final = {
     "kafka-topics BOOTSTRAP --create": ["--topic twice"],
     "kafka-topics BOOTSTRAP --create --if-not-exists --topic a": [
@@ -157,8 +157,8 @@ _REFUSED: Final = {
         f"--value-decoder-class {_DECODER}",
     ],
 }
-# The options that are accepted twice: switches, those that collect values, those of which one
-# value counts.
+# The options that may be repeated: switches, and options that collect values or use one of
+# them.
 _ACCEPTED: Final = {
     "kafka-topics BOOTSTRAP": ["--list"],
     "kafka-topics BOOTSTRAP --create --if-not-exists --topic b": ["--config retention.ms=1000"],
@@ -241,7 +241,7 @@ class Repeated(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What a tool says that refuses it."""
+        """The tool's error if it refuses the option."""
         name = self.option.replace("BOOTSTRAP", "--bootstrap-server").split()[0].lstrip("-")
         return f"Found multiple arguments for option {name}, but you asked for only one"
 

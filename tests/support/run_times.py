@@ -1,4 +1,4 @@
-"""How long runs of the tests take: printed, kept for the next run, and used to order the units."""
+"""How long the tests take: printed, kept for the next run, and used to order the units."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RunTimes:
         self._files[report.nodeid.partition("::")[0]] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the slowest files of a run of everything."""
+        """Print the slowest files of a complete run."""
         if not self._is_of_everything:
             return
         slowest = nlargest(_SLOWEST_FILES, self._files.items(), key=itemgetter(1))

@@ -59,7 +59,7 @@ def run_step(
         folder: Where it works.
         output: Where what it prints goes.
         patience_s: How long it may take to end, if we are ended before it is.
-        environment: What is added to this process's.
+        environment: Variables added to this process's environment.
     """
     with subprocess.Popen(
         command,

@@ -1,7 +1,7 @@
 """How much the event loop does in a turn: calls of functions, lines of Python, or new memory.
 
 A busy machine needs more time for the same work, but the work stays the same. `TurnWork` does not
-see what a function in C does; `TurnPages` sees the memory that it fills for the first time.
+see inside a function in C; `TurnPages` counts the new memory that such a function fills.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class TurnPages:
     Receiving or copying a MiB into new memory is 256 pages of 4 KiB.
 
     Attributes:
-        largest: The most in one turn since the first.
+        largest: The most in one turn, after the first.
     """
 
     def __init__(self, watch: LoopWatch) -> None:

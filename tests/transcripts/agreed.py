@@ -70,12 +70,12 @@ AGREED: dict[str, list[str]] = {
 
 
 def is_known(kind: str, transcript: str) -> bool:
-    """Tell whether the broker has the APIs of a transcript."""
+    """Return whether the broker has the APIs of a transcript."""
     return IS_REFERENCE or kind == "wirebroker" or transcript not in _NEED_4_4
 
 
 def agreed_of(kind: str, transcript: str) -> list[str]:
-    """Return the agreed differences of a kind of broker, of the version that the tests run."""
+    """Return the agreed differences of a kind of broker, for the version that the tests run."""
     if IS_REFERENCE:
         return AGREED.get(transcript, []) if kind == "wirebroker" else []
     found: dict[str, dict[str, list[str]]] = json.loads(OTHER_VERSION.read_text("utf-8"))

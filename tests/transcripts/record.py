@@ -5,9 +5,9 @@
 starts Apache Kafka 4.4.0 afresh for each file and rewrites it; `git diff` then shows what changed.
 `--broker-address HOST:PORT` takes a running broker instead, which must not know the topics yet.
 
-With WIREBROKER_TESTS_KAFKA=4.3.1 the transcripts stay as they are. What Apache Kafka 4.3.1 answers
-differently, or with `--broker wirebroker` a wirebroker with that release's features, is written
-into kafka_4_3.json.
+With WIREBROKER_TESTS_KAFKA=4.3.1 the transcripts do not change. Differences in the answers of
+Apache Kafka 4.3.1, or with `--broker wirebroker` of a wirebroker with that release's features, are
+written into kafka_4_3.json.
 """
 
 from __future__ import annotations

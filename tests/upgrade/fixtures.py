@@ -1,6 +1,6 @@
 """The data directories of earlier commits in `directories`, and what each of them holds.
 
-A change of what is on disk gets a fixture of its own. Its content is what `content.write` writes.
+Each change of the format on disk gets a new fixture. `content.write` writes the content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIRECTORIES: Final = Path(__file__).parent / "directories"
 
 
 def acl(host: str) -> AclBinding:
-    """Return the rule that alice may write to `orders` from a host."""
+    """Return the ACL that allows alice to write to `orders` from a host."""
     return AclBinding(
         *(ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:alice", host),
         *(AclOperation.WRITE, AclPermissionType.ALLOW),

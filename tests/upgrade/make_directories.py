@@ -2,7 +2,7 @@
 
     python -m tests.upgrade.make_directories NAME...
 
-To add a fixture, commit the change of what is on disk, name that commit in fixtures.py and make the
+To add a fixture, commit the change of the format, name that commit in fixtures.py and make the
 archive. A fixture is never made again for a later commit. Ids, times and checksums differ each
 time; names, offsets and records do not.
 """

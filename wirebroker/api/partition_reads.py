@@ -174,7 +174,7 @@ class PartitionReads:
             self._absent += unknown
 
     def _may_read(self, asked: SessionPartition) -> bool:
-        """Tell whether a topic may be read; an unknown id is refused later, as unknown."""
+        """Return whether a topic may be read; an unknown id is refused later, as unknown."""
         assert self._asking is not None
         name = asked.topic
         if not name and self._by_id:

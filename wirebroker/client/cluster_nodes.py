@@ -31,7 +31,7 @@ async def describe_cluster(
         client: The cluster.
         endpoint_type: BROKERS or CONTROLLERS, as the first addresses of the client are.
         fenced: Whether fenced brokers are listed too.
-        operations: Whether the response tells what the user is allowed to do with the cluster.
+        operations: Whether to request the operations that the user is allowed on the cluster.
 
     Raises:
         ClientError: The cluster refuses or does not respond.

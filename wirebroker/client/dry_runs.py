@@ -1,7 +1,7 @@
-"""What a cluster would refuse: the checks of dry runs, which change nothing.
+"""The checks of dry runs: what the cluster would refuse. They change nothing.
 
-Brokers tell which operations a user is allowed (KIP-430); what a broker is too old for, or does not
-tell, is not checked.
+Brokers report which operations a user is allowed (KIP-430). Operations that a broker does not
+report, or is too old to, are not checked.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.leaders import TopicPartition
 
-# What an answer has where operations were not asked for.
+# The value in responses if operations were not requested.
 _NOT_TOLD: Final = -(1 << 31)
-# The first versions that tell operations of topics and of groups.
+# The first versions with operations of topics and of groups.
 _FIRST_OF_TOPICS: Final = 8
 _FIRST_OF_GROUPS: Final = 3
 _ONLY_COMPACTED: Final = "its cleanup.policy is compact; records are deleted only with delete in it"
@@ -145,7 +145,7 @@ async def check_broker_unregistration(client: KafkaClient, broker_id: int) -> No
 
 
 async def check_controller_unregistration(client: KafkaClient, controller_id: int) -> None:
-    """Check that a controller can be unregistered, as far as brokers tell.
+    """Check that a controller can be unregistered, as far as brokers report.
 
     Raises:
         ClientError: It cannot: it is the active one (INVALID_REQUEST), or the user is not allowed

@@ -81,7 +81,7 @@ async def alter_reassignments(
 
     Args:
         client: The cluster.
-        replicas: By partition its new replicas; None cancels a move.
+        replicas: The new replicas of each partition; None cancels a move.
         keeps_factor: Whether a move that changes the replication factor is refused (KIP-860).
 
     Raises:

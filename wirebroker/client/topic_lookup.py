@@ -73,7 +73,7 @@ async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | N
 
 
 async def _no_such_topic(client: KafkaClient, name: str, *, is_wanted: bool) -> ClientError:
-    """Return the error; it says how to create the topic where records are to go there."""
+    """Return the error; if the topic is wanted, it says how to create it."""
     others = [each.name for each in (await client.metadata()).topics]
     hint = did_you_mean(name, others)
     if not hint and is_wanted:

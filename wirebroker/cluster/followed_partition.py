@@ -81,7 +81,7 @@ class FollowedPartition:
         self.not_before = now + max(_LEAST_S, min(pause_s, most_s))
 
     def throttle(self, *, now: float, pause_s: float) -> None:
-        """Check the quota again after a pause, which is no failure's and never empty."""
+        """Check the quota again after a pause, which is never zero; this is no failure."""
         self.not_before = now + max(_LEAST_S, pause_s)
 
     def halt(self) -> None:

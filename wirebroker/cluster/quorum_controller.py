@@ -178,7 +178,7 @@ class QuorumController:
                 bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
                 check_features(bootstrap_levels(bootstrap))
             elif METADATA_VERSION in image.features and image.offset <= 1:
-                # Kafka 4.4's storage tool puts them into the log's first snapshot.
+                # Kafka 4.4's storage tool puts the records into the log's first snapshot.
                 bootstrap = list(to_records(image))
             if bootstrap or METADATA_VERSION not in image.features:
                 bootstrap += first_users

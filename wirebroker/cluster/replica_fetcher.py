@@ -235,7 +235,7 @@ class ReplicaFetcher:
             del self._changed[key]
             followed = self._followed[key]
             if self._must_wait(followed):
-                # The rate, or what it concerns, may change meanwhile.
+                # The rate, or the throttled replicas, may change in the meantime.
                 followed.throttle(now=now, pause_s=self._settings.backoff_s)
                 self._put_off(followed)
             else:
@@ -403,7 +403,7 @@ class ReplicaFetcher:
         return self._follower.quota.concerns(named, partition.index)
 
     def _must_wait(self, followed: FollowedPartition) -> bool:
-        """Tell whether the quota does not allow to fetch a partition now."""
+        """Return whether the quota forbids fetching a partition now."""
         return (
             followed.is_behind
             and self._is_throttled(followed.partition)

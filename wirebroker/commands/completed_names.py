@@ -1,7 +1,7 @@
 """Types of arguments that a shell completes: topics, groups and configs.
 
-Topics and groups are asked of the cluster that the flags before them, the environment or the
-profile name. A cluster that does not respond in two seconds completes nothing.
+Topics and groups come from the cluster that the flags before them, the environment or the
+profile name. If it does not respond within two seconds, nothing is completed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class CompletedName(StringParamType):
     """Text whose completions are found when a shell asks for them."""
 
     def __init__(self, names: Callable[[click.Context], list[str]], *, end: str = "") -> None:
-        """Take what gives the names, and what follows each of them."""
+        """Take the function that returns the names, and the text after each name."""
         self._names = names
         self._end = end
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the names that begin so."""
+        """Return the names that begin with the incomplete word."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - for shells alone
 
         del param
@@ -51,7 +51,7 @@ def _asked(ctx: click.Context, names: Names) -> list[str]:
     from wirebroker.commands.running import asked_quietly  # noqa: PLC0415 - for shells alone
 
     given: dict[str, Any] = {}
-    for each in (ctx.parent, ctx):  # scripts with subcommands have the flags before these
+    for each in (ctx.parent, ctx):  # flags of scripts may come before the subcommand
         given |= {} if each is None else each.params
     flags = {
         "bootstrap": given.get("bootstrap") or given.get("bootstrap_server"),
@@ -64,7 +64,7 @@ def _asked(ctx: click.Context, names: Names) -> list[str]:
     try:
         return sorted(asked_quietly(cast("ClusterFlags", flags), names))
     except (ClientError, click.UsageError):
-        return []  # a shell shows no errors while somebody types
+        return []  # a shell shows no errors during typing
 
 
 async def _topics(client: KafkaClient) -> list[str]:

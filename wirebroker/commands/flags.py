@@ -52,7 +52,7 @@ def partition_list(
 def escaped_text(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> bytes | None:
-    r"""Read a text with escapes, as `\t` (click's callback).
+    r"""Read text with escapes such as `\t` (a click callback).
 
     Raises:
         click.UsageError: An escape has no meaning.

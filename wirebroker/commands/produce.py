@@ -35,7 +35,7 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
     "--key-separator",
     metavar="TEXT",
     callback=escaped_text,
-    help="What stands between key and value in each line; \\t is a tab, as in `consume --format`.",
+    help="Text between key and value in each line; \\t is a tab, as in `consume --format`.",
 )
 @click.option(
     "-H", "--header", "headers", multiple=True, metavar="KEY=VALUE", help="A header of all records."

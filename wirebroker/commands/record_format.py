@@ -62,7 +62,7 @@ def writer_of(text: str) -> Writer:
 
 
 def text_of(text: str) -> bytes:
-    """Return a text with the escapes of a format, but no fields.
+    """Return text with a format's escapes, but without fields, as bytes.
 
     Raises:
         ValueError: An escape has no meaning.

@@ -121,10 +121,10 @@ def run_verb(
 def asked_quietly(
     flags: ClusterFlags, question: Callable[[KafkaClient], Awaitable[_Answer]]
 ) -> _Answer:
-    """Return what a cluster responds to a question; print nothing.
+    """Return a cluster's response to a question; print nothing.
 
     Raises:
-        ClientError: It does not respond, or it refuses.
+        ClientError: The cluster does not respond, or refuses.
         click.UsageError: As of `run_verb`.
     """
     client = _client(flags, FLAG_NAMES)

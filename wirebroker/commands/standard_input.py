@@ -20,13 +20,13 @@ _MOST_LINE_BYTES: Final = 100 << 20
 
 
 class LineSplitter:
-    """Cuts bytes into lines as they come.
+    """Splits arriving bytes into lines.
 
     Args:
-        as_java: Whether a carriage return ends a line, alone or with a line feed behind it.
+        as_java: Whether a carriage return also ends a line, alone or before a line feed.
 
     Attributes:
-        rest: What follows the last line end.
+        rest: The bytes after the last line end.
     """
 
     def __init__(self, *, as_java: bool) -> None:
@@ -47,7 +47,7 @@ class LineSplitter:
 def records_of(
     lines: Iterable[bytes], record_of: Callable[[bytes], BareRecord]
 ) -> tuple[list[BareRecord], ClientError | None]:
-    """Return the records of lines up to the first that is none, and what is wrong with that one."""
+    """Return the records of the lines before the first bad one, and that one's error."""
     records: list[BareRecord] = []
     try:
         records.extend(map(record_of, lines))
@@ -60,8 +60,8 @@ async def lines_of(descriptor: int, *, as_java: bool = False) -> AsyncIterator[l
     """Give lines without their ends, as many as have come by then.
 
     Args:
-        descriptor: What is read.
-        as_java: As of `LineSplitter`.
+        descriptor: The file descriptor to read.
+        as_java: As for `LineSplitter`.
 
     Raises:
         ClientError: A line is longer than 100 MiB.

@@ -59,7 +59,7 @@ class VerbGroup(click.Group):
         """Find the verb.
 
         Raises:
-            click.UsageError: There is none of that name; the error names one like it.
+            click.UsageError: There is no such verb; the error suggests a similar one.
         """
         name = args[0]
         if self.get_command(ctx, name) is None and not (

@@ -79,7 +79,7 @@ def describe_topic(
 
 
 def describe_group(layers: Layers, overrides: Mapping[str, str]) -> list[DescribedConfig]:
-    """Describe a group's configs in the order of their names: all rows, and what else is set.
+    """Describe a group's configs in the order of their names: all rows, and other overrides.
 
     Args:
         layers: The broker's settings.

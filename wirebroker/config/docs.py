@@ -57,9 +57,9 @@ _WITHOUT_EFFECT: Final = """
 
 These configs of Kafka have no effect. In a file they are accepted, with one warning line each;
 those that ask for protection keep the broker from starting
-([guide](guide.md#protection-that-isnt-there-yet)). DescribeConfigs shows them with Kafka's
-defaults. AlterConfigs changes those that Kafka can change while it runs, within Kafka's bounds
-(threads double or halve at most; classes must be Kafka's own).
+([guide](guide.md#protection-that-isnt-there-yet)). DescribeConfigs shows their values,
+by default Kafka's. AlterConfigs changes those that Kafka can change while it runs, within Kafka's
+bounds (threads double or halve at most; classes must be Kafka's own).
 
 | config | type | default | allowed | why | changed |
 | --- | --- | --- | --- | --- | --- |

@@ -91,7 +91,7 @@ def text(name: str, default: str | None, doc: str, **options: Unpack[Options]) -
 
 
 def class_name(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of the name of a class."""
+    """Return the row of a class name."""
     return _row(ConfigType.CLASS, name, default, doc, **options)
 
 
@@ -106,10 +106,10 @@ def items(name: str, default: str | None, doc: str, **options: Unpack[Options]) 
 
 
 def kept(why: str, lines: str) -> tuple[ConfigRow, ...]:
-    """Return rows that have no effect: they are described, and changed as Kafka changes them.
+    """Return rows without effect: they are described, and can be changed as in Kafka.
 
     Args:
-        why: Why they have no effect: the end of a sentence.
+        why: Why they have no effect, as the end of a sentence.
         lines: Of each its name, type, default (`-` for unset, `""` for empty), range or choices
             (`-` for none), level, and marks:
             doubles: a change at most doubles or halves it;

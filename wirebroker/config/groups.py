@@ -1,4 +1,4 @@
-"""The rows of group configs: no group that reads them is served, but each group has them.
+"""The rows of group configs: each group has them, but no group that is served reads them.
 
 Most take their default from the broker config `group.<name>`.
 

@@ -56,7 +56,7 @@ class OAuthSettings:
         most_retry_ms: Until it is this long.
         issuer: Who made them; None: anybody.
         audiences: For whom; they name one of these, if there are any.
-        takes_any_audience: Whether they may name any audience if there are none.
+        takes_any_audience: Whether tokens may name any audience if `audiences` is empty.
         skew_ms: How far clocks may differ.
         subject_claim: What names the user.
         scope_claim: What names the scopes.
@@ -134,7 +134,7 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
 
 
 def _check_allowed(config: Config, listener: str, claim: str, switch: str) -> None:
-    """Refuse to accept tokens of any audience or issuer, unless that is asked for."""
+    """Refuse settings that accept any audience or issuer, unless the switch allows that."""
     if not config.listener_value(listener, switch):
         raise ConfigError(
             f"sasl.oauthbearer.expected.{claim} is missing: without it tokens of any {claim} would "

@@ -172,8 +172,8 @@ class TopicSettings:
     )
     max_decompressed_message_bytes: int = integer(
         2_147_483_639,
-        "Largest record that is accepted in a compressed batch, uncompressed. Records that were "
-        "stored before it was lowered stay readable. A whole batch may decompress to 128 MiB.",
+        "Largest uncompressed size of a record in a compressed batch. Records that were stored "
+        "before it was lowered stay readable. A whole batch may decompress to 128 MiB.",
         "max.decompressed.message.bytes",
         at_least=1,
         at_most=2_147_483_639,
@@ -223,14 +223,14 @@ class TopicSettings:
     )
     remote_copy_lag_bytes: int = long(
         -1,
-        "How much of a tiered log's end is not copied yet.",
+        "Bytes at the end of a tiered log that are not copied to remote storage yet.",
         "log.remote.copy.lag.bytes",
         at_least=-1,
         effect=Effect.SHOWN,
     )
     remote_copy_lag_ms: int = long(
         0,
-        "How long a segment of a tiered log is not copied yet.",
+        "Age that a segment of a tiered log must have before it is copied to remote storage.",
         "log.remote.copy.lag.ms",
         at_least=-1,
         effect=Effect.SHOWN,

@@ -389,7 +389,7 @@ class Dispatcher:
         self, entry: _Entry, response: Any, work: Work = Work.CODING
     ) -> list[Piece]:
         encode = self._codec()[1]
-        errors: Counter[int] = Counter()  # the meter's are the loop's alone
+        errors: Counter[int] = Counter()  # only the loop may change the meter's
         encoded = await in_thread(work, encode, entry.key, entry.version, response, errors)
         entry.meter.errors.update(errors)
         return [encoded]

@@ -40,7 +40,7 @@ _NOT_OUT: Final = ~_OUT
 # Fewer than this and there is nobody to wait for.
 _FEWEST_HELD: Final = 4
 _LONGEST_HELD_S: Final = 0.001
-# As many as this are a crowd, even of peers that only take more of a large answer.
+# This many ready descriptors are a crowd, even if all are only writable.
 _FEWEST_CROWD: Final = 5
 # No descriptor.
 _NONE: Final = -1
@@ -258,10 +258,10 @@ class Poller:
     def is_another_ready(self, fd: int) -> bool:
         """Return whether another descriptor than `fd` waits for a turn (about 1 us).
 
-        A few that are only writable do not count: each is in the middle of a large answer, and
-        such answers are sent sooner one after the other than a piece of each in turns.
-        The kernel moves reported descriptors to the end of its queue. So it is asked only where
-        all ready ones are served in one turn, or some would be reported and never served.
+        A few that are only writable do not count: each is in the middle of a large response, and
+        large responses are sent faster one after another than in turns.
+        The kernel moves reported descriptors to the end of its queue. So this is called only if
+        all ready ones are served in one turn; otherwise some would be reported and never served.
         """
         if not self._is_crowded:
             ready = [event for event in self._epoll.poll(0, _FEWEST_CROWD + 1) if event[0] != fd]
@@ -319,5 +319,5 @@ class Poller:
 
 
 def _is_crowd(events: list[tuple[int, int]]) -> bool:
-    """Return whether one of these waits for more than room in its socket, or there are many."""
+    """Return whether there are many, or one is ready for more than writing."""
     return len(events) >= _FEWEST_CROWD or any(mask != _OUT for _, mask in events)

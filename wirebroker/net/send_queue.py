@@ -44,7 +44,7 @@ _SEND_BYTES: Final = 256 << 10
 _TURN_BYTES: Final = 1 << 20
 # ... and little more than this (30 us) if another is ready.
 _SHORT_TURN_BYTES: Final = 128 << 10
-# A probe (a read of a byte at either end) speaks for this much of a slice.
+# A probe (a read of one byte at either end) covers this much of a slice.
 _PROBED_BYTES: Final = 256 << 10
 # With less than this of a probed range left, the next one is probed too.
 _SHORTEST_SEND_BYTES: Final = 64 << 10
@@ -225,7 +225,7 @@ class SendQueue:
         if turn_bytes >= _TURN_BYTES:
             return True
         if self.unsent_bytes < _SHORTEST_SEND_BYTES:
-            return False  # ending takes no longer than going on later
+            return False  # finishing now costs no more than another turn
         poller = self._poller
         return poller is not None and poller.is_another_ready(self._transport.descriptor)
 
@@ -283,7 +283,7 @@ class SendQueue:
             return False
         self._is_led = self._is_led and is_old(item.file, position)
         if not self._is_led or left < _SHORTEST_SEND_BYTES:
-            # Where the last range ends this one begins, with the byte that was probed for it.
+            # A range begins at the byte that was probed as the end of the last one.
             is_first = self._probed_end < item.position
             last = position + min(left - 1, _PROBED_BYTES)
             first = position if is_first else last

@@ -48,7 +48,7 @@ class ReplicationQuota:
         self.is_set = False
 
     def use_limit(self, bytes_per_s: int) -> None:
-        """Apply another rate; what waits for the present one checks again."""
+        """Apply another rate; waiting copies check it immediately."""
         self.is_set = bytes_per_s < _UNLIMITED
         # A rate of 0 has no time after which it is kept to; of a byte it is long enough.
         self._limit = max(1.0, float(bytes_per_s))

@@ -107,7 +107,7 @@ class _ConfigsCommand(ScriptCommand):
     "deleted",
     multiple=True,
     metavar="K,K",
-    help="With --alter: what to unset; may be repeated.",
+    help="With --alter: configs to delete; may be repeated.",
 )
 @click.option("--force", is_flag=True, help="Has no effect.")
 @connection_flags()

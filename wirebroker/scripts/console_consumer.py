@@ -93,7 +93,7 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
     "--formatter",
     default=DEFAULT_FORMATTER,
     metavar="CLASS",
-    help="What prints records: one of Kafka's classes. [default: DefaultMessageFormatter]",
+    help="Kafka class that formats records. [default: DefaultMessageFormatter]",
 )
 @click.option(
     "--formatter-property",
@@ -125,7 +125,7 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
 )
 @click.option("--key-deserializer", metavar="CLASS", help="What keys are read as.")
 @click.option("--value-deserializer", metavar="CLASS", help="What values are read as.")
-@click.option("--skip-message-on-error", is_flag=True, help="Leave out what cannot be printed.")
+@click.option("--skip-message-on-error", is_flag=True, help="Skip records that cannot be printed.")
 @click.option("--enable-systest-events", is_flag=True, hidden=True)
 @script_flags
 def kafka_console_consumer(
@@ -172,7 +172,7 @@ def _check(flags: _ConsumerFlags) -> None:
             raise click.UsageError(f"--offset {offset}: write a number, earliest or latest")
     if flags["formatter"] not in FORMATTERS:
         known = ", ".join(FORMATTERS)
-        raise click.UsageError(f"there is no {flags['formatter']} here; there are {known}")
+        raise click.UsageError(f"unknown formatter {flags['formatter']}; there are {known}")
 
 
 def _printing(flags: _ConsumerFlags) -> dict[str, str]:
@@ -287,7 +287,7 @@ class _Session:
         return self.count != most
 
     def _lines(self, place: TopicPartition, record: Record, kind: str) -> list[bytes]:
-        """Return what is printed of a record; nothing if that fails and errors are skipped."""
+        """Return a record as lines; none if formatting fails and errors are skipped."""
         try:
             return [self._formatter(place, record, kind)]
         except ClientError as error:

@@ -118,7 +118,12 @@ _first_option = partial(click.option, multiple=True, callback=first_value)
 @click.option("--to-latest", is_flag=True, help="Move to the end.")
 @click.option("--to-current", is_flag=True, help="Move to where it is.")
 @click.option("--shift-by", type=int, metavar="N", help="Move on, or back: -N.")
-@_first_option("--from-file", type=FilePath(exists=True), metavar="FILE", help="As CSV says.")
+@_first_option(
+    "--from-file",
+    type=FilePath(exists=True),
+    metavar="FILE",
+    help="Move to the offsets in a CSV file.",
+)
 @click.option("--timeout", type=int, metavar="MS", help="How long a request may take.")
 @script_flags
 def kafka_consumer_groups(

@@ -23,7 +23,7 @@ _LOGS: Final = frozenset({".log", ".checkpoint"})
 _INDEXES: Final = frozenset({".index", ".timeindex"})
 _DECODERS: Final = "org.apache.kafka.tools.api."
 _STRING: Final = f"{_DECODERS}StringDecoder"
-# By a class of Kafka's, how many bytes its numbers have.
+# Size in bytes of the numbers that a Kafka class decodes.
 _NUMBERS: Final = {f"{_DECODERS}IntegerDecoder": 4, f"{_DECODERS}LongDecoder": 8}
 _KNOWN: Final = _LOGS | _INDEXES | {".txnindex", ".snapshot"}
 
@@ -46,8 +46,8 @@ _decoder_option = partial(
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Print records of the metadata.")
 @click.option("--offsets-decoder", is_flag=True, help="Print what groups have committed.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Print transactions' states.")
-@_decoder_option("--key-decoder-class", help="What keys are printed as.")
-@_decoder_option("--value-decoder-class", help="What values are printed as.")
+@_decoder_option("--key-decoder-class", help="Kafka class that decodes keys.")
+@_decoder_option("--value-decoder-class", help="Kafka class that decodes values.")
 @click.option("--index-sanity-check", is_flag=True, help="Say whether indexes are sound, no more.")
 @click.option("--verify-index-only", is_flag=True, help="Read indexes, print nothing of them.")
 @click.option("--max-message-size", "_", type=int, multiple=True, expose_value=False, hidden=True)
@@ -222,14 +222,14 @@ def _control(decoded: dict[str, Any]) -> str:
 
 
 def _text(data: bytes, decoder: str = _STRING) -> str:
-    """Return a key or value as a decoder of Kafka's prints it.
+    """Return a key or value as Kafka's decoder prints it.
 
     Raises:
-        click.UsageError: It has fewer bytes than the decoder's numbers.
+        click.UsageError: It is too short for the decoder.
     """
     size = _NUMBERS.get(decoder)
     if size is None:
         return data.decode(errors="replace")
     if len(data) < size:
-        raise click.UsageError(f"{decoder} needs {size} bytes, and a record has {len(data)}")
+        raise click.UsageError(f"{decoder} needs {size} bytes, but a record has {len(data)}")
     return str(int.from_bytes(data[:size], "big", signed=True))

@@ -1,4 +1,4 @@
-"""Java's words: errors as its clients name them, and text with its replacement characters."""
+"""Texts as Java writes them: names of errors, and replacement characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirebroker.net.client.errors import error_name
 if TYPE_CHECKING:
     from wirebroker.client.errors import ClientError
 
-# A surrogate, alone or cut short, in UTF-8: for Java one malformed character, for Python several.
+# A lone or truncated surrogate in UTF-8: one malformed character for Java, several for Python.
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _PACKAGE: Final = "org.apache.kafka.common.errors"
 
@@ -88,7 +88,7 @@ def meaning(code: int) -> str:
 
 
 def with_replacements(data: bytes) -> bytes:
-    """Return text in UTF-8 with a replacement character wherever Java reads one."""
+    """Return UTF-8 text with replacement characters where Java decodes them."""
     if data.isascii():
         return data
     return _SURROGATE.sub("\ufffd".encode(), data).decode(errors="replace").encode()

@@ -42,7 +42,7 @@ class ScriptCommand(click.Command):
 
     Attributes:
         takes_repeats: Whether the last value of a repeated flag counts, as in Kafka's tools with
-            subcommands; in others only a flag that collects its values is accepted twice.
+            subcommands; the others refuse to repeat a flag that takes one value.
     """
 
     takes_repeats = False
@@ -70,7 +70,7 @@ class ScriptCommand(click.Command):
         return super().parse_args(ctx, whole)
 
     def _check_repeats(self, ctx: click.Context, args: list[str]) -> None:
-        """Check that flags of one value are given at most once.
+        """Check that flags that take one value are not repeated.
 
         Raises:
             click.UsageError: One is repeated.
@@ -102,14 +102,14 @@ class ScriptCommand(click.Command):
 
 
 def takes_one(option: click.Option) -> bool:
-    """Tell whether an option has one value: it is no switch, and it does not collect values."""
+    """Return whether an option takes one value: it is no switch and collects no values."""
     return not (option.is_flag or option.multiple)
 
 
 def first_value(
     _context: click.Context, _option: click.Parameter, values: tuple[_Value, ...]
 ) -> _Value | None:
-    """Return the value that counts where Kafka's tool collects values and uses the first."""
+    """Return the first value, which counts if Kafka's tool collects several."""
     return values[0] if values else None
 
 

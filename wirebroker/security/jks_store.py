@@ -1,4 +1,4 @@
-"""Keystores and truststores in Java's old form, JKS; the only module that imports purejks.
+"""Keystores and truststores in Java's old format, JKS; the only module that imports purejks.
 
 purejks is the maintained fork of pyjks, pure Python; its module is named `jks`.
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class JksEntries(NamedTuple):
-    """What a store holds, as PEM.
+    """The content of a store, as PEM.
 
     Attributes:
         key: The first private key; empty if there is none.

@@ -172,8 +172,8 @@ class TokenChecks:
     def _check_addressees(self, claims: Mapping[str, Any]) -> None:
         """Check who has made a signed token, and for whom.
 
-        A token for others is refused also where no audience is configured, unless any is allowed:
-        an identity provider makes tokens for many services.
+        A token for another service is refused even if no audience is configured, unless any is
+        allowed: an identity provider issues tokens for many services.
         """
         settings, issuer, audience = self._settings, claims.get("iss"), claims.get("aud")
         if not isinstance(issuer, str | None) or not isinstance(claims.get("jti"), str | None):

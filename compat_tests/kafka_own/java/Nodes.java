@@ -30,7 +30,7 @@ public final class Nodes implements AutoCloseable {
     private final List<ServerSocket> held = new ArrayList<>();
     private final List<String> formatting;
 
-    /** formatting: what StorageTool is to be told beside the cluster id (--release-version, --feature), empty for the broker's own defaults. */
+    /** formatting: options of StorageTool besides the cluster id (--release-version, --feature); empty for the broker's defaults. */
     public Nodes(
         int brokerCount,
         int controllerCount,
@@ -267,7 +267,7 @@ public final class Nodes implements AutoCloseable {
         );
     }
 
-    /** What broker ID answers to Metadata, asked on its own connection; null where the listener wants a login. */
+    /** Returns the Metadata response of a broker on a new connection; null if the listener requires a login. */
     MetadataResponse metadata(int id, String topic) {
         try (Socket s = new Socket("localhost", brokers.get(id))) {
             s.setSoTimeout(10_000);

@@ -19,7 +19,7 @@ import org.apache.kafka.server.fault.FaultHandlerException;
 import org.junit.jupiter.api.extension.*;
 import org.opentest4j.TestAbortedException;
 
-/** Stands before the class of the same name in Kafka's test library: a test of Kafka's that asks for a cluster gets one of processes
+/** Replaces the class of the same name in Kafka's test library: a Kafka test that needs a cluster gets one of processes
  *  (see Nodes), reached over the wire alone. What looks into a broker's memory is skipped, with the reason. */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
 

@@ -1,4 +1,4 @@
-"""Records that were stored before a limit was lowered: they stay readable."""
+"""Records that were stored before a limit was lowered stay readable."""
 
 from __future__ import annotations
 

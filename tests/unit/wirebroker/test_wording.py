@@ -1,4 +1,4 @@
-"""Words that lines for people share."""
+"""Words and names in text for people."""
 
 import pytest
 

@@ -110,7 +110,7 @@ ROWS: Final = (
         profile="0",
     ),
     *kept(
-        "coordinators keep no such buffer, and only classic groups are served.",
+        "coordinators serve only classic groups, and cache no buffers.",
         """
         group.consumer.assignment.interval.ms int 1000 0..15000 cluster-wide
         errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide

@@ -177,7 +177,7 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "metrics are measured and published by wirebroker's own means.",
+        "wirebroker measures and publishes metrics in its own way.",
         """
         kafka.metrics.polling.interval.secs int 10 - read-only
         metrics.num.samples int 2 - read-only
@@ -187,7 +187,7 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "requests are bounded by wirebroker.request.memory.bytes.",
+        "wirebroker.request.memory.bytes limits the requests in memory.",
         """
         queued.max.request.bytes long -1 - read-only
         queued.max.requests int 500 - read-only

@@ -142,13 +142,13 @@ ROWS: Final = (
     integer(
         "alter.log.dirs.replication.quota.window.num",
         11,
-        "Samples over which the copying between log directories is measured.",
+        "Number of samples over which copying between log directories is measured.",
         1,
     ),
     integer(
         "alter.log.dirs.replication.quota.window.size.seconds",
         1,
-        "Length of a sample of the copying between log directories, in seconds.",
+        "Length of a sample of copying between log directories, in seconds.",
         1,
     ),
     *kept(
@@ -158,7 +158,7 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "as many replicas are moved at a time as there are log directories.",
+        "up to as many replicas are moved at a time as there are log directories.",
         """
         num.replica.alter.log.dirs.threads int - - read-only
         """,

@@ -66,7 +66,7 @@ ROWS: Final = (
     class_name(
         "sasl.server.callback.handler.class",
         None,
-        "Of OAUTHBEARER: Kafka's validator of signed tokens, which stands for what is built in. "
+        "Of OAUTHBEARER: Kafka's validator of signed tokens, which selects the built-in one. "
         "Read as listener.name.<listener>.oauthbearer.sasl.server.callback.handler.class.",
     ),
     text(
@@ -98,19 +98,19 @@ ROWS: Final = (
     text(
         "sasl.oauthbearer.expected.issuer",
         None,
-        "Who must have made signed tokens (iss). Unset: a listener with signed tokens doesn't "
-        "start, unless sasl.oauthbearer.allow.unverified.issuer.",
+        "Required issuer (iss) of signed tokens. If unset, a broker with a listener for signed "
+        "tokens doesn't start, unless sasl.oauthbearer.allow.unverified.issuer is true.",
     ),
     items(
         "sasl.oauthbearer.expected.audience",
         "",
-        "A signed token must name one of these in aud. Empty: a listener with signed tokens "
-        "doesn't start, unless sasl.oauthbearer.allow.unverified.audience.",
+        "A signed token must name one of these in aud. If empty, a broker with a listener for "
+        "signed tokens doesn't start, unless sasl.oauthbearer.allow.unverified.audience is true.",
     ),
     boolean(
         "sasl.oauthbearer.allow.unverified.audience",
         False,
-        "Accept signed tokens for any audience if sasl.oauthbearer.expected.audience is unset.",
+        "Accept signed tokens for any audience if sasl.oauthbearer.expected.audience is empty.",
     ),
     boolean(
         "sasl.oauthbearer.allow.unverified.issuer",
@@ -157,12 +157,12 @@ ROWS: Final = (
     class_name(
         "sasl.oauthbearer.jwt.retriever.class",
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
-        "Kafka's own for files and client credentials, which stand for what is built in.",
+        "Kafka's classes for token files and client credentials, which select the built-in ones.",
     ),
     class_name(
         "sasl.login.callback.handler.class",
         None,
-        "Of OAUTHBEARER: Kafka's own for such tokens, which stands for what is built in.",
+        "Of OAUTHBEARER: Kafka's class for such tokens, which selects the built-in one.",
     ),
     integer(
         "sasl.login.connect.timeout.ms",
@@ -260,7 +260,7 @@ ROWS: Final = (
         mutability=PER_BROKER,
     ),
     *kept(
-        "logins are renewed in time without these.",
+        "the broker itself decides when to renew logins.",
         """
         sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
         sasl.kerberos.min.time.before.relogin long 60000 - per-broker
@@ -284,7 +284,7 @@ ROWS: Final = (
         """,  # noqa: E501 - the name of a class
     ),
     *kept(
-        "brokers log in to OAUTHBEARER with client credentials, not with an assertion.",
+        "brokers log in to OAUTHBEARER with a token file or client credentials, not an assertion.",
         """
         sasl.oauthbearer.assertion.algorithm string RS256 - read-only
         sasl.oauthbearer.assertion.claim.aud string - - read-only

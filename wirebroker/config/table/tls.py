@@ -9,8 +9,8 @@ from wirebroker.config.row import Effect, OfListener
 
 _ONLY: Final = OfListener.ONLY
 _STORES: Final = (
-    "PEM, PKCS12 (`pip install 'wirebroker[tls]'`) or JKS, whose file may be PKCS12 too (its old "
-    "form needs `pip install 'wirebroker[jks]'`)"
+    "PEM, PKCS12 (`pip install 'wirebroker[tls]'`) or JKS, whose file may also be PKCS12 (the old "
+    "format needs `pip install 'wirebroker[jks]'`)"
 )
 
 ROWS: Final = (

@@ -76,7 +76,7 @@ ROWS: Final = (
         1,
     ),
     *kept(
-        "the transaction log is read in chunks of one size.",
+        "the transaction log is read in chunks of a fixed size.",
         """
         transaction.state.log.load.buffer.size int 5242880 - read-only
         """,

@@ -111,10 +111,10 @@ class ResponseFrames:
         return None
 
     def _why_wrong(self, length: int) -> str:
-        """Say what a length is that no answer of Kafka's has: another protocol's first bytes."""
+        """Return why no Kafka response has this length, perhaps another protocol's first bytes."""
         start = bytes(self._buffer[self._start : self._start + 4])
         if start == b"HTTP":
-            return "an HTTP server answers there, and no Kafka broker"
+            return "an HTTP server answers there, not a Kafka broker"
         if start[:2] == b"\x15\x03":
             return "a server answers there by TLS"
         return f"an answer of {length} bytes; at least 4 and at most {self._most_bytes} are taken"

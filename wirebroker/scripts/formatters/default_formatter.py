@@ -1,4 +1,4 @@
-"""Kafka's DefaultMessageFormatter: a record as a line, its parts as properties choose them."""
+"""Kafka's DefaultMessageFormatter: a record as a line; properties choose its parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wirebroker.client.leaders import TopicPartition
     from wirebroker.codecs.records.record import Record
 
-# Kafka fills neither of these in, also where it knows the epoch.
+# Kafka prints this for delivery and epoch, even if it knows the epoch.
 _UNKNOWN: Final = b"NOT_PRESENT"
 
 

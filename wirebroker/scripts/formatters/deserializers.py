@@ -1,4 +1,4 @@
-"""Kafka's deserializers: what bytes are printed as."""
+"""Kafka's deserializers: how bytes are printed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NUMBERS: Final[dict[str, tuple[struct.Struct, Callable[..., str]]]] = {
     "FloatDeserializer": (struct.Struct(">f"), float_text),
     "DoubleDeserializer": (struct.Struct(">d"), double_text),
 }
-# ByteArrayDeserializer: Java prints an object's address, which says nothing.
+# ByteArrayDeserializer: Java prints the address of an object; here the bytes are printed.
 _OTHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "StringDeserializer": with_replacements,
     "ByteArrayDeserializer": bytes,
@@ -65,13 +65,13 @@ _OTHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
 
 
 def deserializer_of(name: str | None, null: bytes) -> Callable[[bytes | None], bytes]:
-    """Return what makes of bytes what is printed; bytes as they are if no class is named.
+    """Return a function from bytes to printed text; without a class it returns the bytes.
 
-    As in Kafka's tool, a class that is not known is reported, and bytes are printed as they are.
+    As in Kafka's tool, an unknown class is reported, and bytes are printed unchanged.
 
     Args:
         name: One of Kafka's classes, with or without its package.
-        null: What is printed for null.
+        null: Text for null.
     """
     if name is None:
         return lambda data: null if data is None else data

@@ -1,8 +1,8 @@
-"""Records of Kafka's internal topics, printed as JSON by formatters of their own.
+"""Records of Kafka's internal topics, which special formatters print as JSON.
 
     {"key":{"type":1,"data":{…}},"value":{"version":4,"data":{…}}}
 
-Nothing stands between two records, and records of other types are not printed. Source: Kafka's
+Records are not separated, and records of other types are not printed. Source: Kafka's
 CoordinatorRecordMessageFormatter.
 """
 
@@ -43,14 +43,14 @@ _KEY_FIELDS: Final = ("group", "topic", "partition")
 
 
 class InternalRecords(NamedTuple):
-    """One type of record, and what its JSON has.
+    """One type of record, and the fields of its JSON.
 
     Attributes:
         types: The types of its keys.
         key: Reads a key's fields.
         value: Reads a value.
         versions: Fields that only some versions of the value have.
-        defaults: Fields that the JSON lacks while they have this value, as they are optional.
+        defaults: Values at which optional fields are left out of the JSON.
     """
 
     types: frozenset[int]
@@ -60,7 +60,7 @@ class InternalRecords(NamedTuple):
     defaults: Mapping[str, object]
 
     def line_of(self, _place: TopicPartition, record: Record, _timestamp_type: str) -> bytes:
-        """Return a record as JSON without a line's end, or nothing if it is of another type.
+        """Return a record as JSON without a line end, or nothing if it is of another type.
 
         Raises:
             ClientError: The record cannot be read.
@@ -110,7 +110,7 @@ def _type_of(key: bytes) -> int:
 
 
 def _named(field: str, value: Any) -> Any:
-    """Return a field's value as JSON has it: the names of states, uuids, bytes in base64."""
+    """Return a field's value for JSON: names of states, uuids, bytes in base64."""
     if field == "transaction_status":
         return TransactionState(value).label
     if field == "topic_id":

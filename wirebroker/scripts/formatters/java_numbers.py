@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Java prints numbers of this range without an exponent.
+# Java prints numbers in this range without an exponent.
 _LEAST_PLAIN: Final = 1e-3
 _BEYOND_PLAIN: Final = 1e7
 _FLOAT: Final = struct.Struct(">f")
@@ -49,7 +49,7 @@ def _text(number: float, read: Callable[[str], float]) -> str:
 
 
 def _digits(size: float, read: Callable[[str], float]) -> tuple[str, int]:
-    """Return the fewest digits, at least two, that are read as the number, and its exponent."""
+    """Return the fewest digits, at least two, that parse to the number, and the exponent."""
     text = ""
     for count in range(2, _MOST_DIGITS + 1):
         text = f"{size:.{count - 1}e}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wirebroker.client.leaders import TopicPartition
     from wirebroker.codecs.records.record import Record
 
-    # Returns what is printed of a record, given the type of its timestamp.
+    # Formats a record, given the type of its timestamp.
     Formatter: TypeAlias = Callable[[TopicPartition, Record, str], bytes]
 
 _PACKAGE: Final = "org.apache.kafka.tools.consumer."
@@ -32,12 +32,12 @@ FORMATTERS: Final = (*_DEFAULTS, _NO_OP, _OFFSETS, _GROUPS, _TRANSACTIONS)
 
 
 def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
-    """Return the formatter of a name of FORMATTERS, with its properties."""
+    """Return the formatter with a name from FORMATTERS and these properties."""
     if name in _DEFAULTS:
         return RecordPrinter(properties).line_of
     if name == _NO_OP:
         return lambda _place, _record, _timestamp_type: b""
-    # Few need the codecs of internal topics.
+    # Few runs need the codecs of internal topics.
     from wirebroker.scripts.formatters import internal_records  # noqa: PLC0415
 
     rows = {

@@ -55,7 +55,13 @@ def unregister(*, broker_id: int, **flags: Unpack[ConnectionFlags]) -> int:
 @kafka_cluster.command("unregister-controller")
 @connection_flags(short=True)
 @click.option(
-    "-i", "--id", "controller_id", type=int, required=True, metavar="ID", help="The controller."
+    "-i",
+    "--id",
+    "controller_id",
+    type=int,
+    required=True,
+    metavar="ID",
+    help="Id of the controller.",
 )
 def unregister_controller_(*, controller_id: int, **flags: Unpack[ConnectionFlags]) -> int:
     """Unregister a controller that has stopped for good."""

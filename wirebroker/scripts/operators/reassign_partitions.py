@@ -113,7 +113,7 @@ class _Wanted(NamedTuple):
     "--disallow-replication-factor-change",
     "keeps_factor",
     is_flag=True,
-    help="With --execute: refuse moves that change how many replicas a partition has.",
+    help="With --execute: refuse moves that change the replication factor of a partition.",
 )
 @click.option("--preserve-throttles", is_flag=True, help="Keep throttles.")
 @connection_flags()

@@ -1,6 +1,6 @@
-"""Kafka's tools that have subcommands, as `kafka-features describe`.
+"""Kafka's tools with subcommands, such as `kafka-features describe`.
 
-Kafka reads their flags by another parser: the last value of a repeated flag counts.
+Kafka parses their flags with another library: the last value of a repeated flag counts.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_where_nobody_listens_the_message_says_what_to_do(capsys):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers there, and no Kafka broker"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers there, not a Kafka broker"),
         (b"\x15\x03\x03\x00\x02\x02\x46", "A listener with TLS asks for --tls or --tls-ca FILE"),
         (b"SSH-2.0-x\r\n", "an answer of 1397966893 bytes"),
     ],

@@ -1,4 +1,4 @@
-"""Lines of standard input, in whatever pieces they come."""
+"""Lines of standard input, in pieces of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start that was broken off leaves is removed, and nothing else."""
+"""Files that an interrupted start left are removed, and no others."""
 
 from __future__ import annotations
 

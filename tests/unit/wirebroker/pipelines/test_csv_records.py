@@ -1,4 +1,4 @@
-"""CSV by RFC 4180: what Python's csv and spreadsheets write is read, and what they do not write."""
+"""CSV by RFC 4180: what Python's csv and spreadsheets write, and records that break the rules."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_line_breaks_in_quotes_are_part_of_a_record(text: bytes, contents: list[
         (b' "a",x\n', b' "a",x', "a quote inside an unquoted field, in line 1"),
         (b'a"b\n', b'a"b', "a quote inside an unquoted field, in line 1"),
         (b'5" pipe,"x\ny"\n', b'5" pipe,"x\ny"', "a quote inside an unquoted field, in line 1"),
-        (b'"a"b,x\n', b'"a"b,x', "text behind the closing quote of a field of line 1"),
-        (b'"a\n" b,x\n', b'"a\n" b,x', "text behind the closing quote of a field of line 1"),
+        (b'"a"b,x\n', b'"a"b,x', "text after the closing quote of a field of line 1"),
+        (b'"a\n" b,x\n', b'"a\n" b,x', "text after the closing quote of a field of line 1"),
     ],
 )
-def test_a_record_that_breaks_the_rules_is_told_and_the_next_is_found(text, first, fault):
+def test_a_record_that_breaks_the_rules_is_reported_and_the_next_is_found(text, first, fault):
     assert split(text + b"2,ok\n") == [CsvRecord(first, fault), CsvRecord(b"2,ok")]
 
 

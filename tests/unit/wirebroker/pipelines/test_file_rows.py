@@ -49,11 +49,11 @@ def test_a_container_of_avro_is_read_up_to_its_damage():
     *good, last = rows_of(whole[: len(whole) // 2], format="avro")
     assert good == found[: len(good)]
     assert 0 < len(good) < 100
-    assert reason_of(last).startswith(f"the file cannot be read behind record {len(good)}: ")
+    assert reason_of(last).startswith(f"the file cannot be read after record {len(good)}: ")
     assert last.is_damage
     (strange,) = rows_of(b"no avro", format="avro")
-    assert "behind record 0" in reason_of(strange)
-    with pytest.raises(JobFileError, match="file: the file cannot be read behind record 0"):
+    assert "after record 0" in reason_of(strange)
+    with pytest.raises(JobFileError, match="file: the file cannot be read after record 0"):
         rows_of(b"no avro", format="avro", stops_at_damage=True)
 
 
@@ -70,7 +70,7 @@ def test_a_record_of_csv_over_several_lines_is_one_row():
     one, bad, three = rows_of(text, format="csv", columns=schema)
     assert one.value == b'{"id":1,"who":"two\\r\\nlines","at":null}'
     assert three.value == b'{"id":3,"who":"a \\"q\\"","at":null}'
-    assert reason_of(bad) == "is no CSV: a quote inside an unquoted field, in line 4"
+    assert reason_of(bad) == "is not valid CSV: a quote inside an unquoted field, in line 4"
     assert bad.value == b'2,5" pipe,'
     raw, *_ = rows_of(text, format="csv", columns=schema, is_raw=True)
     assert raw.value == b'1,"two\r\nlines",'
@@ -88,9 +88,9 @@ def test_a_compressed_file_that_is_cut_off_gives_its_rows_and_one_dead_letter(ki
     assert len(good) > 1_000
     assert [row.is_dead for row in good] == [False] * len(good)
     place = f"{'line' if kind == 'json' else 'record'} {len(good)}"
-    assert reason_of(last).startswith(f"the file cannot be read behind {place}: EOFError")
+    assert reason_of(last).startswith(f"the file cannot be read after {place}: EOFError")
     stopping = FileRows(WISH._replace(format=kind, stops_at_damage=True), PLAN)
-    with open_file(path) as file, pytest.raises(JobFileError, match=f"read behind {place}"):
+    with open_file(path) as file, pytest.raises(JobFileError, match=f"read after {place}"):
         list(stopping.of_file(file, "f"))
 
 

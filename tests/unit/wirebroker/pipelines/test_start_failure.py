@@ -18,7 +18,7 @@ Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: {
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        (NOT_FOUND, f"Ivy: {CONNECTOR}: not found. Spark fetches "),
+        (NOT_FOUND, f"Ivy: {CONNECTOR}: not found. Spark downloads "),
         (
             "\tHost repo.example not found. url=https://repo.example/x.pom\n" + NOT_FOUND,
             "Ivy: Host repo.example not found. url=https://repo.example/x.pom; "
@@ -47,5 +47,5 @@ Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: {
         ("", "Java 17 or later must be on PATH, or in JAVA_HOME: exited"),
     ],
 )
-def test_the_reason_is_told(written: str, told: str) -> None:
+def test_the_reason_is_reported(written: str, told: str) -> None:
     assert reason_in(written.splitlines(keepends=True), OSError("exited")).startswith(told)

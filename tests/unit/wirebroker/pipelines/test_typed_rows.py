@@ -115,7 +115,7 @@ def test_csv_is_read_by_the_same_schema():
     assert reader.from_csv(";".join(SCHEMA).encode()) is None
     for line, reason in {
         b"7;x": "has 2 cells, the schema 8 columns",
-        b'7;"x': "is no CSV",
+        b'7;"x': "is not valid CSV",
         b"x;;;;;;;": "field id is no long: 'x'",
         b";;;;;;;": "field id is missing",
         b"1;;;yes;;;;": "field is_new is no boolean: 'yes'",

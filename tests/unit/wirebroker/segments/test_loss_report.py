@@ -1,4 +1,4 @@
-"""Offsets that are gone: noted once by whom they are missed, taken once, and merged."""
+"""Lost offsets: each range is noted once, taken once, and merged with others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of partitions tell the id of their topic; two topics of one name are not read as one."""
+"""Partition folders hold their topic id; two topics with one name are not read as one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_folders_of_two_topics_are_refused(tmp_path: Path) -> None:
         directories.find(lambda *_: True)
 
 
-def test_a_folder_that_becomes_another_topics_is_found_by_who_reads_it(tmp_path: Path) -> None:
+def test_a_read_detects_a_folder_that_now_belongs_to_another_topic(tmp_path: Path) -> None:
     put(tmp_path, 0, content_for(OLD))
     (place,) = LogDirectories((str(tmp_path),)).find(lambda *_: True).values()
     place.check_topic_id("topic")
