@@ -36,7 +36,9 @@ def add_settings(
         setting_kind, what = each.metadata["kind"], each.metadata["what"]
         if setting_kind != "table" and (names is None or each.name in names):
             flag = f"--{each.name.replace('_', '-')}"
-            verb.add_argument(flag, type=_count if setting_kind == "count" else str, help=what)
+            choices = each.metadata["choices"] or None
+            kind_of_value = _count if setting_kind == "count" else str
+            verb.add_argument(flag, type=kind_of_value, choices=choices, help=what)
 
 
 def settings_of(

@@ -18,6 +18,7 @@ class _Job:
     path: str = setting("paths", "where from")
     topics: str = setting("text", "which")
     most_rows: int = setting("count", "how many", 7)
+    mode: str = setting("text", "how", "stop", ("stop", "restart"))
     metrics: str | None = setting("path", "what it tells", None)
     spark: dict[str, Any] = setting("table", "of Spark", {})
 
@@ -66,3 +67,11 @@ def test_help_names_each_setting_and_some_have_no_flag():
     assert "--path" in told
     assert "--topics" not in told
     assert all(f"\n  {name} " in told for name in ("path", "topics", "most_rows", "spark"))
+
+
+def test_a_flag_has_the_choices_of_its_setting(capsys):
+    flags = ("--path", "d", "--topics", "t")
+    assert read(*flags, "--mode", "restart").mode == "restart"
+    with pytest.raises(SystemExit):
+        read(*flags, "--mode", "restarts")
+    assert "--mode: invalid choice: 'restarts'" in capsys.readouterr().err
