@@ -37,12 +37,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The layers are linked into the package; a clone without symbolic links can't be worked in.
 LINKS := wirebroker/codecs wirebroker/storage wirebroker/coordinator wirebroker/pipelines wirebroker/segments
 
-.PHONY: help run first-run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist image test-image tools clean
+.PHONY: help run first-run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist release image test-image tools clean
 .DELETE_ON_ERROR:
 
 help:
 	@sed -n '1,2s/^# *//p' Makefile
-	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist image test-image tools clean"
+	@echo "targets: run modules test test-all test-nightly compiled test-compiled compat twin spark-suite bench lint format types house docs dist release image test-image tools clean"
 
 # exec: a signal to make reaches the broker itself. What it prints is passed on line by line; behind
 # the last line of its report ("data:") come hints, which name an address to connect to where it is
@@ -68,7 +68,7 @@ first-run: modules
 test: .venv/.test-installed modules
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-test-all: .venv/.test-installed modules
+test-all: .venv/.test-installed .venv/.release-installed modules
 	@$(BIN)/python -m pytest -n $(WORKERS) --long --timeout 1800 $(ARGS)
 
 # What takes hours, a step at a time; ARGS=--list names the steps. What it gave is kept in .venv/nightly.
@@ -123,6 +123,10 @@ docs: modules
 # What is published, each wheel tried; ARGS=--final wants the version's date in CHANGELOG.md.
 dist: .venv/.release-installed modules
 	@$(BIN)/python -m compiling.release $(ARGS)
+
+# A dry run of a release; ARGS=--upload uploads, tags and pushes it (docs/releasing.md).
+release: .venv/.release-installed modules
+	@$(BIN)/python -m compiling.release.publish $(ARGS)
 
 # A container image of what `make dist` made (docs/containers.md). Without a network its base and all
 # wheels are given: BASE=NAME WHEELS=FOLDER PIP_OPTIONS=--no-index.

@@ -8,9 +8,9 @@ consume: records, config
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
 import time
 from typing import Any
 
@@ -97,8 +97,14 @@ def _some(consumer: Consumer, give_up: float) -> int:
 
 def main() -> None:
     """Do what the arguments say."""
-    verb, settings = sys.argv[1], json.loads(sys.argv[2])
-    records, seconds = {"produce": produce, "consume": consume}[verb](settings)
+    verbs = {"produce": produce, "consume": consume}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("verb", choices=verbs)
+    parser.add_argument("settings", type=json.loads, metavar="JSON")
+    options = parser.parse_args()
+    records, seconds = verbs[options.verb](options.settings)
     print(json.dumps({"records": records, "seconds": seconds}))
 
 

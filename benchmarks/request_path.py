@@ -10,6 +10,7 @@ one calls one of another, or returns to it. Plain Python only: what is compiled 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import tempfile
@@ -109,6 +110,9 @@ async def _follow(peer: MemoryPeer, frame: bytes) -> Trail:
 
 def main() -> None:
     """Print the table."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     sys.stdout.write(f"{'':<20}{'modules':>10}{'functions':>12}{'changes of room':>18}\n")
     for name, trail in asyncio.run(trails()).items():
         counts = f"{len(trail.modules):>10}{len(trail.functions):>12}{trail.room_changes:>18}"

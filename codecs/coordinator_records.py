@@ -199,7 +199,7 @@ def decode_committed_offset(value: bytes) -> CommittedOffset:
         KafkaError: UNSUPPORTED_VERSION.
         MalformedFrameError: The bytes are no such value.
     """
-    body: Any = _decode_value(OFFSET_KIND, value)
+    body = decode_offset_commit(value)
     return CommittedOffset(
         body.offset,
         body.leader_epoch,
@@ -208,6 +208,11 @@ def decode_committed_offset(value: bytes) -> CommittedOffset:
         body.expire_timestamp,
         body.topic_id,
     )
+
+
+def decode_offset_commit(value: bytes) -> Any:
+    """Decode all fields of a commit's value; raises as above."""
+    return _decode_value(OFFSET_KIND, value)
 
 
 def decode_group_metadata(value: bytes) -> Any:

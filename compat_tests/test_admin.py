@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 ERROR = KafkaError
 
 
+of_confluent, of_kafka_python, of_aiokafka = (
+    pytest.mark.shows("admin", client) for client in ("confluent-kafka", "kafka-python", "aiokafka")
+)
+
+
 @pytest.fixture(scope="module")
 def admin(broker: Broker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -77,6 +82,7 @@ def partition_count(admin: AdminClient, topic: str) -> int:
     return len(admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions)
 
 
+@of_confluent
 def test_confluent_creates_a_topic_with_a_leader_for_each_partition(
     admin: AdminClient, topic: str
 ) -> None:
@@ -103,6 +109,7 @@ def test_confluent_creates_a_topic_with_a_leader_for_each_partition(
     ],
     ids=["exists", "bad name", "no partitions", "too many replicas", "bad config", "no config"],
 )
+@of_confluent
 def test_confluent_is_told_why_a_topic_is_not_created(
     admin: AdminClient, broker: Broker, topic: str, new: tuple[Any, ...], expected: int
 ) -> None:
@@ -113,11 +120,13 @@ def test_confluent_is_told_why_a_topic_is_not_created(
     assert confluent_error(futures, name) == expected
 
 
+@of_confluent
 def test_confluent_only_validates_when_asked_to(admin: AdminClient, topic: str) -> None:
     admin.create_topics([NewTopic(topic, 1, 1)], validate_only=True)[topic].result(WAIT_S)
     assert topic not in topics.names(admin)
 
 
+@of_confluent
 def test_confluent_adds_partitions_but_never_takes_them_away(
     admin: AdminClient, broker: Broker, topic: str
 ) -> None:
@@ -130,6 +139,7 @@ def test_confluent_adds_partitions_but_never_takes_them_away(
     assert confluent_error(futures, topic + "2") == ERROR.UNKNOWN_TOPIC_OR_PART
 
 
+@of_confluent
 def test_confluent_deletes_a_topic_once(admin: AdminClient, broker: Broker, topic: str) -> None:
     topics.create(broker.bootstrap, topic)
     admin.delete_topics([topic])[topic].result(WAIT_S)
@@ -137,6 +147,7 @@ def test_confluent_deletes_a_topic_once(admin: AdminClient, broker: Broker, topi
     assert confluent_error(admin.delete_topics([topic]), topic) == ERROR.UNKNOWN_TOPIC_OR_PART
 
 
+@of_confluent
 def test_confluent_sees_where_each_config_comes_from(
     admin: AdminClient, broker: Broker, topic: str
 ) -> None:
@@ -150,6 +161,7 @@ def test_confluent_sees_where_each_config_comes_from(
     assert found["segment.bytes"].is_default
 
 
+@of_confluent
 def test_confluent_sets_extends_shortens_and_removes_a_config(
     admin: AdminClient, broker: Broker, topic: str
 ) -> None:
@@ -168,6 +180,7 @@ def test_confluent_sets_extends_shortens_and_removes_a_config(
     assert entries(admin, topic)["max.message.bytes"].value == "1048588"
 
 
+@of_confluent
 def test_confluent_is_told_why_a_config_is_not_changed(
     admin: AdminClient, broker: Broker, topic: str
 ) -> None:
@@ -183,6 +196,7 @@ def test_confluent_is_told_why_a_config_is_not_changed(
     assert told.value.args[0].code() == ERROR.UNKNOWN_TOPIC_OR_PART
 
 
+@of_confluent
 def test_confluent_describes_the_cluster(admin: AdminClient, broker: Broker) -> None:
     found = admin.describe_cluster(request_timeout=WAIT_S).result()
     assert len(found.cluster_id) == 22
@@ -190,6 +204,7 @@ def test_confluent_describes_the_cluster(admin: AdminClient, broker: Broker) -> 
     assert found.controller.id == found.nodes[0].id
 
 
+@of_kafka_python
 def test_kafka_python_creates_grows_lists_and_deletes_a_topic(
     python_admin: KafkaAdminClient, topic: str
 ) -> None:
@@ -207,6 +222,7 @@ def test_kafka_python_creates_grows_lists_and_deletes_a_topic(
         python_admin.delete_topics([topic])
 
 
+@of_kafka_python
 def test_kafka_python_changes_and_describes_configs(
     python_admin: KafkaAdminClient, broker: Broker, topic: str
 ) -> None:
@@ -228,6 +244,7 @@ def test_kafka_python_changes_and_describes_configs(
     assert "InvalidConfigurationError" in answer["topic"][topic]
 
 
+@of_aiokafka
 async def test_aiokafka_creates_describes_and_deletes_a_topic(broker: Broker, topic: str) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
     await admin.start()

@@ -15,7 +15,7 @@ from compat_tests.clients.message import Message
 if TYPE_CHECKING:
     from tests.support.brokers import Broker
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.shows("admin", "java")]
 
 
 def test_kafka_topics_creates_describes_grows_and_deletes_a_topic(

@@ -15,7 +15,7 @@ from compat_tests.clients.message import CODECS, Message
 if TYPE_CHECKING:
     from tests.support.brokers import Broker
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.shows("produce, consume", "java")]
 
 PRINT_ALL = [
     item

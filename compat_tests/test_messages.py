@@ -22,6 +22,7 @@ def named(clients: tuple[Client, ...]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("client", clients, ids=[client.name for client in clients])
 
 
+@pytest.mark.shows("produce, consume")
 @pytest.mark.parametrize("codec", CODECS)
 @named(CLIENTS)
 def test_every_client_reads_what_this_one_wrote_with_this_codec(

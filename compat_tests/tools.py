@@ -6,6 +6,7 @@ is installed on first use.
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from compat_tests import tools_go, tools_node
@@ -16,6 +17,9 @@ from tests.support.tools import say
 
 def main() -> int:
     """Install every tool that is missing; print where each one is."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     try:
         say(f"java: {tools.java_command()}")
         say(f"javac: {' '.join(tools.javac_command())}")

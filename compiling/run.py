@@ -12,6 +12,7 @@ With --wait the copy is made first.
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -92,6 +93,11 @@ def _say(what: str) -> None:
 
 
 if __name__ == "__main__":
-    _waits = sys.argv[1] == "--wait"
-    _folder, *_arguments = sys.argv[2 if _waits else 1 :]
-    main(Path(_folder).resolve(), _arguments, wait=_waits)
+    _parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    _parser.add_argument("--wait", action="store_true")
+    _parser.add_argument("folder", type=Path, metavar="FOLDER")
+    _parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    _options = _parser.parse_args()
+    main(_options.folder.resolve(), _options.arguments, wait=_options.wait)

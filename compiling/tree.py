@@ -8,6 +8,7 @@ has changed. The wheel that the modules are taken from stays in FOLDER/dist.
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import hashlib
 import os
@@ -140,4 +141,8 @@ def _build(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    make_tree(Path(sys.argv[1]).resolve())
+    _parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    _parser.add_argument("folder", type=Path, metavar="FOLDER")
+    make_tree(_parser.parse_args().folder.resolve())

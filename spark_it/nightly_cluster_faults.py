@@ -110,7 +110,8 @@ def test_an_archive_whose_disk_is_full_goes_on_when_there_is_room(
     records.write(broker.bootstrap, topic, range(20_000), partitions=PARTITIONS)
     with small_disk(tmp_path / "disk", 20) as disk:
         target = str(disk.path / "archive")
-        arguments = ("--path", str(broker.data_dir), "--topics", topic, "--target", target)
+        places = ("--path", str(broker.data_dir), "--topics", topic, "--target", target)
+        arguments = (*places, "--patience", "1")
         settings = faulty_runs.spark_table(tmp_path)
 
         def run() -> int:

@@ -28,6 +28,7 @@ def load(spark: SparkSession, broker: Broker, **options: str) -> DataFrame:
     return spark.read.format("kafka").options(**address, **options).load()
 
 
+@pytest.mark.shows("produce, consume", "spark", "batch")
 def test_a_batch_holds_every_record_of_every_codec_once(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_pattern_of_topics_is_read_in_more_tasks_than_there_are_partitions(
     assert count_rows(table.where(f"topic = '{topic}-b'")) == Count.of_all(6_000)
 
 
+@pytest.mark.shows("produce, consume", "spark", "writing")
 @pytest.mark.parametrize("codec", CODECS)
 def test_what_spark_writes_in_batch_is_there_once(
     spark: SparkSession, broker: Broker, topic: str, codec: str

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
+import os
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import fastavro
@@ -10,6 +14,7 @@ import pytest
 
 from spark_it import job_kit, records
 from wirebroker.client.partitioning import partition_for
+from wirebroker.pipelines.errors import PipelineError, PositionError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,10 +38,14 @@ class Job:
         self._bootstrap = broker.bootstrap
         self._topic = topic
         given = {"name": f"job-{topic}", "topic": topic, "source": "in", "partitions": PARTITIONS}
-        schema = {"id": "long", "who": "string"}
-        self._file = job_kit.write_job(
-            folder, broker.bootstrap, {"schema": schema}, **given | settings
-        )
+        self._settings = given | {"key": "who"} | settings
+        self.change()
+
+    def change(self, **settings: Any) -> None:
+        """Write the job's file with other settings."""
+        self._settings |= settings
+        tables = {"schema": {"id": "long", "who": "string"}}
+        self._file = job_kit.write_job(self.folder, self._bootstrap, tables, **self._settings)
 
     def run(self, spark: SparkSession) -> dict[str, Any]:
         return job_kit.run("ingest", self._file, spark)
@@ -61,7 +70,7 @@ def lines(*numbers: int) -> str:
 def test_each_row_is_there_once_and_bad_ones_are_dead_letters(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    job = Job(tmp_path, broker, topic, key="who")
+    job = Job(tmp_path, broker, topic)
     bad = '{"id": "x", "who": "k"}\n\n{"id": 1\n'
     (job.source / "a.jsonl").write_text(lines(*range(500)) + bad, encoding="utf-8")
     summary = job.run(spark)
@@ -88,7 +97,7 @@ def test_each_row_is_there_once_and_bad_ones_are_dead_letters(
 def test_a_batch_that_is_done_again_repeats_nothing_also_with_more_partitions(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    job = Job(tmp_path, broker, topic, key="who", files_per_batch=1)
+    job = Job(tmp_path, broker, topic, files_per_batch=1)
     for number in range(3):
         path = job.source / f"{number}.jsonl"
         path.write_text(lines(*range(number * 100, number * 100 + 100)), encoding="utf-8")
@@ -107,8 +116,6 @@ def test_a_batch_that_is_done_again_repeats_nothing_also_with_more_partitions(
 def test_a_checkpoint_that_was_made_anew_is_refused(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    from wirebroker.pipelines.errors import PositionError
-
     job = Job(tmp_path, broker, topic)
     (job.source / "a.jsonl").write_text(lines(*range(10)), encoding="utf-8")
     assert job.run(spark)["records"] == 10
@@ -122,7 +129,7 @@ def test_csv_and_avro_are_rows_as_well(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     (tmp_path / "csv").mkdir()
-    job = Job(tmp_path / "csv", broker, f"{topic}-csv", format="csv", key="who")
+    job = Job(tmp_path / "csv", broker, f"{topic}-csv", format="csv")
     text = "id,who\n" + "".join(f'{each},"k{each % 10}"\n' for each in range(100)) + "7\n"
     (job.source / "a.csv").write_text(text, encoding="utf-8")
     summary = job.run(spark)
@@ -130,10 +137,79 @@ def test_csv_and_avro_are_rows_as_well(
     job.check_rows(100)
 
     (tmp_path / "avro").mkdir()
-    job = Job(tmp_path / "avro", broker, f"{topic}-avro", format="avro", key="who")
+    job = Job(tmp_path / "avro", broker, f"{topic}-avro", format="avro")
     fields = [{"name": "id", "type": "long"}, {"name": "who", "type": "string"}]
     rows = [{"id": each, "who": f"k{each % 10}"} for each in range(100)]
     with (job.source / "a.avro").open("wb") as file:
         fastavro.writer(file, {"type": "record", "name": "row", "fields": fields}, rows)
     assert job.run(spark)["records"] == 100
     job.check_rows(100)
+
+
+def test_files_of_any_age_are_read_and_hidden_ones_are_told_or_read_by_choice(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    job = Job(tmp_path, broker, topic, files_per_batch=1)
+    newest_s = 1_700_000_000
+    for number, (name, age_s) in enumerate(
+        ((".first.jsonl", 0), ("new.jsonl", 0), ("month.jsonl", 30 * 86_400), ("1971.jsonl", 1.6e9))
+    ):
+        path = job.source / name
+        path.write_text(lines(number), encoding="utf-8")
+        os.utime(path, (newest_s - age_s, newest_s - age_s))
+    summary = job.run(spark)
+    assert (summary["records"], summary["unread_files"]) == (3, 1)
+    assert summary["first_unread_file"] == str(job.source / ".first.jsonl")
+    path = job.source / "last.jsonl"
+    path.write_text(lines(4), encoding="utf-8")
+    os.utime(path, (newest_s - 30 * 86_400, newest_s - 30 * 86_400))
+    assert job.run(spark)["records"] == 1
+
+    (job.source / "_bad.csv").write_text("no row\n", encoding="utf-8")
+    job.change(hidden_files=True)
+    summary = job.run(spark)
+    assert (summary["records"], summary["dead_letters"], summary["unread_files"]) == (1, 1, 0)
+    assert job.run(spark)["records"] == 0
+    job.check_rows(5)
+    (dead,) = job.read(f"{topic}.dead-letters", 1, partitions=1)
+    assert dict(dead.headers())["file"] == (job.source / "_bad.csv").as_uri().encode()
+
+
+def test_records_of_csv_have_line_breaks_and_damaged_files_are_counted(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    job = Job(tmp_path, broker, topic, format="csv", files_per_batch=2)
+    rows = [[each, f"two\r\nlines, {each}"] for each in range(20_000)]
+    with (job.source / "a b.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        csv.writer(file).writerows([["id", "who"], *rows])
+    with (job.source / "c.csv").open("w", newline="", encoding="utf-8") as file:
+        file.write('20000,"x"\n20001,5" pipe\n')
+    summary = job.run(spark)
+    counts = (summary["records"], summary["dead_letters"], summary["damaged_files"])
+    assert counts == (20_001, 1, 0)
+    text = "".join(f"{each},x\n" for each in range(20_001, 30_000)).encode()
+    (job.source / "d.csv.gz").write_bytes(gzip.compress(text))
+    (job.source / "e.csv.gz").write_bytes(gzip.compress(b"30000,x\n" * 10_000)[:-9])
+    summary = job.run(spark)
+    assert (summary["dead_letters"], summary["damaged_files"]) == (1, 1)
+    assert 9_999 < summary["records"] <= 19_999
+    dead = job.read(f"{topic}.dead-letters", 2, partitions=1)
+    assert any(b"behind record" in dict(each.headers())["reason"] for each in dead)
+    (job.source / "f.csv.gz").write_bytes(b"not compressed")
+    job.change(damaged_files="stop")
+    with pytest.raises(PipelineError, match=r"f\.csv\.gz: the file cannot be read behind record 0"):
+        job.run(spark)
+    job.change(damaged_files="dead-letter")
+    assert job.run(spark)["damaged_files"] == 1
+
+
+def test_what_hadoop_compressed_is_read_by_spark(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    job = Job(tmp_path, broker, topic)
+    for number, start in enumerate((0, 10)):
+        text = lines(*range(start, start + 10)).encode()
+        (job.source / f"[{number}] a.jsonl.deflate").write_bytes(zlib.compress(text))
+    (job.source / "b.jsonl").write_text(lines(*range(20, 30)), encoding="utf-8")
+    assert job.run(spark)["records"] == 30
+    job.check_rows(30)

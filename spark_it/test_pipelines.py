@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,58 @@ def test_an_archive_leads_back_into_a_broker_at_the_same_offsets_or_mapped(
     values = committed(spark, other.data_dir, gaps).orderBy(*order).select("value").collect()
     kept = archived(spark, target).orderBy(*order).select("value").collect()
     assert values == kept
+
+
+def test_an_archive_goes_on_behind_records_that_are_gone_by_choice(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    from wirebroker.pipelines.archive_job import ArchiveJob, run_archive
+    from wirebroker.pipelines.errors import PipelineError
+    from wirebroker.pipelines.job_run import StopWish
+
+    logs = tmp_path / "logs"
+    names = (f"{topic}-a", f"{topic}-b")
+
+    def write(numbers: range) -> None:
+        for name in names:
+            records.write(broker.bootstrap, name, numbers, partitions=1)
+            shutil.copytree(broker.data_dir / f"{name}-0", logs / f"{name}-0", dirs_exist_ok=True)
+
+    def run(choice: str) -> dict[str, Any]:
+        job = ArchiveJob(
+            path=str(logs),
+            topics=f"{topic}-.*",
+            target=str(tmp_path / "archive"),
+            metrics=str(tmp_path / "metrics.jsonl"),
+            lost_records=choice,
+            patience=1.0,
+        )
+        assert run_archive(spark, job, StopWish()) == 0
+        return told(tmp_path, "summary")[-1]
+
+    for name in names:
+        records.create_topic(broker.bootstrap, name, partitions=1)
+    write(range(100))
+    # As a run leaves it that found the disk full before its first batch was planned.
+    offsets = tmp_path / "archive" / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.f00.tmp").touch()
+    (offsets / "..0.f00.tmp.crc").touch()
+    summary = run("stop")
+    assert (summary["records"], summary["cleared_files"], summary["lost_offsets"]) == (200, 2, 0)
+
+    write(range(100, 400))
+    start = logs / "log-start-offset-checkpoint"
+    start.write_text(f"0\n1\n{names[0]} 0 250\n", encoding="utf-8")
+    shutil.rmtree(logs / f"{names[1]}-0")
+    with pytest.raises(PipelineError, match='; lost_records = "skip" leaves that out'):
+        run("stop")
+    for lost_offsets, archived_records in ((150, 150), (0, 0)):
+        summary = run("skip")
+        assert summary["records"] == archived_records
+        assert (summary["lost_offsets"], summary["lost_partitions"]) == (lost_offsets, 1)
+    lost = [(each["topic"], each["start"], each["end"]) for each in told(tmp_path, "loss")]
+    assert lost == [(names[0], 100, 250), *[(names[1], 100, 100)] * 2]
 
 
 def test_an_archive_that_lacks_a_record_is_told(

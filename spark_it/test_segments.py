@@ -101,6 +101,7 @@ def write_oddities(bootstrap: str, topic: str) -> int:
     return len(odd)
 
 
+@pytest.mark.shows("transactions", "spark", "read_committed")
 def test_rows_of_every_codec_transactions_and_oddities_are_the_connectors(
     spark: SparkSession, broker: Broker, topic: str
 ) -> None:

@@ -73,7 +73,7 @@ def test_a_slice_that_was_sent_is_not_sent_again(wish: SliceWish) -> None:
         sent = send(wish, rows(wish, 1, 2, 3))
         assert (sent.records, sent.was_sent, sent.sent_bytes) == (3, False, 6)
         assert positions.read(range(2)) == {0: 0, 1: 1}
-        assert send(wish, rows(wish, 1, 2, 3)) == (1, 0, 0, 0, True)
+        assert send(wish, rows(wish, 1, 2, 3)) == SliceSent(1, 0, 0, 0, was_sent=True)
         assert send(wish._replace(batch=1), rows(wish)).records == 0
         assert positions.read([1]) == {1: 2}
         assert send(wish._replace(batch=2), rows(wish, 4)).records == 1

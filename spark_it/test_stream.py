@@ -172,6 +172,7 @@ def test_a_stream_goes_on_at_its_checkpoint_after_broker_and_query_were_gone(
         broker.start()
 
 
+@pytest.mark.shows("produce, consume", "spark", "streaming")
 def test_a_stream_from_topic_to_topic_is_complete(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

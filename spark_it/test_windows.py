@@ -29,10 +29,11 @@ START_MS = records.START_MS // WINDOW_MS * WINDOW_MS
 
 
 def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) -> None:
-    """Write records: key and value, None or what JSON is made of."""
+    """Write records: key and value, None, its bytes, or what JSON is made of."""
     producer = confluent.make_producer(bootstrap)
     for key, value in rows:
-        text = None if value is None else json.dumps(value).encode()
+        is_text = value is None or isinstance(value, bytes)
+        text = value if is_text else json.dumps(value).encode()
         producer.produce(topic, text, None if key is None else key.encode(), partition=0)
     assert producer.flush(WAIT_S) == 0
 
@@ -91,6 +92,16 @@ def test_windows_are_a_models_and_told_once(
     write(broker.bootstrap, topic, [event(*each) for each in events])
     first = job_kit.run("windows", job, spark)
     write(broker.bootstrap, topic, [event(0, "k0", 1), (None, {"who": "k0"}), (None, "no row")])
+    moment = '"at": "2026-01-31T12:00:00Z"'
+    bad = (
+        '{"at": "12:00", "who": "k0", "price": "1.00"}',  # which is no day
+        '{"at": "2026-01-31T12:00:00.1234567Z", "who": "k0", "price": "1.00"}',
+        '{"at": -1, "who": "k0", "price": "1.00"}',
+        f'{{{moment}, "who": "k0", "price": 1.005}}',
+        f'{{{moment}, "who": "k0", "price": "1.00"}} junk',
+        f'{{{moment}, "who": "k0", "who": "k1", "price": "1.00"}}',
+    )
+    write(broker.bootstrap, topic, [(None, text.encode()) for text in bad])
     end = (900_000, "k0", 7)
     write(broker.bootstrap, topic, [event(*end)])
     second = job_kit.run("windows", job, spark)
@@ -102,7 +113,7 @@ def test_windows_are_a_models_and_told_once(
     for at_ms, who, cents in events:
         model[at_ms // WINDOW_MS, who].append(cents)
     assert first["records"] + second["records"] == len(model)
-    assert (second["rows"], second["bad_rows"], second["late_rows"]) == (4, 2, 1)
+    assert (second["rows"], second["bad_rows"], second["late_rows"]) == (10, 8, 1)
     found = job_kit.read_all(broker.bootstrap, f"{topic}-sums", len(model), partitions=2)
     cities = {"k0": "Oslo", "k1": None, "k2": None}
     for record in found:

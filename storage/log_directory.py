@@ -384,10 +384,19 @@ class LogDirectory:
         return new_path
 
 
+def has_future_path(topic: str, partition: int) -> bool:
+    """Tell whether the whole name of a topic fits into a future path."""
+    return len(topic) + len(_ending(partition, FUTURE_SUFFIX)) <= _MAX_NAME_BYTES
+
+
 def _suffixed(topic: str, partition: int, suffix: str) -> str:
     """Return a name of a partition's directory that is none that is served."""
-    ending = f"-{partition}.{random_uuid().hex()}{suffix}"
+    ending = _ending(partition, suffix)
     return f"{topic[: _MAX_NAME_BYTES - len(ending)]}{ending}"
+
+
+def _ending(partition: int, suffix: str) -> str:
+    return f"-{partition}.{random_uuid().hex()}{suffix}"
 
 
 def _check_is_ours(path: str, files: Files) -> None:

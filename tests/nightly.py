@@ -200,6 +200,26 @@ STEPS = (
         10,
         "keystores of both kinds; every client by each mechanism over TLS, at both brokers",
     ),
+    Step(
+        "transcripts",
+        _tests("tests/transcripts", "--broker", "apache"),
+        7,
+        "what was recorded of Apache Kafka is what it answers",
+    ),
+    Step(
+        "transcripts-4.3",
+        _tests("tests/transcripts", "--broker", "apache"),
+        7,
+        "the same with 4.3.1, but for the differences that are recorded",
+        kafka="4.3.1",
+    ),
+    Step(
+        "transcripts-of-4.3",
+        _tests("tests/transcripts"),
+        2,
+        "the transcripts at a broker with the features of 4.3",
+        kafka="4.3.1",
+    ),
     Step("twin", ("compat_tests.twin",), 1, "what both brokers have on disk, file by file"),
     Step(
         "interchange",
@@ -234,6 +254,20 @@ STEPS = (
         _tests("spark_it", "--nightly", "--broker", "apache"),
         20,
         "the tests of pipelines, likewise",
+    ),
+    Step(
+        "spark-4.3",
+        _tests("spark_it", "--nightly"),
+        15,
+        "the tests of pipelines at a broker with the features of 4.3",
+        kafka="4.3.1",
+    ),
+    Step(
+        "apache-spark-4.3",
+        _tests("spark_it", "--nightly", "--broker", "apache"),
+        20,
+        "the tests of pipelines against 4.3.1",
+        kafka="4.3.1",
     ),
     Step(
         "monitoring",

@@ -82,8 +82,8 @@ def workshop(folder: Path) -> Path:
         if not entry.name.endswith("-installed") and entry.name != ".made":
             (venv / entry.name).symlink_to(entry)
     # make's stamps: everything is installed, nothing may be installed into the .venv in use.
-    for stamp in (".made", ".run-installed", ".test-installed", ".lint-installed"):
-        (venv / stamp).touch()
+    for stamp in ("made", "run-installed", "test-installed", "lint-installed", "release-installed"):
+        (venv / f".{stamp}").touch()
     return copy
 
 

@@ -41,7 +41,7 @@ DOORS = {
     "lz4": {"codecs/records/compression.py"},
     "zstandard": {"codecs/records/compression.py"},
     "cramjam": {"codecs/records/compression.py"},
-    "zlib": {"codecs/records/compression.py"},
+    "zlib": {"codecs/records/compression.py", "spark_it/pipelines/file_lines.py"},
     # A package besides the two: each verb's flags stand beside the verb, and `serve` stays small.
     "click": {
         "wirebroker/cli.py",
@@ -49,6 +49,7 @@ DOORS = {
         "wirebroker/cli_serve.py",
         "wirebroker/commands/",
         "wirebroker/scripts/",
+        "wirebroker/scripts/formatters/",
         "wirebroker/scripts/operators/",
     },
     "re2": {"wirebroker/patterns.py"},
@@ -58,6 +59,7 @@ DOORS = {
     "gssapi": {"wirebroker/security/kerberos.py"},
     "testcontainers": {"wirebroker/testing/engine.py"},
     "cryptography": {"wirebroker/security/certificates.py", "wirebroker/security/pkcs12.py"},
+    "jks": {"wirebroker/security/jks_store.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.
@@ -66,7 +68,7 @@ DOORS = {
     "py4j": {"spark_it/pipelines/java_start.py", "spark_it/pipelines/job_run.py"},
     "pyarrow": {"spark_it/pipelines/", "spark_it/segments/"},
     "confluent_kafka": {"spark_it/pipelines/"},  # transactional producers, of Spark's tasks
-    "fastavro": {"spark_it/pipelines/line_rows.py"},
+    "fastavro": {"spark_it/pipelines/file_rows.py"},
 }
 OS_MODULES = {"os", "shutil", "fcntl", "mmap", "tempfile", "io"}
 TIME_MODULES = {"time", "datetime", "sched"}

@@ -2,7 +2,7 @@
 
 v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569), v4 flexible.
 
-Groups and client metrics show only configs that were set, loggers their levels. Configs are sorted
+Client metrics show only configs that were set, loggers their levels. Configs are sorted
 by name (Kafka's order is a hash table's).
 
 Source: Kafka's ConfigHelper.
@@ -40,7 +40,6 @@ NEEDS: Final = (DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP
 # DescribeConfigsResponse's ConfigSource of what config.py's rows do not have.
 _LOGGER_CONFIG = 6
 _CLIENT_METRICS_CONFIG = 7
-_GROUP_CONFIG = 8
 
 
 class DescribedNode(NamedTuple):
@@ -134,9 +133,11 @@ def _configs(node: DescribedNode, resource: Any, body: Any) -> list[dict[str, An
             check_this_broker(name, node.node_id)
             return _plain(logger_levels(), source=_LOGGER_CONFIG)
         case ResourceType.CLIENT_METRICS:
-            return _kept(node, resource, source=_CLIENT_METRICS_CONFIG)
+            values = node.image.config(resource.resource_type, _required(name))
+            return _plain(values, source=_CLIENT_METRICS_CONFIG)
         case _:
-            return _kept(node, resource, source=_GROUP_CONFIG)
+            values = node.image.config(resource.resource_type, _required(name))
+            described = node.config.describe_group(values)
     return [_entry(config, body) for config in described]
 
 
@@ -155,12 +156,15 @@ def _broker(node: DescribedNode, name: str) -> list[DescribedConfig]:
     return node.config.describe_broker()
 
 
-def _kept(node: DescribedNode, resource: Any, *, source: int) -> list[dict[str, Any]]:
-    """Return what the metadata holds for a kind of resource that is not served yet."""
-    if not resource.resource_name:
+def _required(name: str) -> str:
+    """Return the name of a resource that has no default one.
+
+    Raises:
+        KafkaError: It is empty.
+    """
+    if not name:
         raise _invalid("The resource has to be named.")
-    values = node.image.config(resource.resource_type, resource.resource_name)
-    return _plain(values, source=source)
+    return name
 
 
 def _plain(values: Mapping[str, str], *, source: int) -> list[dict[str, Any]]:

@@ -16,6 +16,21 @@ def camel_case(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
+def lower_camel_case(name: str) -> str:
+    """Return the name of a field as Kafka shows it: producer_id is producerId."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: 1 record, 2 records, 3 entries."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{count} {noun[:-1]}ies"
+    return f"{count} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
 def few_of(names: Sequence[str], most: int) -> str:
     """Return names with commas between, and how many there are beyond the first `most`."""
     shown = ", ".join(names[:most])

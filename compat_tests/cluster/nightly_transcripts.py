@@ -16,7 +16,7 @@ from compat_tests.cluster.nodes import FIRST_CONTROLLER, Cluster
 from compat_tests.cluster.own_controller import OwnController
 from tests.support.brokers import HOST
 from tests.transcripts.agreed import AGREED
-from tests.transcripts.comparing import differences
+from tests.transcripts.comparing import found_differences
 from tests.transcripts.driver import Driver
 from tests.transcripts.script import Step, parse
 from tests.transcripts.test_transcripts import FILES
@@ -52,6 +52,6 @@ def driver_of_member(directory: Path, steps: Sequence[Step]) -> Iterator[Driver]
 def test_a_member_answers_as_apache_kafka_did(file: Path, tmp_path: Path) -> None:
     steps = parse(file.read_text())
     with driver_of_member(tmp_path, steps) as driver:
-        found = [line for step in steps for line in differences(step, driver.answer(step))]
+        found = found_differences(steps, driver)
     agreed = AGREED_OF_MEMBERS.get(file.stem, AGREED.get(file.stem, []))
     assert found == agreed, "\n".join([f"{file.name} differs:", *found])

@@ -1,17 +1,29 @@
 """A cluster of an earlier version is upgraded node by node under load, and goes back.
 
 Node 1 has the controller, so it is upgraded last and goes back first. In between the cluster is
-one of mixed versions: once two nodes are of today and one is of the earlier version.
+one of mixed versions: once two nodes are of today and one is of the earlier version. A transaction
+is open while the nodes are upgraded and committed after that, and another one on the way back.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from confluent_kafka import Producer
 
-from compat_tests.cluster.replicated_load import Load, all_in_sync, check, create, verify
+from compat_tests.cluster.replicated_load import (
+    WAIT_S,
+    Load,
+    all_in_sync,
+    check,
+    create,
+    verify,
+)
+from tests.support.waiting import eventually
+from tests.upgrade.content import read
 from tests.upgrade.earlier import EitherFirst, EitherJoined, install_earlier
 
 if TYPE_CHECKING:
@@ -20,6 +32,7 @@ if TYPE_CHECKING:
     from compat_tests.cluster.nodes import Cluster
 
 TOPICS = {"led-by-1": (1, 2, 3), "led-by-2": (2, 3, 1), "led-by-3": (3, 1, 2)}
+TRANSACTIONS = "transactions"
 SETTINGS = {"transaction.state.log.replication.factor": "3"}
 UPGRADE = (3, 2, 1)
 # Of topics with three replicas, this many acknowledged records between two restarts.
@@ -58,10 +71,13 @@ def test_a_cluster_is_upgraded_under_load_and_goes_back(tmp_path: Path) -> None:
         for broker in mixed.brokers.values():
             broker.installed = installed
             broker.start()
-        create(cluster, TOPICS)
+        create(cluster, {**TOPICS, TRANSACTIONS: (1, 2, 3)})
+        producer = transactional_producer(mixed.bootstrap)
         with Load(cluster, list(TOPICS)) as load:
             load.go_on(BETWEEN)
             for version, order in ((None, UPGRADE), (installed, UPGRADE[::-1])):
+                producer.begin_transaction()
+                send(producer, b"begun")
                 for node_id in order:
                     broker = mixed.brokers[node_id]
                     broker.stop()
@@ -69,7 +85,32 @@ def test_a_cluster_is_upgraded_under_load_and_goes_back(tmp_path: Path) -> None:
                     broker.start()
                     all_in_sync(cluster, list(TOPICS))
                     load.go_on(BETWEEN)
+                send(producer, b"ended")
+                producer.commit_transaction(WAIT_S)
         check(cluster, load)
+        eventually(partial(is_committed, mixed.bootstrap, [b"begun", b"ended"] * 2))
         verify(cluster, list(TOPICS))
     finally:
         mixed.stop()
+
+
+def transactional_producer(bootstrap: str) -> Producer:
+    """Return a producer whose transactions may stay open for longer than an upgrade takes."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": "upgraded",
+            "transaction.timeout.ms": 900_000,
+        }
+    )
+    producer.init_transactions(WAIT_S)
+    return producer
+
+
+def send(producer: Producer, value: bytes) -> None:
+    producer.produce(TRANSACTIONS, value, partition=0)
+    assert producer.flush(WAIT_S) == 0
+
+
+def is_committed(bootstrap: str, values: list[bytes]) -> bool:
+    return read(bootstrap, TRANSACTIONS, 0) == values

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from compat_tests.groups.group import Group
 
 
+@pytest.mark.shows("consumer groups")
 @pytest.mark.parametrize(("client", "assignor"), clients_and_assignors())
 def test_a_group_lives_through_joins_a_leave_a_stop_and_a_kill(
     group: Group, client: GroupClient, assignor: str

@@ -11,14 +11,13 @@ from compat_tests.interchange.contents import Contents, contents_of
 from compat_tests.interchange.history import History
 from compat_tests.interchange.shared_folder import End, SharedFolder, address
 from compat_tests.raw_requests import Requests
-from tests.support.tools import KAFKA_VERSION, REFERENCE_VERSION
+from tests.support.tools import IS_REFERENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.java
 
-IS_REFERENCE = KAFKA_VERSION == REFERENCE_VERSION
 APACHE_FIRST = ("apache", "wirebroker", "apache", "wirebroker")
 WIREBROKER_FIRST = ("wirebroker", "apache", "wirebroker", "apache")
 

@@ -6,6 +6,7 @@ they are drawn where Grafana puts them, with the colours, names and units that t
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import tempfile
@@ -142,10 +143,12 @@ def _short(value: float, unit: str) -> str:
 
 
 def main() -> int:
-    """Watch a broker, draw what was seen; 0, or 2 if no file is named."""
-    if len(sys.argv) != 2:
-        sys.stderr.write(f"{__doc__}")
-        return 2
+    """Watch a broker and draw its figures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, metavar="FILE.png")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         target = f"127.0.0.1:{free_port()}"
         broker = Wirebroker(Path(folder) / "broker", {"wirebroker.http.listeners": target})
@@ -160,7 +163,7 @@ def main() -> int:
                 time.sleep(WATCHED_S)
                 until = watching.now()
                 draw(
-                    Path(sys.argv[1]),
+                    options.file,
                     our_panels(),
                     lambda asked: watching.query_range(asked, until - WATCHED_S, until),
                 )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 
-IS_REFERENCE = tools.KAFKA_VERSION == tools.REFERENCE_VERSION
 _FOLDERS = ("common/message/", "common/metadata/")
 # A message's own name comes before those of its fields.
 _NAME = re.compile(r'"name":\s*"(\w+)"')
@@ -60,9 +59,9 @@ def _shape_of(field: Field, version: int, *, is_named: bool) -> Any:
 def test_every_message_of_kafka_is_here() -> None:
     names = kafkas()
     keys = {schema.number for name, schema in names.items() if name.endswith("Request")}
-    assert keys >= {int(key) for key in SPOKEN_VERSIONS if IS_REFERENCE or key < 93}
+    assert keys >= {int(key) for key in SPOKEN_VERSIONS if tools.IS_REFERENCE or key < 93}
     assert {OURS[name].number for name in names if name.endswith("Response")} >= keys
-    if IS_REFERENCE:
+    if tools.IS_REFERENCE:
         known = {schema.name for schema in OURS.values() if schema.number in set(ApiKey)}
         assert {name for name in known if name.endswith("Request")} <= names.keys()
 
@@ -71,16 +70,18 @@ def test_every_message_of_kafka_is_here() -> None:
 def test_a_message_has_kafkas_fields_in_every_version(name: str) -> None:
     theirs, ours = kafkas().get(name), OURS[name]
     if theirs is None:
-        assert not IS_REFERENCE or not name.endswith(("Request", "Response", "Record", "Value"))
+        assert not tools.IS_REFERENCE or not name.endswith(
+            ("Request", "Response", "Record", "Value")
+        )
         return
     assert theirs.number == ours.number
     assert (ours.versions.first, ours.versions.last) == (
         (theirs.versions.first, theirs.versions.last)
-        if IS_REFERENCE
+        if tools.IS_REFERENCE
         else (theirs.versions.first, max(theirs.versions.last, ours.versions.last))
     )
     for version in range(theirs.versions.first, theirs.versions.last + 1):
         is_flexible = version in theirs.flexible_versions
         assert is_flexible == (version in ours.flexible_versions), version
-        found = shape(ours.body, version, is_named=IS_REFERENCE)
-        assert found == shape(theirs.body, version, is_named=IS_REFERENCE), version
+        found = shape(ours.body, version, is_named=tools.IS_REFERENCE)
+        assert found == shape(theirs.body, version, is_named=tools.IS_REFERENCE), version

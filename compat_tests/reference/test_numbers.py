@@ -24,7 +24,6 @@ from wirebroker.coordinator.controller.feature_control import (
 
 pytestmark = pytest.mark.java
 
-IS_REFERENCE = tools.KAFKA_VERSION == tools.REFERENCE_VERSION
 _RELEASE = tools.KAFKA_VERSION.rpartition(".")[0]
 
 
@@ -44,13 +43,13 @@ def facts() -> dict[str, dict[str, int]]:
 def test_error_codes() -> None:
     ours = {each.name: int(each) for each in ErrorCode}
     assert facts()["error"].items() <= ours.items()
-    assert not IS_REFERENCE or facts()["error"] == ours
+    assert not tools.IS_REFERENCE or facts()["error"] == ours
 
 
 def test_record_types() -> None:
     ours = {f"{each.name}_RECORD": int(each) for each in RecordType}
     assert facts()["record"].items() <= ours.items()
-    assert not IS_REFERENCE or facts()["record"] == ours
+    assert not tools.IS_REFERENCE or facts()["record"] == ours
 
 
 def test_levels_of_the_metadata_version() -> None:
@@ -68,7 +67,7 @@ def test_levels_of_the_metadata_version() -> None:
 def test_levels_of_the_other_features() -> None:
     for name, level in facts()["feature"].items():
         highest = READABLE_FEATURES[name][1]
-        assert highest == level if IS_REFERENCE else highest >= level, name
+        assert highest == level if tools.IS_REFERENCE else highest >= level, name
     ours = bootstrap_levels(new_cluster_levels(RELEASES[_RELEASE]))
     assert ours.pop("metadata.version") == RELEASES[_RELEASE]
     assert ours == {

@@ -11,7 +11,7 @@ from tests.support import java_start, tools
 from tests.support.brokers import ApacheKafka
 from tests.support.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey
-from wirebroker.config.row import Effect
+from wirebroker.config.row import Mutability
 from wirebroker.config.table import ROWS
 from wirebroker.config.topic import TOPIC_ROWS
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 
-IS_REFERENCE = tools.KAFKA_VERSION == tools.REFERENCE_VERSION
 _DEFAULT = 5  # DescribeConfigs' source of a default
 # Defaults that differ; docs/guide.md and docs/compatibility.md say why. Of a topic's rows, one that
 # Kafka lists only where it is set.
@@ -51,7 +50,7 @@ def test_api_versions(kafka: BlockingClient) -> None:
     theirs = {ApiKey(row.api_key): (row.min_version, row.max_version) for row in answer.api_keys}
     for key, (lowest, highest) in theirs.items():
         ours = API_VERSIONS.get(key) or CONTROLLER_API_VERSIONS[key]
-        if IS_REFERENCE:
+        if tools.IS_REFERENCE:
             assert (ours.min_version, ours.max_version) == (lowest, highest), key.name
         else:
             assert (ours.min_version, max(ours.max_version, highest)) == (
@@ -59,7 +58,7 @@ def test_api_versions(kafka: BlockingClient) -> None:
                 ours.max_version,
             ), key.name
     # Kafka announces telemetry only where something takes it.
-    assert not IS_REFERENCE or API_VERSIONS.keys() <= theirs.keys()
+    assert not tools.IS_REFERENCE or API_VERSIONS.keys() <= theirs.keys()
 
 
 def described(client: BlockingClient, kind: int, name: str) -> dict[str, Any]:
@@ -80,14 +79,18 @@ def differences(theirs: dict[str, Any], rows: dict[str, ConfigRow]) -> list[str]
     found: list[str] = []
     for name, config in theirs.items():
         row = rows.get(name)
-        if row is None:
+        if row is None or row.internal:
             found.append(f"{name} is missing")
-        elif row.effect is not Effect.NAMED and not config.is_sensitive:
-            here, there = row.default, default_of(config)
-            if (here or "") != (there or ""):
-                found.append(f"{name}: {there!r} there, {here!r} here")
-            if row.type.value != config.config_type:
-                found.append(f"{name}: type {config.config_type} there, {row.type.value} here")
+            continue
+        here, there = row.default, default_of(config)
+        if (here or "") != (there or ""):
+            found.append(f"{name}: {there!r} there, {here!r} here")
+        if row.type.value != config.config_type:
+            found.append(f"{name}: type {config.config_type} there, {row.type.value} here")
+        if (row.mutability is Mutability.READ_ONLY) != config.read_only:
+            found.append(f"{name}: read-only {config.read_only} there, {row.mutability} here")
+        if row.is_sensitive != config.is_sensitive:
+            found.append(f"{name}: sensitive {config.is_sensitive} there")
     return sorted(each for each in found if each.partition(":")[0] not in OTHERS)
 
 
@@ -102,6 +105,6 @@ def test_configs_of_topics(kafka: BlockingClient) -> None:
     answer = kafka.ask(ApiKey.CREATE_TOPICS, 7, request)
     theirs = {each.name: each for each in answer.topics[0].configs}
     known = TOPIC_ROWS.keys() - {INTERNAL}
-    assert known == theirs.keys() if IS_REFERENCE else known > theirs.keys()
+    assert known == theirs.keys() if tools.IS_REFERENCE else known > theirs.keys()
     defaults = {name: each.value for name, each in theirs.items() if each.config_source == _DEFAULT}
     assert defaults == {name: TOPIC_ROWS[name].default for name in defaults}

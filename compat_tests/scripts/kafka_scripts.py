@@ -45,12 +45,13 @@ class KafkaScripts:
     def __init__(self) -> None:
         self._process = _started()
 
-    def run(self, script: str, arguments: list[str], text: str = "") -> Answer:
+    def run(self, script: str, arguments: list[str], text: str | bytes = "") -> Answer:
         """Run a tool to its end."""
         assert self._process.stdin
         assert self._process.stdout
         fields = [CLASSES[script], text, *arguments]
-        line = " ".join(f".{base64.b64encode(each.encode()).decode()}" for each in fields)
+        encoded = [each if isinstance(each, bytes) else each.encode() for each in fields]
+        line = " ".join(f".{base64.b64encode(each).decode()}" for each in encoded)
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
         answered = self._process.stdout.readline().decode().split()
@@ -61,7 +62,9 @@ class KafkaScripts:
             return Answer(status, "", "")
         ended, out, err = answered
         return Answer(
-            int(ended), base64.b64decode(out[1:]).decode(), base64.b64decode(err[1:]).decode()
+            int(ended),
+            base64.b64decode(out[1:]).decode(errors="replace"),
+            base64.b64decode(err[1:]).decode(),
         )
 
     def __enter__(self) -> KafkaScripts:

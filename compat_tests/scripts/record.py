@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -18,8 +18,15 @@ TRANSCRIPTS = PROJECT / "tests" / "unit" / "wirebroker" / "scripts" / "transcrip
 _APPLIED_S = 0.5
 
 
-def main(names: list[str]) -> None:
-    """Record the transcripts of these names, or all."""
+def main() -> None:
+    """Record the transcripts that the command line names, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    every = sorted(path.stem for path in TRANSCRIPTS.glob("*.txt"))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(every))
+    names = parser.parse_args().names
+    unknown = sorted({*names} - {*every})
+    if unknown:
+        parser.error(f"no such transcript: {', '.join(unknown)}")
     with tempfile.TemporaryDirectory() as folder, KafkaScripts() as scripts:
         broker = make_broker("apache", Path(folder) / "broker", AUTHORIZED)
         broker.start()
@@ -47,4 +54,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -16,6 +16,7 @@ after the end of standard input, as the last line.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
@@ -48,12 +49,14 @@ class FatalError(Exception):
 class ChurnMember:
     """One member, over as many producers as it takes."""
 
-    def __init__(self, given: list[str]) -> None:
-        name, bootstrap, self.source, self.target, group, self.transactional_id, seed = given[:7]
-        self.request_s = int(given[7])
-        self.name = name
-        self.bootstrap = bootstrap
-        self.choice = random.Random(f"{seed}-{name}")
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.source = options.source
+        self.target = options.target
+        self.transactional_id = options.id
+        self.request_s = options.wait
+        self.name = options.name
+        self.bootstrap = options.bootstrap
+        self.choice = random.Random(f"{options.seed}-{self.name}")
         self.transactions = 0
         self.producer: Any = None
         # As of the last assignment: a member that has lost its partitions meanwhile must not
@@ -61,8 +64,8 @@ class ChurnMember:
         self.metadata: Any = None
         self.consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
-                "group.id": group,
+                "bootstrap.servers": self.bootstrap,
+                "group.id": options.group,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
@@ -215,5 +218,16 @@ def offsets_after(found: list[Any]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition, end) for (topic, partition), end in ends.items()]
 
 
+def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in ("name", "bootstrap", "source", "target", "group", "id", "seed"):
+        parser.add_argument(name)
+    parser.add_argument("wait", type=int)
+    return parser.parse_args(arguments)
+
+
 if __name__ == "__main__":
-    ChurnMember(sys.argv[1:]).run()
+    ChurnMember(options_of()).run()

@@ -71,6 +71,7 @@ def committed_offset(bootstrap: str, topic: str, group: str) -> int:
         consumer.close()
 
 
+@pytest.mark.shows("transactions")
 @each_client
 def test_what_is_committed_is_read_and_what_is_aborted_never(
     transaction_broker: Broker, topic: str, client: DriverFactory
@@ -94,6 +95,7 @@ def test_what_is_committed_is_read_and_what_is_aborted_never(
     assert read_to_end(bootstrap, topic, "read_uncommitted") == [b"a", b"b", b"never", b"c"]
 
 
+@pytest.mark.shows("transactions")
 @each_client
 def test_a_transaction_covers_several_topics(
     transaction_broker: Broker, topic: str, client: DriverFactory
@@ -115,6 +117,7 @@ def test_a_transaction_covers_several_topics(
     assert client.read(bootstrap, names[1], 2) == [b"2", b"6"]
 
 
+@pytest.mark.shows("transactions")
 @each_client
 def test_a_second_producer_of_the_same_id_fences_the_first(
     transaction_broker: Broker, topic: str, client: DriverFactory
@@ -135,6 +138,7 @@ def test_a_second_producer_of_the_same_id_fences_the_first(
     assert read_to_end(bootstrap, topic, "read_committed") == [b"of the second"]
 
 
+@pytest.mark.shows("transactions")
 @each_client
 def test_what_is_copied_and_its_offsets_are_committed_together(
     transaction_broker: Broker, topic: str, client: DriverFactory

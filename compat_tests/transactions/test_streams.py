@@ -61,6 +61,7 @@ class Counts:
 
 @pytest.mark.java
 @pytest.mark.timeout(600)
+@pytest.mark.shows("transactions", "kafka-streams", "exactly_once_v2")
 def test_words_are_counted_once_though_broker_and_application_are_killed(
     start_broker: StartBroker, topic: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

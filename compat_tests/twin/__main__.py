@@ -5,6 +5,7 @@ python -m compat_tests.twin [DIR]      keeps both directories in DIR
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -13,10 +14,17 @@ from compat_tests.twin.comparing import compare
 from compat_tests.twin.running import run_twins
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run both, print the comparison; 1 if they differ in what is not agreed on."""
+    parser = argparse.ArgumentParser(
+        prog="compat_tests.twin",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", nargs="?", type=Path, metavar="DIR")
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="twin-") as scratch:
-        folder = Path(arguments[0] if arguments else scratch).absolute()
+        folder = (options.folder or Path(scratch)).absolute()
         comparison = compare(*run_twins(folder))
     sys.stdout.write("".join(f"{line}\n" for line in comparison.report()))
     sys.stdout.write("twins\n" if comparison.is_good else "no twins\n")
@@ -24,4 +32,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from compiling.release.changelog import check_changelog
+from compiling.release.changelog import check_changelog, version_of
 from compiling.release.interpreters import Interpreter, interpreters
 from compiling.release.spoken_to import TrialError
 from compiling.release.trial import fetch_needed, try_wheel
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Made = TypeVar("Made")
-_VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 _SUMS = "SHA256SUMS"
 
 
@@ -45,7 +43,7 @@ def main(output: Path, *, final: bool) -> None:
         TrialError: A wheel doesn't work.
         subprocess.CalledProcessError: A build failed.
     """
-    (version,) = _VERSION.findall((ROOT / "wirebroker" / "__init__.py").read_text("utf-8"))
+    version = version_of(ROOT)
     check_changelog((ROOT / "CHANGELOG.md").read_text("utf-8"), version, final=final)
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)

@@ -1,11 +1,22 @@
-"""Whether CHANGELOG.md tells of the version that is about to be published."""
+"""The version that is about to be published, and its part of CHANGELOG.md."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 _HEADING = re.compile(r"^## (?P<version>\S+)(?: \((?P<when>[^)]*)\))?$", re.MULTILINE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def version_of(root: Path) -> str:
+    """Return the version of the sources."""
+    (version,) = _VERSION.findall((root / "wirebroker" / "__init__.py").read_text("utf-8"))
+    return str(version)
 
 
 def check_changelog(text: str, version: str, *, final: bool) -> str:
@@ -37,3 +48,8 @@ def check_changelog(text: str, version: str, *, final: bool) -> str:
     if not part:
         raise ValueError(f"CHANGELOG.md says nothing of {version}")
     return part
+
+
+def dated(text: str, version: str, date: str) -> str:
+    """Return the text with the date of the newest version's release, if it has none yet."""
+    return text.replace(f"## {version} (unreleased)\n", f"## {version} ({date})\n", 1)

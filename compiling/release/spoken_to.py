@@ -7,6 +7,7 @@ COMMAND is `wirebroker` on PATH if it isn't given. Needs nothing but that instal
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
@@ -83,7 +84,11 @@ def run(command: list[str], *, cwd: Path | str | None = None, given: str = "") -
 
 
 if __name__ == "__main__":
-    _command = sys.argv[1] if len(sys.argv) > 1 else "wirebroker"
+    _parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    _parser.add_argument("command", nargs="?", default="wirebroker", metavar="COMMAND")
+    _command = _parser.parse_args().command
     with tempfile.TemporaryDirectory() as _name:
         try:
             speak(str(Path(shutil.which(_command) or _command).absolute()), Path(_name))

@@ -47,10 +47,16 @@ class Placer:
             (rack.active if broker.is_active else rack.idle).append(broker.node_id)
         if not any(rack.active for rack in racks.values()):
             raise _impossible(
-                replication_factor, "all brokers are fenced, shutting down or cordoned at present"
+                replication_factor,
+                "All brokers are currently fenced, or have all their log directories cordoned.",
             )
         if replication_factor > len(usable):
-            raise _impossible(replication_factor, f"only {len(usable)} broker(s) take replicas")
+            raise _impossible(
+                replication_factor,
+                f"The target replication factor of {replication_factor} cannot be reached because"
+                f" only {len(usable)} broker(s) are registered or some brokers have all their log"
+                " directories cordoned.",
+            )
         self._image = image
         self._replication_factor = replication_factor
         self._racks = [racks[name] for name in sorted(racks)]
@@ -120,18 +126,24 @@ def check_manual_assignment(
         KafkaError: INVALID_REPLICA_ASSIGNMENT.
     """
     if not replicas:
-        raise _refused("The manual assignment has an empty list of replicas.")
+        raise _refused("The manual partition assignment includes an empty replica list.")
     previous = None
     for broker in sorted(replicas):
         if broker not in image.brokers:
-            raise _refused(f"The manual assignment names broker {broker}, which is not registered.")
+            raise _refused(
+                f"The manual partition assignment includes broker {broker}, but no such broker is"
+                " registered."
+            )
         if broker == previous:
-            raise _refused(f"The manual assignment names broker {broker} more than once.")
+            raise _refused(
+                f"The manual partition assignment includes the broker {broker} more than once."
+            )
         previous = broker
     if replication_factor is not None and len(replicas) != replication_factor:
         raise _refused(
-            f"The manual assignment has a partition with {len(replicas)} replica(s), where"
-            f" partitions before it have {replication_factor}."
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s),"
+            " but this is not consistent with previous partitions, which have"
+            f" {replication_factor} replica(s)."
         )
     if not any(image.brokers[each].is_active for each in replicas):
         raise _refused(
@@ -147,5 +159,5 @@ def _refused(message: str) -> KafkaError:
 def _impossible(replication_factor: int, reason: str) -> KafkaError:
     return KafkaError(
         ErrorCode.INVALID_REPLICATION_FACTOR,
-        f"A partition cannot be replicated {replication_factor} time(s): {reason}.",
+        f"Unable to replicate the partition {replication_factor} time(s): {reason}",
     )

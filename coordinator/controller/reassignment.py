@@ -149,7 +149,7 @@ class _Moves:
         if self._keeps_factor and len(replicas) != staying:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"Partition {name}-{index} has {staying} replica(s).",
+                f"The replication factor is changed from {staying} to {len(replicas)}",
             )
         removing = tuple(sorted(set(partition.replicas) - set(replicas)))
         adding = tuple(sorted(set(replicas) - set(partition.replicas)))

@@ -210,13 +210,13 @@ class _Creation:
         if replication_factor < -1 or replication_factor == 0:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                "The replication factor must be greater than 0, or -1 for the default.",
+                "Replication factor must be larger than 0, or -1 to use the default value.",
             )
         count = topic.num_partitions
         if count < -1 or count == 0:
             raise KafkaError(
                 ErrorCode.INVALID_PARTITIONS,
-                "The number of partitions must be greater than 0, or -1 for the default.",
+                "Number of partitions was set to an invalid non-positive value.",
             )
         if count == -1:
             count = self._config.int("num.partitions")
@@ -227,15 +227,22 @@ class _Creation:
 
     def _assigned(self, topic: Any) -> list[PartitionImage]:
         if topic.replication_factor != -1:
-            raise _invalid_request("With a manual assignment the replication factor must be -1.")
+            raise _invalid_request(
+                "A manual partition assignment was specified, but replication factor was not set"
+                " to -1."
+            )
         if topic.num_partitions != -1:
-            raise _invalid_request("With a manual assignment the number of partitions must be -1.")
+            raise _invalid_request(
+                "A manual partition assignment was specified, but numPartitions was not set to -1."
+            )
         partitions: dict[int, PartitionImage] = {}
         replication_factor = None
         for assignment in topic.assignments:
             index = assignment.partition_index
             if index in partitions:
-                raise _bad_assignment(f"Partition {index} has several manual assignments.")
+                raise _bad_assignment(
+                    f"Found multiple manual partition assignments for partition {index}"
+                )
             check_manual_assignment(
                 self._image,
                 assignment.broker_ids,
@@ -245,7 +252,7 @@ class _Creation:
             replication_factor = len(assignment.broker_ids)
             partitions[index] = new_partition(self._image, index, assignment.broker_ids)
         if partitions.keys() != set(range(len(partitions))):
-            raise _bad_assignment("Partitions must be numbered from 0 without gaps.")
+            raise _bad_assignment("partitions should be a consecutive 0-based integer sequence")
         return [partitions[index] for index in range(len(partitions))]
 
     def _describe(self, overrides: dict[str, str]) -> list[Result]:
@@ -319,7 +326,8 @@ def _added_partitions(
     if topic.count < present:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"Topic {topic.name} has {present} partition(s); {topic.count} would not be more.",
+            f"The topic {topic.name} currently has {present} partition(s); {topic.count} would not"
+            " be an increase.",
         )
     additional = topic.count - present
     if additional > room:
@@ -330,8 +338,8 @@ def _added_partitions(
         return map(placer.place, range(present, topic.count))
     if len(topic.assignments) != additional:
         raise _bad_assignment(
-            f"{additional} partition(s) would be added, but {len(topic.assignments)}"
-            " assignment(s) are given."
+            f"Attempted to add {additional} additional partition(s), but only"
+            f" {len(topic.assignments)} assignment(s) were specified."
         )
     partitions: list[PartitionImage] = []
     for index, assignment in enumerate(topic.assignments, present):

@@ -54,6 +54,11 @@ class SampledRate:
         self._window: deque[_Sample] = deque()
         self.last_ms = 0.0
 
+    @property
+    def window_ms(self) -> int:
+        """How long something counts at most."""
+        return self._samples * self._sample_ms
+
     def count(self, amount: float, now_ms: float) -> None:
         """Count something, or take it back (a negative amount, at the time it was counted)."""
         window = self._window

@@ -2,6 +2,7 @@
 
     TARGET/records/topic=T/date=YYYY-MM-DD/*.parquet   the records, all columns of the data source
     TARGET/checkpoint/                                 how far it goes
+    TARGET/lost/                                       which offsets were gone (loss_report.py)
 
 A run reads what has come since the last one, up to the last stable offset, and ends. Spark's file
 sink enters the files of a micro-batch into its log (`records/_spark_metadata`) at once, and the
@@ -74,6 +75,7 @@ def archive(
     target: Path,
     most_offsets: int = MOST_OFFSETS,
     *,
+    skips_lost: bool = False,
     restarts_recreated: bool = False,
     stop: StopWish | None = None,
     tell: Callable[[dict[str, Any]], None] | None = None,
@@ -86,6 +88,8 @@ def archive(
         topics: A pattern.
         target: The archive's folder.
         most_offsets: That make a micro-batch.
+        skips_lost: Whether what retention or deletion took is left out, and noted in the
+            archive's folder `lost`, instead of being an error.
         restarts_recreated: Whether a topic that was deleted and created again is archived from its
             beginning; else it is an error.
         stop: The wish for an end, which comes behind the micro-batch at work.
@@ -97,6 +101,8 @@ def archive(
     """
     spark.dataSource.register(SegmentDataSource)
     options = {"path": path, "subscribePattern": topics, "startingOffsets": "earliest"}
+    if skips_lost:
+        options |= {"failOnDataLoss": "false", "lossReport": str(target / "lost")}
     reader = spark.readStream.format(SegmentDataSource.name()).options(**options, **_COMMITTED)
     reader = reader.option("recreatedTopics", "restart" if restarts_recreated else "fail")
     table = reader.option("maxOffsetsPerTrigger", str(most_offsets)).load()

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import AnalysisException
 
 from wirebroker.clock import SystemClock
 from wirebroker.pipelines.archive import MOST_OFFSETS, PartitionSummary, archive, compare
+from wirebroker.pipelines.broken_start import clear_broken_start
+from wirebroker.pipelines.errors import PatienceError, PipelineError, first_line
 from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
+from wirebroker.pipelines.job_run import OF_SPARK, PAUSE_S
+from wirebroker.pipelines.reader_options import refusal_in
 from wirebroker.pipelines.reporter import Reporter
+from wirebroker.segments.loss_report import take_losses
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from wirebroker.clock import Clock
     from wirebroker.pipelines.job_run import StopWish
+
+# How the data source says that records are gone, within what Spark makes of it.
+_LOSS: Final = re.compile(r"DataLossError: (.*?); failOnDataLoss=false")
+_RECREATED: Final = re.compile(r"RecreatedTopicError: (.*? now has \S+\.)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +39,14 @@ class ArchiveJob:
     topics: str = setting("text", "a pattern of topics, Python's")
     target: str = setting("path", "the archive's folder, which keeps how far it goes, too")
     name: str = setting("text", "the job's name, for what it tells", "archive")
+    lost_records: str = setting(
+        "text",
+        "records that retention or deletion took before they were archived: the end, or left out",
+        "stop",
+        ("stop", "skip"),
+    )
     records_per_batch: int = setting("count", "how many offsets make a batch at most", MOST_OFFSETS)
+    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
     recreated_topic: str = setting(*RECREATED_TOPIC)
     metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
     spark: dict[str, Any] = setting("table", "settings of Spark", {})
@@ -38,18 +58,15 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
     An end that is asked for comes behind the micro-batch at work, and nothing is verified then.
 
     Raises:
-        StreamingQueryException: As `archive`.
+        PipelineError: Records are gone, or it failed for as long as its patience.
         RecreatedTopicError: As `compare`.
     """
     target = Path(job.target)
     metrics = Path(job.metrics) if job.metrics else None
-    reporter = Reporter(job.name, metrics, SystemClock(), ("batches", "records"))
-    rows = archive(
-        *(spark, job.path, job.topics, target, job.records_per_batch),
-        restarts_recreated=job.recreated_topic == "restart",
-        stop=stop,
-        tell=reporter.micro_batch,
-    )
+    clock = SystemClock()
+    reporter = Reporter(job.name, metrics, clock, ("batches", "records", "faults"))
+    rows = _archive(spark, job, stop, reporter, clock)
+    reporter.lost(take_losses(target / "lost"))
     is_stopped = stop.is_asked
     has_none = not rows and not (target / "records").exists()
     pairs = [] if is_stopped or has_none else compare_archive(spark, job)
@@ -59,6 +76,51 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
     wrong = tell_pairs(pairs)
     reporter.summary(verified_partitions=len(pairs), wrong_partitions=wrong)
     return 1 if wrong else 0
+
+
+def _archive(
+    spark: SparkSession, job: ArchiveJob, stop: StopWish, reporter: Reporter, clock: Clock
+) -> int:
+    """Archive what has come, again after faults; return how many records came."""
+    rows, got_on = 0, clock.monotonic()
+
+    def tell(progress: dict[str, Any]) -> None:
+        nonlocal rows, got_on
+        rows, got_on = rows + progress["numInputRows"], clock.monotonic()
+        reporter.micro_batch(progress)
+
+    target = Path(job.target)
+    while not stop.is_asked:
+        try:
+            reporter.cleared(clear_broken_start(target / "checkpoint"))
+            archive(
+                *(spark, job.path, job.topics, target, job.records_per_batch),
+                skips_lost=job.lost_records == "skip",
+                restarts_recreated=job.recreated_topic == "restart",
+                stop=stop,
+                tell=tell,
+            )
+            break
+        except OF_SPARK as error:
+            _check_source(error)
+            if isinstance(error, AnalysisException) or refusal_in(error):
+                raise  # no other try changes it
+            failing_s, why = clock.monotonic() - got_on, first_line(error)
+            if failing_s > job.patience:
+                raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
+            reporter.fault(why)
+            stop.pause(PAUSE_S)
+    return rows
+
+
+def _check_source(error: Exception) -> None:
+    lost = _LOSS.search(str(error))
+    if lost:
+        raise PipelineError(f'{lost[1]}; lost_records = "skip" leaves that out') from error
+    recreated = _RECREATED.search(str(error))
+    if recreated:
+        advice = 'recreated_topic = "restart" archives the new one from its beginning'
+        raise PipelineError(f"{recreated[1]} {advice}") from error
 
 
 def compare_archive(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -11,7 +12,7 @@ from wirebroker.pipelines.errors import JobFileError
 from wirebroker.pipelines.job_file import described, load_job
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
 Settings = TypeVar("Settings")
 
@@ -36,9 +37,9 @@ def add_settings(
         setting_kind, what = each.metadata["kind"], each.metadata["what"]
         if setting_kind != "table" and (names is None or each.name in names):
             flag = f"--{each.name.replace('_', '-')}"
+            convert = _FLAG_TYPES.get(setting_kind, str)
             choices = each.metadata["choices"] or None
-            kind_of_value = _count if setting_kind == "count" else str
-            verb.add_argument(flag, type=kind_of_value, choices=choices, help=what)
+            verb.add_argument(flag, type=convert, choices=choices, help=what)
 
 
 def settings_of(
@@ -72,7 +73,20 @@ def settings_of(
     return kind(**{name: value for name, value in given.items() if name in fields}, **tables)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return seconds
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
     return int(text)
+
+
+_FLAG_TYPES: Final[dict[str, Callable[[str], Any]]] = {"count": _count, "seconds": _seconds}

@@ -10,15 +10,22 @@ it in) and must not be changed.
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, functions
 
 from wirebroker.pipelines.errors import JobFileError
+from wirebroker.pipelines.file_lines import is_for_spark
+from wirebroker.pipelines.file_pieces import FoundFile, pieces_of
+from wirebroker.pipelines.file_rows import CONTENT_COLUMNS, PIECE_COLUMNS, FileRows, local_path
+from wirebroker.pipelines.hidden_files import HiddenLinks, folder_of, hidden_files
 from wirebroker.pipelines.job_file import like, setting
-from wirebroker.pipelines.line_rows import LinePlacer, PlacingWish
+from wirebroker.pipelines.line_rows import PlacingWish
 from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
 from wirebroker.pipelines.placed_rows import COLUMNS
@@ -27,17 +34,16 @@ from wirebroker.pipelines.typed_rows import parse_schema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
     from wirebroker.pipelines.delivery import Target
     from wirebroker.pipelines.job_folder import BatchPlan
 
-# What has a meaning of its own in patterns of paths, Hadoop's.
-_PATTERN: Final = re.compile(r"[*?{\[]")
 _FORMATS: Final = ("json", "csv", "avro")
 # What Spark has for a file as a whole.
 _BINARY_FILE: Final = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
+# Spark passes over files a week older than the newest, and tells nothing of it.
+_ANY_AGE: Final = "36500d"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +67,15 @@ class IngestJob:
     )
     unknown_fields: str = setting(
         "text", "fields beyond the schema: a bad row, or left out", "bad", ("bad", "drop")
+    )
+    hidden_files: bool = setting(
+        "flag", "read files, too, whose names begin with _ or ., as temporary files' do", False
+    )
+    damaged_files: str = setting(
+        "text",
+        "a file that is cut off or damaged: a dead letter behind its rows, or the end",
+        "dead-letter",
+        ("dead-letter", "stop"),
     )
     delimiter: str = setting("text", "between the cells of CSV", ",")
     dead_letters: str = setting("text", "the topic for bad rows; empty: TOPIC.dead-letters", "")
@@ -86,42 +101,104 @@ class Ingest(Pipeline[IngestJob]):
             JobFileError: The schema, columns that aren't in it, or a folder that isn't there.
         """
         wish_of(job, target)
-        folder = _folder_of(job.source)
-        if "://" not in job.source and not folder.exists():
+        is_address = "://" in job.source
+        folder = folder_of(job.source)
+        if not is_address and not folder.exists():
             raise JobFileError(f"source = {job.source!r}: there is no {folder}")
+        if is_address and job.hidden_files:
+            raise JobFileError("hidden_files = true is for a source that is a path of this machine")
 
     def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        """Start the query."""
-        is_avro = self._job.format == "avro"
-        reader = self._spark.readStream.format("binaryFile" if is_avro else "text")
-        if is_avro:
-            reader = reader.schema(_BINARY_FILE)
+        """Start the query, whose rows are files."""
+        source = self._job.source
+        if self._job.hidden_files:
+            self._links.refresh()
+            source = self._links.pattern()
+        reader = self._spark.readStream.format("binaryFile").schema(_BINARY_FILE)
         reader = reader.option("maxFilesPerTrigger", self._job.files_per_batch)
-        table = reader.option("recursiveFileLookup", "true").load(self._job.source)
-        content = "content" if is_avro else "CAST(value AS BINARY) AS content"
-        lines = table.selectExpr(
-            content, "_metadata.file_path AS source", "_metadata.file_block_start AS block"
+        reader = reader.option("maxFileAge", _ANY_AGE).option("recursiveFileLookup", "true")
+        # Not the content, which a batch reads as a stream.
+        files = reader.load(source).selectExpr(
+            "_metadata.file_path AS source", "_metadata.file_size AS size"
         )
-        return self._stream(lines, handle)
+        return self._stream(files, handle)
+
+    def look(self) -> None:
+        """Link hidden files that have come since, as often as Spark looks for files."""
+        job = self._job
+        if job.every is None or not job.hidden_files:
+            return
+        if self._clock.monotonic() - self._looked >= job.every:
+            self._links.refresh()
+            self._looked = self._clock.monotonic()
 
     def handle(self, table: DataFrame, batch: int) -> None:
-        """Do a batch: what a table of lines holds goes to Kafka, once."""
+        """Do a batch: what a table of files holds goes to Kafka, once."""
         began = self._clock.monotonic()
+        files = sorted((str(source), int(size)) for source, size in table.collect())
         plan = self._delivery.plan(batch)
-        sent = self._delivery.send(self._placed(table, plan), plan)
+        sent = self._delivery.send(self._placed(files, plan), plan)
         self._reporter.batch(batch, sent, began)
 
-    def _placed(self, table: DataFrame, plan: BatchPlan) -> DataFrame:
-        return table.mapInArrow(
-            PlacingTask(LinePlacer(wish_of(self._job, self._target), plan).rows), COLUMNS
-        )
+    def told_at_end(self) -> dict[str, Any]:
+        """Return how many files were left out by their names, and the first of them."""
+        job = self._job
+        self._reporter.count(damaged_files=0)
+        if "://" in job.source:
+            return {}  # only Spark can look there
+        unread = [] if job.hidden_files else sorted(hidden_files(job.source))
+        first = {"first_unread_file": str(unread[0])} if unread else {}
+        return {"unread_files": len(unread), **first}
+
+    def _placed(self, files: list[tuple[str, int]], plan: BatchPlan) -> DataFrame:
+        rows = FileRows(wish_of(self._job, self._target), plan)
+        own: list[FoundFile] = []
+        sparks: list[str] = []
+        for source, size in files:
+            path = local_path(source)
+            # Containers of Avro are compressed within.
+            is_sparks = self._job.format != "avro" and is_for_spark(source)
+            if path is None or is_sparks:
+                sparks.append(source)
+                continue
+            target = self._links.target_of(path)
+            own.append(FoundFile(source if target == path else target.as_uri(), str(path), size))
+        tables = []
+        if own or not sparks:
+            cores = self._spark.sparkContext.defaultParallelism
+            pieces = pieces_of(own, format_name=self._job.format, cores=cores)
+            table = self._spark.createDataFrame(pieces, PIECE_COLUMNS)
+            tasks = 1 + max((each.task for each in pieces), default=0)
+            tables.append(
+                table.repartitionById(tasks, functions.col("task")).mapInArrow(
+                    PlacingTask(rows.of_pieces), COLUMNS
+                )
+            )
+        if sparks:
+            tables.append(self._read(sparks).mapInArrow(PlacingTask(rows.of_contents), COLUMNS))
+        return reduce(DataFrame.union, tables)
+
+    def _read(self, sources: list[str]) -> DataFrame:
+        """Return the contents of files that Spark has to read: lines of JSON, or whole files."""
+        reader = self._spark.read.option("recursiveFileLookup", "true")
+        kind = "binaryFile" if self._job.format == "avro" else "text"
+        content = "content" if self._job.format == "avro" else "CAST(value AS BINARY) AS content"
+        # Only what stands before says where a record of CSV begins.
+        reader = reader.option("wholetext", str(self._job.format == "csv").lower())
+        columns = ("_metadata.file_path AS source", "_metadata.file_block_start AS block")
+        table = reader.format(kind).load([_as_path(each) for each in sources])
+        return table.selectExpr(*columns, content).select(*CONTENT_COLUMNS)
+
+    _looked = 0.0
+
+    @cached_property
+    def _links(self) -> HiddenLinks:
+        return HiddenLinks(self._job.source, Path(self._job.checkpoint).resolve() / "hidden")
 
 
-def _folder_of(source: str) -> Path:
-    """Return what of a pattern must be there, though no file may match it yet."""
-    parts = Path(source).parts
-    plain = itertools.takewhile(lambda part: not _PATTERN.search(part), parts)
-    return Path(*plain)
+def _as_path(address: str) -> str:
+    """Return an address of Spark's as a path that is no pattern."""
+    return re.sub(r"([*?{}\[\]\\])", r"\\\1", unquote(address))
 
 
 def wish_of(job: IngestJob, target: Target) -> PlacingWish:
@@ -150,6 +227,7 @@ def wish_of(job: IngestJob, target: Target) -> PlacingWish:
         timestamp=job.timestamp,
         is_raw=job.value == "raw",
         most_bytes=job.most_record_bytes,
+        stops_at_damage=job.damaged_files == "stop",
         job=target.job,
         topic=target.topic,
         dead_letters=target.dead_letters,

@@ -111,6 +111,7 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
             run = JobRun(
                 work.handle,
                 note=work.note,
+                look=work.look,
                 explain=partial(
                     refusal_of, target=target, reader=getattr(job, "reader", {}), topics=topics
                 ),
@@ -123,7 +124,7 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
                 # Behind Spark's own start, which has a handler, too.
                 stop.heed_signals()
             run.run(work.start)
-        return reporter.summary()
+            return reporter.summary(**work.told_at_end())
     finally:
         if own is not None:
             own.stop()

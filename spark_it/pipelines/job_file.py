@@ -123,9 +123,9 @@ def _checked(path: Path, field: dataclasses.Field[Any], value: Any) -> Any:
     folder = path.parent.resolve()
     if kind == "paths":
         return ",".join(str(folder / each.strip()) for each in value.split(",") if each.strip())
-    # A scheme, as in s3a://bucket, makes it Spark's own.
-    if kind == "path" and "://" not in value:
-        return str(folder / value)
+    # Another scheme, as in s3a://bucket, makes it Spark's own.
+    if kind == "path" and "://" not in (path_text := value.removeprefix("file://")):
+        return str(folder / path_text)
     return value
 
 

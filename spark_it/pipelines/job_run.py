@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.reporter import Reporter
 
 # Failures of Spark's: in words of its own, or as Java has them (a worker that was killed).
-_OF_SPARK: Final = (PySparkException, Py4JJavaError)
+OF_SPARK: Final = (PySparkException, Py4JJavaError)
 _LOOK_S: Final = 0.25
-_PAUSE_S: Final = 2.0
+PAUSE_S: Final = 2.0
 # What a task raised that no other try mends: it comes as text.
 _OURS: Final = re.compile(r"wirebroker\.pipelines\.errors\.\w+: (.*)")
 
@@ -72,6 +72,7 @@ class JobRun:
     Args:
         handle: Does a batch: its table and number.
         note: Is told what Spark says of each batch that is done.
+        look: Is called every quarter of a second while the query runs.
         explain: Tells of a failure what no other try mends; None: it may.
         patience_s: How long it may fail without getting on, in seconds.
         stop: The wish for an end.
@@ -84,6 +85,7 @@ class JobRun:
         handle: Callable[[DataFrame, int], None],
         *,
         note: Callable[[dict[str, Any]], None],
+        look: Callable[[], None],
         explain: Callable[[Exception], PipelineError | None],
         patience_s: float,
         stop: StopWish,
@@ -92,6 +94,7 @@ class JobRun:
     ) -> None:
         self._handle = handle
         self._note = note
+        self._look = look
         self._explain = explain
         self._patience_s = patience_s
         self._stop = stop
@@ -125,7 +128,7 @@ class JobRun:
                 if query is None and self._noted < 0:
                     raise PipelineError(first_line(error)) from error
                 self._consider(error)
-            except (KafkaException, *_OF_SPARK) as error:
+            except (KafkaException, *OF_SPARK) as error:
                 self._consider(error)
             except (Py4JError, ConnectionError) as error:
                 raise PipelineError("Spark's process has ended: start the job again") from error
@@ -142,6 +145,7 @@ class JobRun:
         idle = 0
         while not query.awaitTermination(_LOOK_S):
             self._note_batches(query)
+            self._look()
             idle = 0 if query.status["isTriggerActive"] else idle + 1
             # Twice: between the end of a batch and the next one it looks idle, too. Whatever
             # begins even so is refused by _on_batch.
@@ -162,7 +166,7 @@ class JobRun:
             raise InterruptedError("the end is asked for: this batch is the next run's")
         try:
             self._handle(table, batch)
-        except (KafkaException, *_OF_SPARK, OSError) as error:
+        except (KafkaException, *OF_SPARK, OSError) as error:
             self._cause = error
             # A broker that is away, a task that was killed: worth another try.
             told = _OURS.search(str(error))
@@ -195,4 +199,4 @@ class JobRun:
         if failing_s > self._patience_s:
             raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
         self._reporter.fault(why)
-        self._stop.pause(_PAUSE_S)
+        self._stop.pause(PAUSE_S)

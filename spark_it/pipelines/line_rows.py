@@ -5,18 +5,13 @@ A dead letter has the line as its value, cut to 64 KiB, and headers: `reason`, `
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from wirebroker.pipelines.errors import BadRowError
-from wirebroker.pipelines.placed_rows import PlacedRow, partition_of
+from wirebroker.pipelines.placed_rows import PlacedRow, check_time, partition_of
 from wirebroker.pipelines.typed_rows import RowReader, json_of, milliseconds_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow
-
     from wirebroker.pipelines.job_folder import BatchPlan
     from wirebroker.pipelines.typed_rows import Column
 
@@ -35,6 +30,7 @@ class PlacingWish(NamedTuple):
         timestamp: The column that is the time; "": none.
         is_raw: Whether a value is the line as it was.
         most_bytes: Of key and value.
+        stops_at_damage: Whether a file that is damaged ends the job.
         job: The job's name.
         topic: For rows.
         dead_letters: The topic for bad ones.
@@ -48,6 +44,7 @@ class PlacingWish(NamedTuple):
     timestamp: str
     is_raw: bool
     most_bytes: int
+    stops_at_damage: bool
     job: str
     topic: str
     dead_letters: str
@@ -72,52 +69,34 @@ class LinePlacer:
             wish.columns, drops_unknown=wish.drops_unknown, delimiter=wish.delimiter
         )
 
-    def rows(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
-        """Return the rows of a batch with the columns content, source and block."""
-        columns = (batch.column(name).to_pylist() for name in ("content", "source", "block"))
-        for content, source, block in zip(*columns, strict=True):
-            if self._wish.format == "avro":
-                yield from self.of_avro(content, source)
-                continue
-            self._count += 1
-            row = self.place(Line(content, source, block, self._count))
-            if row is not None:
-                yield row
+    def place(self, line: Line, fault: str | None = None) -> PlacedRow | None:
+        """Return the row that a line is, or its dead letter; None: it is empty, or a header.
 
-    # Over all of a task: lines of one block of a file come one after the other.
-    _count = 0
-
-    def place(self, line: Line) -> PlacedRow | None:
-        """Return the row that a line is, or its dead letter; None: it is empty, or a header."""
-        if not line.content or line.content.isspace():
+        Args:
+            line: A line, or a record of CSV.
+            fault: Why it can be no row; None: what it holds decides.
+        """
+        if fault is not None:
+            return self.dead(line, fault)
+        is_csv = self._wish.format == "csv"
+        # Delimiters may be white space: such a line has empty cells.
+        has_cells = is_csv and self._wish.delimiter.encode() in line.content
+        if not has_cells and (not line.content or line.content.isspace()):
             return None
         try:
-            read = self._reader.from_csv if self._wish.format == "csv" else self._reader.from_json
-            row = read(line.content)
+            row = (self._reader.from_csv if is_csv else self._reader.from_json)(line.content)
             return None if row is None else self._placed(row, line)
         except BadRowError as error:
-            return self._dead(line, str(error))
+            return self.dead(line, str(error))
 
-    def of_avro(self, content: bytes, source: str) -> Iterator[PlacedRow]:
-        """Return the rows of a container file: those before damage, and a letter of the damage."""
-        import fastavro
-
-        number = 0
-        try:
-            for number, found in enumerate(fastavro.reader(io.BytesIO(content)), 1):
-                yield self._of_fields(found, Line(b"", source, 0, number))
-        # Whatever a damaged file makes the library raise: there is no one class for it.
-        except Exception as error:  # noqa: BLE001
-            reason = f"the file cannot be read behind record {number}: {error!r}"
-            yield self._dead(Line(b"", source, 0, number + 1), reason)
-
-    def _of_fields(self, found: Any, line: Line) -> PlacedRow:
+    def place_record(self, found: Any, line: Line) -> PlacedRow:
+        """Return the row that a record of Avro is, or its dead letter."""
         try:
             if not isinstance(found, dict):
                 raise BadRowError(f"is no record but {type(found).__name__}")
             return self._placed(self._reader.from_fields(found), line)
         except BadRowError as error:
-            return self._dead(line._replace(content=repr(found).encode()), str(error))
+            return self.dead(line._replace(content=repr(found).encode()), str(error))
 
     def _placed(self, row: dict[str, Any], line: Line) -> PlacedRow:
         wish = self._wish
@@ -132,12 +111,15 @@ class LinePlacer:
         timestamp = None if moment is None else milliseconds_of(moment)
         if timestamp is not None and timestamp < 0:
             raise BadRowError(f"field {wish.timestamp} is before 1970, which no record can be")
+        if timestamp is not None:
+            check_time(timestamp)
         partition = partition_of(key, value, line.source, self._plan.partitions)
         return PlacedRow(
             partition, *line[1:], wish.topic, partition, key, value, timestamp, headers=[]
         )
 
-    def _dead(self, line: Line, reason: str) -> PlacedRow:
+    def dead(self, line: Line, reason: str, *, is_damage: bool = False) -> PlacedRow:
+        """Return a line's dead letter, which may stand for the damage of its file."""
         wish, plan = self._wish, self._plan
         headers = [
             {"key": key, "value": value.encode(errors="replace")}
@@ -154,4 +136,5 @@ class LinePlacer:
             None,
             headers,
             is_dead=True,
+            is_damage=is_damage,
         )

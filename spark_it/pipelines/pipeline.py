@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from wirebroker.pipelines.broken_start import clear_broken_start
 from wirebroker.pipelines.delivery import Delivery
 from wirebroker.pipelines.source_identity import SourceIdentity
 
@@ -83,6 +85,13 @@ class Pipeline(Generic[J]):
     def note(self, _: dict[str, Any]) -> None:
         """Count what Spark says of a batch; most jobs know it by their slices."""
 
+    def look(self) -> None:
+        """Prepare what the query is to find; called again and again while it runs."""
+
+    def told_at_end(self) -> dict[str, Any]:
+        """Return what the summary says of this job beside the totals of batches."""
+        return {}
+
     def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query of a table: at the job's pace, by the positions in its folder.
 
@@ -91,6 +100,7 @@ class Pipeline(Generic[J]):
         """
         job = self._job
         self._follow_source()
+        self._reporter.cleared(clear_broken_start(Path(self._checkpoint.spark)))
         writer = table.writeStream.foreachBatch(partial(self._do, handle)).queryName(job.name)
         writer = writer.option("checkpointLocation", self._checkpoint.spark)
         if job.every is None:

@@ -27,6 +27,7 @@ _SCHEMA: Final = pyarrow.schema(
             pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])),
         ),
         ("is_dead", pyarrow.bool_()),
+        ("is_damage", pyarrow.bool_()),
     ]
 )
 _ROWS_A_BATCH: Final = 5_000

@@ -4,6 +4,7 @@
     source       where it comes from, then block and line: the order in which a slice is sent
     topic, partition, key, value, timestamp (ms; null: now), headers
     is_dead      whether it is a dead letter
+    is_damage    whether that stands for the rest of a damaged file
 
 All is a function of the row alone, so a batch that is done again has the same slices.
 """
@@ -14,11 +15,12 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from wirebroker.client.partitioning import partition_for
+from wirebroker.pipelines.errors import BadRowError
 
 COLUMNS: Final = (
     "slice INT, source STRING, block LONG, line LONG, topic STRING, partition INT, key BINARY,"
     " value BINARY, timestamp LONG, headers ARRAY<STRUCT<key: STRING, value: BINARY>>,"
-    " is_dead BOOLEAN"
+    " is_dead BOOLEAN, is_damage BOOLEAN"
 )
 SOURCE_ORDER: Final = ("source", "block", "line")
 
@@ -37,6 +39,17 @@ class PlacedRow(NamedTuple):
     timestamp: int | None
     headers: list[dict[str, Any]]
     is_dead: bool = False
+    is_damage: bool = False
+
+
+def check_time(time_ms: int) -> None:
+    """See that a record can have a time.
+
+    Raises:
+        BadRowError: It cannot.
+    """
+    if time_ms == 0:
+        raise BadRowError("has the time 0 (1970-01-01T00:00:00Z), which librdkafka sends as now")
 
 
 def partition_of(key: bytes | None, value: bytes | None, source: str, count: int) -> int:

@@ -51,13 +51,15 @@ class QueryWatch:
             StreamingQueryException: The query has failed.
         """
         asked_at: tuple[int, str] | None = None
-        while not self._query.awaitTermination(_LOOK_S):
+        try:
+            while not self._query.awaitTermination(_LOOK_S):
+                self._note()
+                if asked_at is not None and self._noted > asked_at:
+                    self._query.stop()
+                elif asked_at is None and self._stop is not None and self._stop.is_asked:
+                    asked_at = self._noted
+        finally:
             self._note()
-            if asked_at is not None and self._noted > asked_at:
-                self._query.stop()
-            elif asked_at is None and self._stop is not None and self._stop.is_asked:
-                asked_at = self._noted
-        self._note()
 
     def _note(self) -> None:
         for progress in self._query.recentProgress:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wirebroker.pipelines.errors import BadRowError, JobFileError
-from wirebroker.pipelines.placed_rows import PlacedRow, partition_of
+from wirebroker.pipelines.placed_rows import PlacedRow, check_time, partition_of
 from wirebroker.pipelines.typed_rows import is_text
 from wirebroker.pipelines.user_function import InputRecord
 
@@ -96,6 +96,7 @@ class RecordPlacer:
         time = row.timestamp
         if not isinstance(time, int) or (not 0 <= time < 1 << 63 and time != record.timestamp):
             raise BadRowError(f"the timestamp returned is {time!r}, not milliseconds since 1970")
+        check_time(time)
         place = (source, record.offset, index)
         return PlacedRow(
             *(partition, *place, self._wish.topic, partition),

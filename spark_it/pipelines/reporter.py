@@ -7,11 +7,12 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from wirebroker.clock import Clock
     from wirebroker.pipelines.slice_sender import SliceSent
+    from wirebroker.segments.loss_report import LostRange
 
 _OF_DELIVERIES: Final = (
     *("batches", "records", "dead_letters", "bytes", "slices_sent_before", "faults"),
@@ -60,14 +61,17 @@ class Reporter:
             "bytes": sum(each.sent_bytes for each in slices),
             "slices_sent_before": sum(each.was_sent for each in slices),
         }
-        for name, count in (counts | {"batches": 1}).items():
-            self._totals[name] += count
+        damaged = sum(each.damaged_files for each in slices)
+        if damaged:
+            counts["damaged_files"] = damaged
+        self.count(batches=1, **counts)
         seconds = self._clock.monotonic() - began
         rate = counts["records"] / seconds if seconds else 0.0
         self._write(
             "batch", batch=batch, **counts, seconds=round(seconds, 3), rate=round(rate), **more
         )
         dead = f", {counts['dead_letters']} dead letters" if counts["dead_letters"] else ""
+        dead += f", {damaged} files are damaged" if damaged else ""
         before = counts["slices_sent_before"]
         again = f", {before} of {len(slices)} slices were sent before" if before else ""
         self._say(
@@ -98,6 +102,22 @@ class Reporter:
         self._totals["faults"] += 1
         self._write("fault", why=why)
         self._say(f"failed, starts again: {why}")
+
+    def cleared(self, files: int) -> None:
+        """Tell what was removed of a start that was broken off (broken_start.py)."""
+        if files:
+            self.count(cleared_files=files)
+            self._say(f"removed {files} files of a start that ended before its first batch")
+
+    def lost(self, ranges: Sequence[LostRange]) -> None:
+        """Tell which offsets of the source are gone, and count them."""
+        gone = [each for each in ranges if each.from_offset == each.end_offset]
+        offsets = sum(each.end_offset - each.from_offset for each in ranges)
+        self.count(lost_offsets=offsets, lost_partitions=len(gone))
+        for topic, partition, start, end in ranges:
+            self._write("loss", topic=topic, partition=partition, start=start, end=end)
+            what = f"offsets {start} to {end - 1} are" if end > start else f"all from {start} on is"
+            self._say(f"{topic}-{partition}: {what} gone, and left out")
 
     def summary(self, **more: Any) -> dict[str, Any]:
         """Tell what the run came to, and return it."""

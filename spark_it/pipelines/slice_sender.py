@@ -55,6 +55,7 @@ class SliceSent(NamedTuple):
         dead_letters: Sent now.
         sent_bytes: Keys and values of both.
         was_sent: Whether an earlier attempt had sent it.
+        damaged_files: Whose dead letters are sent now.
     """
 
     slice: int
@@ -62,10 +63,12 @@ class SliceSent(NamedTuple):
     dead_letters: int
     sent_bytes: int
     was_sent: bool
+    damaged_files: int = 0
 
 
 SENT_COLUMNS: Final = (
-    "slice LONG, records LONG, dead_letters LONG, sent_bytes LONG, was_sent BOOLEAN"
+    "slice LONG, records LONG, dead_letters LONG, sent_bytes LONG, was_sent BOOLEAN,"
+    " damaged_files LONG"
 )
 
 
@@ -127,15 +130,18 @@ def lost_position(job: str, topic: str, number: int) -> PositionError:
 
 
 def _produce(producer: Producer, number: int, rows: Iterable[PlacedRow]) -> SliceSent:
-    records = dead_letters = sent_bytes = 0
+    records = dead_letters = sent_bytes = damaged = 0
     for count, row in enumerate(rows, 1):
         _produce_one(producer, row)
         if not count % _POLLED_EVERY:
             producer.poll(0)
         dead_letters += row.is_dead
         records += not row.is_dead
+        damaged += row.is_damage
         sent_bytes += len(row.key or b"") + len(row.value or b"")
-    return SliceSent(number, records, dead_letters, sent_bytes, was_sent=False)
+    return SliceSent(
+        number, records, dead_letters, sent_bytes, was_sent=False, damaged_files=damaged
+    )
 
 
 def _produce_one(producer: Producer, row: PlacedRow) -> None:

@@ -3,7 +3,8 @@
 A schema is a table of columns, in order: name = type. With `?` behind it a value may be missing.
 
     string  boolean  int (32 bits)  long (64 bits)  double  decimal(P,S)
-    date (2026-01-31)  timestamp (ISO 8601, taken as UTC without an offset; or ms since 1970)
+    date (2026-01-31)  timestamp (ISO 8601, to the microsecond, taken as UTC without an offset; or
+    ms since 1970)
 
 A UUID of Avro's is a string. A line of CSV that has the columns' names is left out.
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _MILLISECONDS = re.compile("-?[0-9]+")
+_NANOSECONDS = re.compile("[.,][0-9]{6}0*[1-9]")
 _HALVES = re.compile("[\ud800-\udfff]")
 _MOST_DIGITS: Final = 38
 _CONTEXT: Final = Context(prec=_MOST_DIGITS)
@@ -308,7 +310,8 @@ def _timestamp(_: Column, found: Any) -> datetime.datetime | None:
             return _in_utc(found)
         if isinstance(found, int) and not isinstance(found, bool):
             return _EPOCH + datetime.timedelta(milliseconds=found)
-        if isinstance(found, str):
+        # Python cuts digits beyond microseconds off.
+        if isinstance(found, str) and not _NANOSECONDS.search(found):
             return _in_utc(datetime.datetime.fromisoformat(found))
     except (ValueError, OverflowError):
         pass

@@ -18,6 +18,7 @@ from pyspark.sql import functions
 
 from wirebroker.pipelines.errors import JobFileError
 from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
+from wirebroker.pipelines.parsed_values import with_row
 from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
 from wirebroker.pipelines.placed_rows import COLUMNS
@@ -28,7 +29,7 @@ from wirebroker.pipelines.source_table import (
     stream_of,
     table_of,
 )
-from wirebroker.pipelines.sql_columns import quoted, sql_schema, sql_values
+from wirebroker.pipelines.sql_columns import quoted
 from wirebroker.pipelines.typed_rows import parse_schema
 from wirebroker.pipelines.window_rows import WindowPlacer
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from wirebroker.pipelines.delivery import Target
     from wirebroker.pipelines.job_folder import BatchPlan
-    from wirebroker.pipelines.typed_rows import Column
 
 _OWN: Final = ("window_start", "window_end")
 _COUNTS: Final = "rows"
@@ -171,11 +171,10 @@ class Windows(Pipeline[WindowsJob]):
     def _windows(self, records: DataFrame) -> DataFrame:
         job = self._job
         columns = parse_schema(job.schema)
-        rows = _with_row(records, columns).select("timestamp", "row")
-        needed = [each.name for each in columns if not each.is_optional]
+        rows = with_row(records, columns).select("timestamp", "row")
         time = f"row.{quoted(job.time)}" if job.time else "timestamp"
-        places = [time, *(f"row.{quoted(one)}" for one in needed)]
-        bad = functions.expr(" OR ".join(f"{place} IS NULL" for place in places))
+        # Records cannot have a time before 1970, so windows cannot.
+        bad = functions.expr(f"row IS NULL OR {time} IS NULL OR {time} < timestamp_millis(0)")
         counts = [functions.count("*").alias("all"), functions.count_if(bad).alias("bad")]
         good = rows.observe(_COUNTS, *counts).where(~bad)
         timed = good.select(functions.expr(time).alias(_TIME), "row.*")
@@ -203,21 +202,14 @@ class Windows(Pipeline[WindowsJob]):
         if not job.table:
             return windows
         records = table_of(self._spark, self._source, job.table, ends=plan.more["table"])
-        latest = records.groupBy("key").agg(functions.max_by("value", "offset").alias("value"))
-        rows = _with_row(latest.where("value IS NOT NULL"), parse_schema(job.table_schema))
+        names = ("value", "timestamp")
+        latest = records.groupBy("key").agg(
+            *(functions.max_by(name, "offset").alias(name) for name in names)
+        )
+        rows = with_row(latest.where("value IS NOT NULL"), parse_schema(job.table_schema))
         side = rows.select(
             functions.col("key").cast("string").alias("_key"), functions.col("row").alias(_ROW)
         )
         key = windows[quoted(job.key)].cast("string")
         found = windows.join(side, key == side["_key"], "left")
         return found.select(*(windows[quoted(each)] for each in windows.columns), f"{_ROW}.*")
-
-
-def _with_row(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
-    """Return a table of records with their JSON values as a struct `row`; what is wrong is null."""
-    text = functions.col("value").cast("string")
-    parsed = table.withColumn("parsed", functions.from_json(text, sql_schema(columns)))
-    values = [
-        functions.expr(value).alias(name) for name, value in sql_values("parsed", columns).items()
-    ]
-    return parsed.withColumn("row", functions.struct(*values))

@@ -23,7 +23,7 @@ from wirebroker.storage.log.producer_snapshot import snapshot_offset
 from wirebroker.storage.log.segment_files import SWAP_SUFFIX, SegmentFiles, segment_base_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.log.transaction_index import AbortedTransaction
@@ -187,9 +187,20 @@ class LogOnDisk:
         return None
 
     def batches(
-        self, from_offset: int, end_offset: int, *, fail_on_data_loss: bool
+        self,
+        from_offset: int,
+        end_offset: int,
+        *,
+        fail_on_data_loss: bool,
+        on_loss: Callable[[int, int], None] = lambda *_: None,
     ) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Walk the batches with offsets in a range, checksums checked, whatever is removed.
+
+        Args:
+            from_offset: The first.
+            end_offset: The one behind the last.
+            fail_on_data_loss: Whether to raise if records are gone.
+            on_loss: Is called with the bounds of what is gone, if not.
 
         Raises:
             DataLossError: Records of the range are gone (not if `fail_on_data_loss` is false).
@@ -202,6 +213,7 @@ class LogOnDisk:
             before = place.offset
             if before < self.start_offset:
                 self._tell_loss(fail_on_data_loss, before, self.start_offset)
+                on_loss(before, min(self.start_offset, end_offset))
                 place.offset = self.start_offset
             try:
                 if (yield from self._walk(place, end_offset)):
@@ -211,6 +223,7 @@ class LogOnDisk:
             self.list_again()
             tries = tries + 1 if place.offset == before else 0
         self._tell_loss(fail_on_data_loss, place.offset, end_offset)
+        on_loss(place.offset, end_offset)
 
     def _walk(
         self, place: _Place, end_offset: int

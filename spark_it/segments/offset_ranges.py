@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.segments.errors import DataLossError, OptionError
+from wirebroker.segments.loss_report import LostRange, note_loss
 from wirebroker.segments.options import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def batch_ranges(directories: LogDirectories, options: SegmentOptions) -> list[R
                     f"{place.path} begins at offset {log.start_offset}, what was before is gone; "
                     f"it is to be read from {first} (failOnDataLoss=false passes over that)"
                 )
-            first = min(log.start_offset, last)
+            start = min(log.start_offset, last)
+            note_loss(options.loss_report, LostRange(*key, first, start))
+            first = start
         ranges.append(RowRange(*key, place, first, last))
     return [each for each in ranges if each.size]
 

@@ -16,6 +16,7 @@
 and of our own
 
     columns                               the columns to read, comma between
+    lossReport                            a folder, for what failOnDataLoss=false passes over
     includeControlRecords                 false (default) | true: markers of transactions, too
     recreatedTopics                       fail (default) | restart: in streams, a topic that was
                                           deleted and created again is read from its beginning
@@ -57,6 +58,7 @@ _OPTIONS: Final = (
     "endingOffsets",
     "startingOffsetsByTimestampStrategy",
     "failOnDataLoss",
+    "lossReport",
     "includeHeaders",
     "kafka.isolation.level",
     "minPartitions",
@@ -100,6 +102,7 @@ class SegmentOptions(NamedTuple):
     end: Limit
     latest_if_not_found: bool
     fail_on_data_loss: bool
+    loss_report: str | None
     is_committed: bool
     includes_control: bool
     min_partitions: int | None
@@ -146,6 +149,7 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOption
         )
         == "latest",
         fail_on_data_loss=_flag(options, "failOnDataLoss", default=True),
+        loss_report=options.get("lossReport"),
         is_committed=_one_of(
             options, "kafka.isolation.level", ("read_uncommitted", "read_committed")
         )

@@ -46,6 +46,7 @@ def scan_wish(
         includes_control=options.includes_control,
         is_committed=options.is_committed,
         fail_on_data_loss=options.fail_on_data_loss,
+        loss_report=options.loss_report,
         earliest=earliest,
     )
 

@@ -12,6 +12,7 @@ from wirebroker.codecs.records.columns import RecordColumns, named
 from wirebroker.codecs.records.compression import Codec, decompress
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.codecs.records.record import invalid_record
+from wirebroker.segments.loss_report import LostRange, note_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +39,7 @@ class ScanWish(NamedTuple):
         includes_control: Whether markers of transactions are.
         is_committed: Whether records of aborted transactions are not.
         fail_on_data_loss: Whether to raise if records are gone.
+        loss_report: The folder where they are noted if not; None: nowhere.
         earliest: Rows before this timestamp need not be there; ms since 1970.
     """
 
@@ -47,6 +49,7 @@ class ScanWish(NamedTuple):
     includes_control: bool
     is_committed: bool
     fail_on_data_loss: bool
+    loss_report: str | None = None
     earliest: int | None = None
 
 
@@ -78,8 +81,17 @@ def scan_rows(piece: RowRange, wish: ScanWish) -> Iterator[ScannedRows]:
     )
     columns = RecordColumns(keys=wish.keys, values=wish.values, headers=wish.headers)
     runs: list[RowRun] = []
+
+    def note(start: int, end: int) -> None:
+        nonlocal piece
+        # The batch at the end of a gap may still hold records that are deleted.
+        piece = piece._replace(from_offset=end)
+        note_loss(wish.loss_report, LostRange(piece.topic, piece.partition, start, end))
+
     batches = log.batches(
-        piece.from_offset, piece.end_offset, fail_on_data_loss=wish.fail_on_data_loss
+        *(piece.from_offset, piece.end_offset),
+        fail_on_data_loss=wish.fail_on_data_loss,
+        on_loss=note,
     )
     for header, batch in batches:
         if not _is_wanted(header, wish, aborted):

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 
 from wirebroker.segments.errors import DataLossError, recreated
 from wirebroker.segments.log_directories import LogDirectories, topic_ids
+from wirebroker.segments.loss_report import LostRange, note_loss
 from wirebroker.segments.offset_ranges import RowRange, limited, split, start_offset
 from wirebroker.segments.range_rows import RangePartition, arrow_batches, scan_wish
 from wirebroker.segments.trigger_limits import TriggerGate
@@ -108,7 +109,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = dict(now.offsets)
         for key, begin in begun.offsets.items():
             if key[0] not in restarted and ends.get(key, -1) < begin:
-                self._tell_loss(f"{key[0]}-{key[1]} was read up to {begin}, which is not there now")
+                sentence = f"{key[0]}-{key[1]} was read up to {begin}, which is not there now"
+                self._tell_loss(sentence, LostRange(*key, begin, begin))
                 ends[key] = begin
         # An id that cannot be read now stays known.
         ids = begun.ids | now.ids
@@ -132,16 +134,17 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begun, planned = _from_json(start), _from_json(end)
         restarted = begun.recreated_in(planned)
         places = self._opened().find(self._options.wants)
-        lost = self._recreated(planned, StreamMark({}, topic_ids(places)))
+        gone = self._recreated(planned, StreamMark({}, topic_ids(places)))
         ranges: list[RowRange] = []
         for key, last in planned.offsets.items():
-            if key[0] in lost:
+            if key[0] in gone:
                 continue
             first = self._begin(key, begun, restarted)
             if first >= last:
                 continue
             if key not in places:
-                self._tell_loss(f"{key[0]}-{key[1]} is not there any more")
+                lost = LostRange(*key, first, last)
+                self._tell_loss(f"{key[0]}-{key[1]} is gone", lost)
                 continue
             ranges.append(RowRange(*key, places[key], first, last))
         return [RangePartition(each) for each in split(ranges, self._options)]
@@ -191,9 +194,10 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise recreated(topic, before.ids[topic], now.ids[topic], advice)
         return found
 
-    def _tell_loss(self, sentence: str) -> None:
+    def _tell_loss(self, sentence: str, lost: LostRange) -> None:
         if self._options.fail_on_data_loss:
             raise DataLossError(f"{sentence}; failOnDataLoss=false passes over that")
+        note_loss(self._options.loss_report, lost)
 
 
 def _to_json(mark: StreamMark) -> StreamOffset:

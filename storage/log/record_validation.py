@@ -206,7 +206,7 @@ class RecordValidator:
             if self._is_packed_anew(header.codec):
                 walked = self._within_bounds(header, walked, now_ms)
             errors = [
-                RecordError(index, self._reason(timestamp, now_ms))
+                RecordError(index, self._reason(index, timestamp, now_ms))
                 for index, timestamp in walked.refused
             ]
             raise _refused_records(
@@ -244,22 +244,31 @@ class RecordValidator:
         """Judge a batch that claims LogAppendTime: max_timestamp is that of every record."""
         stamp = header.max_timestamp
         if self._log_append_time or stamp == NO_TIMESTAMP:
-            reason = "A producer must not set the timestamp type LogAppendTime"
+            reason = (
+                "Invalid timestamp type in message: Producer should not set timestamp type to"
+                " LogAppendTime."
+            )
         elif stamp - now_ms > self._after_max_ms or now_ms - stamp > self._before_max_ms:
-            reason = self._reason(stamp, now_ms)
+            reason = None
         elif stamp < NO_TIMESTAMP and self._is_packed_anew(header.codec):
             raise _before_all_time()
         else:
             return
         count = header.record_count
-        errors = [RecordError(index, reason) for index in range(min(count, MAX_REFUSED))]
+        errors = [
+            RecordError(index, reason or self._reason(index, stamp, now_ms))
+            for index in range(min(count, MAX_REFUSED))
+        ]
         raise _refused_records(errors, count, is_time_refused=True)
 
-    def _reason(self, timestamp: int | None, now_ms: int) -> str:
+    def _reason(self, index: int, timestamp: int | None, now_ms: int) -> str:
         if timestamp is None:
             return "A compacted topic takes no record without a key"
         earliest, latest = now_ms - self._before_max_ms, now_ms + self._after_max_ms
-        return f"Timestamp {timestamp} is not within [{earliest}, {latest}]"
+        return (
+            f"Timestamp {timestamp} of message with offset {index} is out of range. The timestamp"
+            f" should be within [{earliest}, {latest}]"
+        )
 
 
 def _feed(
@@ -294,9 +303,9 @@ def _refused_records(
     errors: list[RecordError], count: int, *, is_time_refused: bool
 ) -> RefusedBatchError:
     if is_time_refused:
-        code, reason = ErrorCode.INVALID_TIMESTAMP, "their timestamps"
+        code = ErrorCode.INVALID_TIMESTAMP
+        text = "One or more records have been rejected due to invalid timestamp"
     else:
-        code, reason = ErrorCode.INVALID_RECORD, f"for example: {errors[0].message}"
-    return RefusedBatchError(
-        code, f"{count} records were refused for {reason}", record_errors=tuple(errors)
-    )
+        code = ErrorCode.INVALID_RECORD
+        text = f"{count} records were refused, for example: {errors[0].message}"
+    return RefusedBatchError(code, text, record_errors=tuple(errors))

@@ -6,6 +6,7 @@ answers. It ends when it is told to, or is killed.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import signal
@@ -57,4 +58,8 @@ async def _run(directory: str, port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(sys.argv[1], int(sys.argv[2])))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", metavar="DIR")
+    parser.add_argument("port", type=int, metavar="PORT")
+    options = parser.parse_args()
+    asyncio.run(_run(options.directory, options.port))

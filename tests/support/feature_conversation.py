@@ -8,6 +8,7 @@ tests/unit/wirebroker/features_of_kafka.json, and to wirebroker. Against a fresh
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -181,6 +182,10 @@ def _field(struct: Any, name: str) -> Any:
 
 
 if __name__ == "__main__":
-    said = hold(BlockingClient(("127.0.0.1", int(sys.argv[1]))).ask)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("port", type=int, metavar="PORT")
+    said = hold(BlockingClient(("127.0.0.1", parser.parse_args().port)).ask)
     lines = ",\n".join(f"  {json.dumps(each)}" for each in said)
     sys.stdout.write(f"[\n{lines}\n]\n")

@@ -1,8 +1,11 @@
-"""What runs of the tests take: said beforehand, noted for the next, and used to give units out."""
+"""How long runs of the tests take: printed, kept for the next run, and used to order the units."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ _UNITS = "wirebroker/unit-seconds"
 _RUNS = "wirebroker/run-seconds"
 # How the last run ended, by pytest's own number: .ci/run asks.
 _ENDED = "wirebroker/ended"
+_SLOWEST_FILES = 20
 # So much of what a unit once took is believed though it took less now: it may have run in part.
 _BELIEVED = 0.8
 
@@ -30,14 +34,14 @@ class RunTimes:
         self._config = config
         self._began = time.monotonic()
         self._units: dict[str, float] = {}
+        self._files: defaultdict[str, float] = defaultdict(float)
 
     def pytest_report_header(self) -> str | None:
         """Say how long this takes, as the last run of the same command did, or about."""
         took = self._noted(_RUNS).get(self._command)
         if took is not None:
             return f"the last run of this took {took // 60:.0f} min {took % 60:.0f} s"
-        of_everything = self._config.args_source is pytest.Config.ArgsSource.TESTPATHS
-        if not of_everything or self._config.option.keyword:
+        if not self._is_of_everything:
             return None
         minutes = LONG_MINUTES if self._config.option.long else QUICK_MINUTES
         return f"this takes about {minutes} minutes on two idle cores"
@@ -57,6 +61,16 @@ class RunTimes:
 
         unit = unit_of(report.nodeid)
         self._units[unit] = self._units.get(unit, 0.0) + report.duration
+        self._files[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the slowest files of a run of everything."""
+        if not self._is_of_everything:
+            return
+        slowest = nlargest(_SLOWEST_FILES, self._files.items(), key=itemgetter(1))
+        terminalreporter.section(f"the {len(slowest)} slowest files")
+        for name, seconds in slowest:
+            terminalreporter.line(f"{seconds:7.1f} s  {name}")
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Note what was taken; of the whole only if it went through."""
@@ -72,6 +86,11 @@ class RunTimes:
         if exitstatus == pytest.ExitCode.OK:
             runs = {self._command: time.monotonic() - self._began}
             cache.set(_RUNS, {**self._noted(_RUNS), **runs})
+
+    @property
+    def _is_of_everything(self) -> bool:
+        of_paths = self._config.args_source is pytest.Config.ArgsSource.TESTPATHS
+        return of_paths and not self._config.option.keyword
 
     @property
     def _command(self) -> str:

@@ -145,13 +145,13 @@ def played(
     return found
 
 
-def our_scripts(capfd: pytest.CaptureFixture[str]) -> Callable[[str, list[str], str], Answer]:
+def our_scripts(capfd: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
     """Return what runs a script of ours in this process."""
 
-    def one(script: str, arguments: list[str], text: str = "") -> Answer:
+    def one(script: str, arguments: list[str], text: str | bytes = "") -> Answer:
         capfd.readouterr()
         with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
-            file.write(text.encode())
+            file.write(text if isinstance(text, bytes) else text.encode())
             file.seek(0)
             patch.setattr(sys, "stdin", file)
             status = cli.run([script, *arguments])

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 REFERENCE_VERSION = "4.4.0"
 # Which Apache Kafka the tests run: the reference, or 4.3.1.
 KAFKA_VERSION = os.environ.get("WIREBROKER_TESTS_KAFKA", REFERENCE_VERSION)
+IS_REFERENCE = KAFKA_VERSION == REFERENCE_VERSION
 CONFIG_COMMAND = "org.apache.kafka.tools.ConfigCommand"
 if KAFKA_VERSION.startswith("4.3."):
     CONFIG_COMMAND = "kafka.admin.ConfigCommand"

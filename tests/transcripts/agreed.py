@@ -1,10 +1,21 @@
 """Differences that are agreed on: each stands in docs/compatibility.md with its reason.
 
 By transcript, the sentences that its replay on wirebroker prints, all of them and no other. So a
-difference that goes away has to leave this list too.
+difference that goes away has to leave this list too. Those of Apache Kafka 4.3.1, and of a
+wirebroker with the features of that release, are in kafka_4_3.json, which record.py writes.
 """
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from tests.support.tools import IS_REFERENCE
+
+OTHER_VERSION: Final = Path(__file__).parent / "kafka_4_3.json"
+# Transcripts of TxnOffsetCommit v6, which Apache Kafka 4.3.1 does not have.
+_NEED_4_4: Final = ("txn_offset_commit_by_id", "txn_offset_commit_of_members_by_id")
 
 # Kafka stores them, or answers for an accident; no reader could have them as they are.
 _UNREADABLE = [
@@ -56,3 +67,16 @@ AGREED: dict[str, list[str]] = {
     "offset_fetch": _NAMED_ONCE,
     "produce_bad_payloads": _UNREADABLE,
 }
+
+
+def is_known(kind: str, transcript: str) -> bool:
+    """Tell whether the broker has the APIs of a transcript."""
+    return IS_REFERENCE or kind == "wirebroker" or transcript not in _NEED_4_4
+
+
+def agreed_of(kind: str, transcript: str) -> list[str]:
+    """Return the agreed differences of a kind of broker, of the version that the tests run."""
+    if IS_REFERENCE:
+        return AGREED.get(transcript, []) if kind == "wirebroker" else []
+    found: dict[str, dict[str, list[str]]] = json.loads(OTHER_VERSION.read_text("utf-8"))
+    return found[kind].get(transcript, [])

@@ -1,7 +1,8 @@
 """The arguments of a step: Python assignments, of which only values may be written.
 
 Allowed are literals, `+`, `-` and `*`, the names that the transcript has met (T1 for a topic id,
-P1 for a producer id, S1 for a fetch session, M1 for a member id, NOW) and the helpers of
+P1 for a producer id, S1 for a fetch session, M1 for a member id, DIRECTORY for the log directory,
+NOW) and the helpers of
 batches.py.
 """
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tests.transcripts.driver import Driver
     from tests.transcripts.script import Step
+
+
+def found_differences(steps: Sequence[Step], driver: Driver) -> list[str]:
+    """Run the steps and return all differences."""
+    return [line for step in steps for line in differences(step, driver.answer(step))]
 
 
 def differences(recorded: Step, answered: Sequence[str]) -> list[str]:

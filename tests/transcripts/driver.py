@@ -66,6 +66,7 @@ _OFFSET_FETCH_VERSION = 2
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _NODE_ID = "1"
 _LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+_UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
 
 
 class Driver:
@@ -154,9 +155,10 @@ class Driver:
         if isinstance(frame, str):
             return [frame]
         response = response_message(key)
-        if version > API_VERSIONS[key].max_version:
-            version = 0  # the one answer that an unknown version of ApiVersions can have
-        decoded = decode_response(key, version, frame, len(response_header(key, version, 0)))
+        start = len(response_header(key, version, 0))
+        if key is ApiKey.API_VERSIONS and frame[start : start + 2] == _UNSUPPORTED_VERSION:
+            version = 0  # whatever the version that the broker does not know
+        decoded = decode_response(key, version, frame, start)
         if key == ApiKey.INIT_PRODUCER_ID and decoded.error_code == _LOADING:
             time.sleep(_POLL_S)  # Apache Kafka is still fetching its first block of ids
             return self._send(step, arguments)

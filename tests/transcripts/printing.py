@@ -26,6 +26,8 @@ _DAY_MS = 86_400_000
 _MAX_BYTES = 64 << 20
 
 _NO_PORT = -1
+# The name of a log directory; steps may use it after a DescribeLogDirs response.
+_DIRECTORY = "DIRECTORY"
 _LEFT_OUT = frozenset({"throttle_time_ms", "finalized_features_epoch"})
 _WORDS = {
     "cluster_id": "CLUSTER",
@@ -35,7 +37,7 @@ _WORDS = {
     "error_message": "some text",
     "batch_index_error_message": "some text",
     "documentation": "some text",
-    "log_dir": "DIRECTORY",
+    "log_dir": _DIRECTORY,
     "total_bytes": "BYTES",
     "usable_bytes": "BYTES",
 }
@@ -250,6 +252,8 @@ class _Printer:
         if letter and value >= lowest:
             return self._names.name(letter, value)
         word = _WORDS.get(field.name)
+        if word == _DIRECTORY and value:
+            self._names.values[word] = value
         return word if word and value and value != _NO_PORT else _quoted(value)
 
     def _uuid(self, value: bytes) -> str:

@@ -4,17 +4,25 @@
 
 starts Apache Kafka 4.4.0 afresh for each file and rewrites it; `git diff` then shows what changed.
 `--broker-address HOST:PORT` takes a running broker instead, which must not know the topics yet.
+
+With WIREBROKER_TESTS_KAFKA=4.3.1 the transcripts stay as they are. What Apache Kafka 4.3.1 answers
+differently, or with `--broker wirebroker` a wirebroker with that release's features, is written
+into kafka_4_3.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 import tempfile
 from pathlib import Path
 
+from tests.support.tools import IS_REFERENCE
+from tests.transcripts.agreed import OTHER_VERSION, is_known
 from tests.transcripts.brokers import fresh_driver
+from tests.transcripts.comparing import found_differences
 from tests.transcripts.driver import Driver
 from tests.transcripts.script import ScriptError, parse, render
 
@@ -31,7 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
     for file in options.files or sorted(HERE.glob("*.txt")):
         sys.stderr.write(f"{file.name} …\n")
         try:
-            _record(file, kind=options.broker, address=options.broker_address)
+            if IS_REFERENCE:
+                _record(file, kind=options.broker, address=options.broker_address)
+            elif is_known(options.broker, file.stem):
+                _record_differences(file, options.broker)
         except ScriptError as error:
             sys.stderr.write(f"{file}: {error}\n")
             return 1
@@ -51,6 +62,20 @@ def _record(file: Path, *, kind: str, address: str | None) -> None:
         ):
             answered = driver.run(steps)
     file.write_text(render(answered))
+
+
+def _record_differences(file: Path, kind: str) -> None:
+    steps = parse(file.read_text())
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        fresh_driver(kind, Path(directory), steps) as driver,
+    ):
+        found = found_differences(steps, driver)
+    every = json.loads(OTHER_VERSION.read_text("utf-8"))
+    every[kind].pop(file.stem, None)
+    if found:
+        every[kind][file.stem] = found
+    OTHER_VERSION.write_text(json.dumps(every, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

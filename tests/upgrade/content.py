@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
-    AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -20,6 +19,9 @@ from confluent_kafka.admin import (
 )
 
 from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from tests.upgrade.fixtures import Fixture
 
 WAIT_S: Final = 60.0
 GROUP: Final = "billing"
@@ -35,12 +37,10 @@ CONFIGS: Final[dict[str, dict[str, str]]] = {
 PARTITIONS: Final = {"orders": 3, "latest": 1, "payments": 1}
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _ORDERS_EACH: Final = 20
-_COMMITTED_PAYMENTS: Final = [b"paid", b"paid too"]
-_OPEN_PAYMENT: Final = b"never committed"
-ACL: Final = (
-    *(ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:alice", "*"),
-    *(AclOperation.WRITE, AclPermissionType.ALLOW),
-)
+COMMITTED_PAYMENTS: Final = [b"paid", b"paid too"]
+OPEN_PAYMENT: Final = b"never committed"
+TRANSACTIONAL_GROUP: Final = "accounting"
+_TRANSACTIONAL_OFFSETS: Final = {0: 3, 1: 5, 2: 8}
 
 
 def orders(partition: int) -> list[bytes]:
@@ -52,17 +52,16 @@ def orders(partition: int) -> list[bytes]:
     ]
 
 
-def write(bootstrap: str, *, replicas: int, has_acls: bool) -> None:
+def write(bootstrap: str, fixture: Fixture) -> None:
     """Write it all; the last transaction stays open, and its producer is abandoned."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = [
-        NewTopic(topic, PARTITIONS[topic], replicas, config=configs)
+        NewTopic(topic, PARTITIONS[topic], fixture.node_count, config=configs)
         for topic, configs in CONFIGS.items()
     ]
     for future in admin.create_topics(topics, operation_timeout=WAIT_S).values():
         future.result(WAIT_S)
-    if has_acls:
-        (added,) = admin.create_acls([AclBinding(*ACL)]).values()
+    for added in admin.create_acls([*fixture.acls]).values() if fixture.acls else ():
         added.result(WAIT_S)
     _write_orders(bootstrap)
     latest = Producer({"bootstrap.servers": bootstrap})
@@ -70,10 +69,13 @@ def write(bootstrap: str, *, replicas: int, has_acls: bool) -> None:
         latest.produce("latest", f"{number}".encode(), key=f"key {number % 2}".encode())
     assert latest.flush(WAIT_S) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
-    places = [TopicPartition("orders", *place) for place in COMMITTED.items()]
-    consumer.commit(offsets=places, asynchronous=False)
+    consumer.commit(offsets=_positions(COMMITTED), asynchronous=False)
     consumer.close()
-    _write_payments(bootstrap)
+    _write_payments(bootstrap, has_offsets=fixture.has_transactional_offsets)
+
+
+def _positions(offsets: dict[int, int]) -> list[TopicPartition]:
+    return [TopicPartition("orders", *each) for each in offsets.items()]
 
 
 def _write_orders(bootstrap: str) -> None:
@@ -86,45 +88,60 @@ def _write_orders(bootstrap: str) -> None:
         assert producer.flush(WAIT_S) == 0
 
 
-def _write_payments(bootstrap: str) -> None:
+def _write_payments(bootstrap: str, *, has_offsets: bool) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": TRANSACTIONAL_ID})
     producer.init_transactions(WAIT_S)
     producer.begin_transaction()
-    for value in _COMMITTED_PAYMENTS:
+    for value in COMMITTED_PAYMENTS:
         producer.produce("payments", value)
+    if has_offsets:
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": TRANSACTIONAL_GROUP})
+        group = consumer.consumer_group_metadata()
+        producer.send_offsets_to_transaction(_positions(_TRANSACTIONAL_OFFSETS), group, WAIT_S)
+        consumer.close()
     producer.commit_transaction(WAIT_S)
     producer.begin_transaction()
-    producer.produce("payments", _OPEN_PAYMENT)
+    producer.produce("payments", OPEN_PAYMENT)
     assert producer.flush(WAIT_S) == 0
 
 
-def check(bootstrap: str, *, has_acls: bool) -> None:
+def check(bootstrap: str, fixture: Fixture) -> None:
     """Check records, committed offsets, configs, ACLs; then abort the transaction."""
     for partition in range(PARTITIONS["orders"]):
         assert read(bootstrap, "orders", partition) == orders(partition)
     values = read(bootstrap, "latest", 0)
     assert values[-2:] == [b"8", b"9"]
-    _check_admin(bootstrap, has_acls=has_acls)
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
-    places = [TopicPartition("orders", partition) for partition in COMMITTED]
-    found = consumer.committed(places, timeout=WAIT_S)
-    consumer.close()
-    assert {each.partition: each.offset for each in found} == COMMITTED
-    assert _OPEN_PAYMENT in read(bootstrap, "payments", 0, isolation="read_uncommitted")
+    _check_admin(bootstrap, fixture)
+    assert _committed(bootstrap, GROUP) == COMMITTED
+    if fixture.has_transactional_offsets:
+        assert _committed(bootstrap, TRANSACTIONAL_GROUP) == _TRANSACTIONAL_OFFSETS
+    assert OPEN_PAYMENT in read(bootstrap, "payments", 0, isolation="read_uncommitted")
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": TRANSACTIONAL_ID})
     producer.init_transactions(WAIT_S)  # aborts what is open
     producer.begin_transaction()
     producer.produce("payments", b"of today")
     producer.commit_transaction(WAIT_S)
-    expected = [*_COMMITTED_PAYMENTS, b"of today"]
-    eventually(partial(_are_committed, bootstrap, expected), timeout_s=WAIT_S)
+    wait_for_payments(bootstrap, [*COMMITTED_PAYMENTS, b"of today"])
+
+
+def _committed(bootstrap: str, group: str) -> dict[int, int]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    partitions = [TopicPartition("orders", partition) for partition in COMMITTED]
+    found = consumer.committed(partitions, timeout=WAIT_S)
+    consumer.close()
+    return {each.partition: each.offset for each in found}
+
+
+def wait_for_payments(bootstrap: str, payments: list[bytes]) -> None:
+    """Wait until the committed records of `payments` are these: markers follow the commit."""
+    eventually(partial(_are_committed, bootstrap, payments), timeout_s=WAIT_S)
 
 
 def _are_committed(bootstrap: str, payments: list[bytes]) -> bool:
     return read(bootstrap, "payments", 0) == payments
 
 
-def _check_admin(bootstrap: str, *, has_acls: bool) -> None:
+def _check_admin(bootstrap: str, fixture: Fixture) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = admin.list_topics(timeout=WAIT_S).topics
     assert {name: len(topics[name].partitions) for name in PARTITIONS} == PARTITIONS
@@ -136,7 +153,7 @@ def _check_admin(bootstrap: str, *, has_acls: bool) -> None:
             if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         }
         assert given == CONFIGS[resource.name]
-    if has_acls:
+    if fixture.acls:
         any_name: Any = None  # the stub has only str
         anything = AclBindingFilter(
             ResourceType.ANY,
@@ -147,7 +164,7 @@ def _check_admin(bootstrap: str, *, has_acls: bool) -> None:
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
-        assert admin.describe_acls(anything).result(WAIT_S) == [AclBinding(*ACL)]
+        assert set(admin.describe_acls(anything).result(WAIT_S)) == set(fixture.acls)
 
 
 def read(

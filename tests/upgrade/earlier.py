@@ -16,7 +16,7 @@ from tests.support.own_cluster import FirstBroker, JoinedBroker
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The version that wrote the directories in tests/upgrade/directories.
+# The version that clusters are upgraded from, and that wrote the oldest directories.
 COMMIT: Final = "80b693e"
 
 
@@ -24,16 +24,16 @@ class NoHistoryError(Exception):
     """The commit is not in this clone; says how to get it."""
 
 
-def install_earlier(folder: Path) -> Path:
-    """Install the commit into a folder and return the folder to import it from.
+def install_earlier(folder: Path, commit: str = COMMIT) -> Path:
+    """Install a commit into a folder and return the folder to import it from.
 
     Raises:
         NoHistoryError: The history does not reach back to the commit.
     """
-    archive = subprocess.run(["git", "archive", COMMIT], cwd=ROOT, capture_output=True, check=False)
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode:
         raise NoHistoryError(
-            f"commit {COMMIT} is not in the git history here: get it by `git fetch --unshallow`"
+            f"commit {commit} is not in the git history here: get it by `git fetch --unshallow`"
             f" (git said: {archive.stderr.decode(errors='replace').strip()})"
         )
     source, target = folder / "source", folder / "installed"

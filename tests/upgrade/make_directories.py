@@ -1,12 +1,15 @@
-"""Make tests/upgrade/directories with the earlier commit; needed again only for another commit.
+"""Makes archives of tests/upgrade/directories with the commits that fixtures.py names.
 
-    python -m tests.upgrade.make_directories
+    python -m tests.upgrade.make_directories NAME...
 
-Ids, times and checksums are others each time; names, offsets and records are not.
+To add a fixture, commit the change of what is on disk, name that commit in fixtures.py and make the
+archive. A fixture is never made again for a later commit. Ids, times and checksums differ each
+time; names, offsets and records do not.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import tarfile
 import tempfile
@@ -16,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 from tests.support.brokers import AUTHORIZED
 from tests.upgrade.content import write
 from tests.upgrade.earlier import EitherFirst, EitherJoined, install_earlier
+from tests.upgrade.fixtures import FIXTURES, Fixture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DIRECTORIES: Final = Path(__file__).parent / "directories"
 # Small internal topics.
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "2",
@@ -80,25 +83,35 @@ def unpack(archive: Path, folder: Path) -> None:
         files.extractall(folder, filter="data")
 
 
+def make(fixture: Fixture, work: Path) -> None:
+    """Make the archive of a fixture."""
+    installed = install_earlier(work / "earlier", fixture.commit)
+    folder = work / "data"
+    brokers: Sequence[EitherFirst | EitherJoined]
+    brokers = [single(folder)] if fixture.node_count == 1 else trio(folder)
+    for broker in brokers:
+        broker.installed = installed
+        broker.start()
+    try:
+        write(",".join(each.bootstrap for each in brokers), fixture)
+    finally:
+        for broker in reversed(brokers):
+            broker.stop()
+    pack(folder, fixture.archive)
+
+
 def main() -> None:
-    """Make both archives."""
-    with tempfile.TemporaryDirectory() as name:
-        work = Path(name)
-        installed = install_earlier(work / "earlier")
-        for kind in ("single", "three"):
-            folder = work / kind
-            brokers: Sequence[EitherFirst | EitherJoined]
-            brokers = [single(folder)] if kind == "single" else trio(folder)
-            for broker in brokers:
-                broker.installed = installed
-                broker.start()
-            try:
-                bootstrap = ",".join(each.bootstrap for each in brokers)
-                write(bootstrap, replicas=len(brokers), has_acls=kind == "single")
-            finally:
-                for broker in reversed(brokers):
-                    broker.stop()
-            pack(folder, DIRECTORIES / f"{kind}.tar.gz")
+    """Make the archives that the command line names."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [each.name for each in FIXTURES]
+    parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    options = parser.parse_args()
+    for fixture in FIXTURES:
+        if fixture.name in options.names:
+            with tempfile.TemporaryDirectory() as work:
+                make(fixture, Path(work))
 
 
 if __name__ == "__main__":

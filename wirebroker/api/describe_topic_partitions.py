@@ -70,12 +70,12 @@ def _answer(broker: Broker, request: Request, body: Any) -> Steps[dict[str, Any]
         cursor.partition_index < 0 or (not is_everything and first not in names)
     ):
         return _refused(body, ErrorCode.INVALID_REQUEST)
-    if "" in names:
-        return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka
     asking = None
     if broker.authorization is not None:
         asking = broker.authorization.asking_of(request)
     shown, denied = yield from _ask(asking, names, are_named=not is_everything)
+    if "" in shown:
+        return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka
     limit = min(
         broker.config.int("max.request.partition.size.limit"), body.response_partition_limit
     )

@@ -174,10 +174,10 @@ class PartitionReads:
             self._absent += unknown
 
     def _may_read(self, asked: SessionPartition) -> bool:
-        """Tell whether a topic may be read; an id that nobody knows is told as that."""
+        """Tell whether a topic may be read; an unknown id is refused later, as unknown."""
         assert self._asking is not None
         name = asked.topic
-        if not name:
+        if not name and self._by_id:
             topic = self._broker.metadata.image.topics_by_id.get(asked.topic_id)
             if topic is None:
                 return True

@@ -20,6 +20,7 @@ from wirebroker.client.transactions import describe_transaction, list_transactio
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.threads import Work, in_thread
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -212,7 +213,9 @@ async def _groups(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
             step = "see `group describe` for the partitions; add members, or make them faster"
         else:
             step = "it has no members: start its consumers, or delete it if nobody needs it"
-        found.append(Symptom(Weight.WARNING, f"group {name} is {lag} records behind", step))
+        found.append(
+            Symptom(Weight.WARNING, f"group {name} is {counted(lag, 'record')} behind", step)
+        )
     if unsettled:
         await pause(limits.patience_s)
     for name in unsettled:

@@ -19,7 +19,11 @@ _FIRST_WITH_FENCED: Final = 2
 
 
 async def describe_cluster(
-    client: KafkaClient, *, endpoint_type: int = BROKERS, fenced: bool = False
+    client: KafkaClient,
+    *,
+    endpoint_type: int = BROKERS,
+    fenced: bool = False,
+    operations: bool = False,
 ) -> Any:
     """Return a DescribeClusterResponse without an error.
 
@@ -27,13 +31,14 @@ async def describe_cluster(
         client: The cluster.
         endpoint_type: BROKERS or CONTROLLERS, as the first addresses of the client are.
         fenced: Whether fenced brokers are listed too.
+        operations: Whether the response tells what the user is allowed to do with the cluster.
 
     Raises:
         ClientError: The cluster refuses or does not respond.
     """
 
     def body(version: int) -> dict[str, Any]:
-        asked: dict[str, Any] = {"include_cluster_authorized_operations": False}
+        asked: dict[str, Any] = {"include_cluster_authorized_operations": operations}
         if version >= _FIRST_WITH_TYPES:
             asked["endpoint_type"] = endpoint_type
         if version >= _FIRST_WITH_FENCED:

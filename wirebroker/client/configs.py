@@ -158,6 +158,8 @@ def label(kind: int, name: str) -> str:
 async def _ask(
     client: KafkaClient, key: ApiKey, kind: int, name: str, body: Mapping[str, Any]
 ) -> Any:
+    if client.asks_controllers:
+        return await client.request_of_controller(key, body)
     if kind in {BROKER, BROKER_LOGGER} and name:  # only it knows its file
         return await client.request_of(int(name), key, body)
     return await client.request(key, body)

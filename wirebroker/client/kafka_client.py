@@ -55,6 +55,7 @@ _CLIENT_ID: Final = "wirebroker-cli"
 # What connections say of their end (net/client).
 _NO_TLS: Final = "there is no TLS with it"
 _CLOSED: Final = "it has closed the connection"
+_BY_TLS: Final = "answers there by TLS"
 _LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
@@ -64,6 +65,7 @@ class KafkaClient:
     Attributes:
         timeout_s: For each request, and for all tries of it together.
         clock: What deadlines go by.
+        asks_controllers: Whether the first addresses are controllers (`use_controllers`).
     """
 
     __slots__ = (
@@ -79,6 +81,7 @@ class KafkaClient:
         "_random",
         "_retry",
         "_settings",
+        "asks_controllers",
         "clock",
         "timeout_s",
     )
@@ -127,6 +130,7 @@ class KafkaClient:
         self._brokers: dict[int, PeerAddress] = {}
         self._coordinators: dict[str, int] = {}
         self._controller_id = -1
+        self.asks_controllers = False
         # The bootstrap address that was last answered from.
         self._first: PeerAddress | None = None
 
@@ -292,6 +296,7 @@ class KafkaClient:
             each.broker_id: PeerAddress(each.host, each.port) for each in found.brokers
         }
         self._controller_id = found.controller_id
+        self.asks_controllers = True
 
     async def broker_ids(self) -> list[int]:
         """Return the ids of all brokers.
@@ -395,7 +400,7 @@ def _nobody(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
         return f"no login at {said}"
     if any(_NO_TLS in each.what for each in problems):
         return f"no connection to {said}. Whose certificates are believed, says {flags.trust}"
-    if any(_CLOSED in each.what for each in problems):
+    if any(_CLOSED in each.what or _BY_TLS in each.what for each in problems):
         return f"no connection to {said}. A listener with TLS asks for {flags.tls}"
     return (
         f"no broker answers at {said}. Start one with `wirebroker serve`, or"

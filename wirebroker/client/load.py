@@ -13,6 +13,7 @@ from wirebroker.client.leaders import partitions_of
 from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,5 +118,5 @@ class LoadWriter:
         began = clock.monotonic()
         answer = await self._client.request_of(leader, ApiKey.PRODUCE, body, at_most=_BY_NAME)
         (row,) = answer.responses[0].partition_responses
-        check(row.error_code, f"{len(values)} records for {place} are refused")
+        check(row.error_code, f"refused: {counted(len(values), 'record')} for {place}")
         self._on_stored(len(values), sum(map(len, values)), clock.monotonic() - began)

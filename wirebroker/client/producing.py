@@ -15,6 +15,7 @@ from wirebroker.client.leaders import partitions_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.batch import build_batch
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +149,7 @@ class TopicWriter:
     def _note(self, row: Any, count: int) -> None:
         check(
             row.error_code,
-            f"{count} records for {self._topic}-{row.index} are refused",
+            f"refused: {counted(count, 'record')} for {self._topic}-{row.index}",
             getattr(row, "error_message", None),
         )
         last = row.base_offset + count - 1

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.client.leaders import TopicPartition
 from wirebroker.codecs.json_text import parse_json
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +50,10 @@ def planned_replicas(
     for place, replicas in current.items():
         wanted = len(replicas) if count is None else count
         if wanted > len(brokers):
-            raise ValueError(f"{place} cannot have {wanted} replicas on {len(brokers)} brokers")
+            raise ValueError(
+                f"{place} cannot have {counted(wanted, 'replica')}"
+                f" on {counted(len(brokers), 'broker')}"
+            )
         kept = [each for each in replicas if each in held]
         while len(kept) > wanted:  # the fullest gives up its own
             dropped = max(kept, key=lambda each: (held[each], kept.index(each)))

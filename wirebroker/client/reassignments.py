@@ -72,9 +72,17 @@ async def move_replicas(
 
 
 async def alter_reassignments(
-    client: KafkaClient, replicas: Mapping[TopicPartition, Sequence[int] | None]
+    client: KafkaClient,
+    replicas: Mapping[TopicPartition, Sequence[int] | None],
+    *,
+    keeps_factor: bool = False,
 ) -> dict[TopicPartition, Any]:
     """Start or cancel moves, and return the result of each partition.
+
+    Args:
+        client: The cluster.
+        replicas: By partition its new replicas; None cancels a move.
+        keeps_factor: Whether a move that changes the replication factor is refused (KIP-860).
 
     Raises:
         ClientError: The request is refused as a whole.
@@ -86,10 +94,12 @@ async def alter_reassignments(
             "replicas": None if wanted is None else list(wanted),
         }
         topics.setdefault(place.topic, []).append(row)
-    body = {
+    body: dict[str, Any] = {
         "timeout_ms": int(client.timeout_s * 1000),
         "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
     }
+    if keeps_factor:
+        body["allow_replication_factor_change"] = False
     answer = await client.request_of_controller(ApiKey.ALTER_PARTITION_REASSIGNMENTS, body)
     check(answer.error_code, "replicas cannot be moved", answer.error_message)
     return {

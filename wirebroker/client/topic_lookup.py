@@ -50,7 +50,7 @@ async def find_topics(
             elif makes_topics:
                 given_up += client.timeout_s
         if missing and (not makes_topics or client.clock.monotonic() >= given_up):
-            raise await _no_such_topic(client, missing[0])
+            raise await _no_such_topic(client, missing[0], is_wanted=may_create)
         if not missing and not any(_is_unsettled(each) for each in found.values()):
             break
     for name in names:
@@ -72,13 +72,13 @@ async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | N
     return next((each.value == "true" for each in configs if each.name == _MAKES_TOPICS), None)
 
 
-async def _no_such_topic(client: KafkaClient, name: str) -> ClientError:
+async def _no_such_topic(client: KafkaClient, name: str, *, is_wanted: bool) -> ClientError:
+    """Return the error; it says how to create the topic where records are to go there."""
     others = [each.name for each in (await client.metadata()).topics]
     hint = did_you_mean(name, others)
-    return ClientError(
-        f"there is no topic {name}{hint or f'; `wirebroker topic create {name}` makes it'}",
-        code=_UNKNOWN,
-    )
+    if not hint and is_wanted:
+        hint = f"; `wirebroker topic create {name}` creates it"
+    return ClientError(f"there is no topic {name}{hint}", code=_UNKNOWN)
 
 
 def _is_unsettled(topic: Any) -> bool:

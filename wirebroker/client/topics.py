@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wirebroker.client.errors import check
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +108,11 @@ async def add_partitions(
         },
     )
     (row,) = answer.results
-    check(row.error_code, f"topic {topic} cannot have {count} partitions", row.error_message)
+    check(
+        row.error_code,
+        f"topic {topic} cannot have {counted(count, 'partition')}",
+        row.error_message,
+    )
     await _known(client, [topic], count)
 
 

@@ -38,15 +38,17 @@ class FollowedPartition:
         leader_epoch: Of the role that it is followed in.
         failures: Answers in a row that were no use.
         not_before: When it may be asked for again, in monotonic seconds.
+        is_behind: Whether the log ends below the leader's high watermark, as far as is known.
     """
 
-    __slots__ = ("failures", "leader_epoch", "not_before", "partition")
+    __slots__ = ("failures", "is_behind", "leader_epoch", "not_before", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.failures = 0
         self.not_before = 0.0
+        self.is_behind = True
 
     @property
     def key(self) -> PartitionKey:
@@ -77,6 +79,10 @@ class FollowedPartition:
         pause_s = most_s / _FIRST_PART * (1 << min(self.failures, 30))
         self.failures += 1
         self.not_before = now + max(_LEAST_S, min(pause_s, most_s))
+
+    def throttle(self, *, now: float, pause_s: float) -> None:
+        """Check the quota again after a pause, which is no failure's and never empty."""
+        self.not_before = now + max(_LEAST_S, pause_s)
 
     def halt(self) -> None:
         """Ask no more in this role."""

@@ -233,7 +233,13 @@ class ReplicaFetcher:
         while self._changed:
             key = next(iter(self._changed))
             del self._changed[key]
-            self._session.want(key, self._followed[key].offsets())
+            followed = self._followed[key]
+            if self._must_wait(followed):
+                # The rate, or what it concerns, may change meanwhile.
+                followed.throttle(now=now, pause_s=self._settings.backoff_s)
+                self._put_off(followed)
+            else:
+                self._session.want(key, followed.offsets())
             await slices.turn()
 
     def _body(self, request: SessionRequest, version: int) -> dict[str, Any]:
@@ -329,7 +335,7 @@ class ReplicaFetcher:
                     log_start_offset=result.log_start_offset,
                     now_ms=self._follower.clock.now_ms(),
                 )
-                self._go_on_in_time(followed, result)
+                self._take_counted(followed, result)
         except KafkaError as error:
             self._failed(followed, error)
         except OSError as fault:
@@ -384,23 +390,25 @@ class ReplicaFetcher:
         if self._is_present(followed):
             self._changed[followed.key] = None
 
-    def _go_on_in_time(self, followed: FollowedPartition, result: Any) -> None:
-        """Go on, unless a quota has the partition wait (KIP-73)."""
-        partition, quota = followed.partition, self._follower.quota
-        named = partition.log.settings.follower_replication_throttled_replicas
+    def _take_counted(self, followed: FollowedPartition, result: Any) -> None:
+        """Continue after a result, and count its records if the quota concerns them (KIP-73)."""
+        partition = followed.partition
+        followed.is_behind = partition.log.log_end_offset < result.high_watermark
         self._go_on(followed)
-        if not quota.concerns(named, partition.index):
-            return
-        if result.records is not None:
-            quota.count(len(result.records))
-        is_behind = partition.log.log_end_offset < result.high_watermark
-        delay_s = quota.delay_s() if is_behind else 0.0
-        if delay_s:
-            # Not for longer: the rate may be another by then.
-            followed.not_before = self._follower.clock.monotonic() + min(
-                delay_s, self._settings.backoff_s
-            )
-            self._put_off(followed)
+        if result.records is not None and self._is_throttled(partition):
+            self._follower.quota.count(len(result.records))
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        named = partition.log.settings.follower_replication_throttled_replicas
+        return self._follower.quota.concerns(named, partition.index)
+
+    def _must_wait(self, followed: FollowedPartition) -> bool:
+        """Tell whether the quota does not allow to fetch a partition now."""
+        return (
+            followed.is_behind
+            and self._is_throttled(followed.partition)
+            and self._follower.quota.delay_s() > 0
+        )
 
     def _delay(self, followed: FollowedPartition) -> None:
         clock = self._follower.clock

@@ -18,7 +18,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, TypeVarTuple
 
-from wirebroker.clock import pause
 from wirebroker.cluster.directory_swap import (
     HalfSwappedError,
     Swapped,
@@ -28,6 +27,7 @@ from wirebroker.cluster.directory_swap import (
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import ZERO_UUID
 from wirebroker.storage.log.log_copy import LogCopy
+from wirebroker.storage.log_directory import has_future_path
 from wirebroker.threads import Work, begin_in_thread
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ _Arguments = TypeVarTuple("_Arguments")
 
 # A thread copies as much at a time.
 _PIECE_BYTES: Final = 4 << 20
+# The same under a rate: Kafka's default of replica.fetch.max.bytes.
+_THROTTLED_PIECE_BYTES: Final = 1 << 20
 # So much may be left for when nobody appends: a few milliseconds' copying, beside the syncs.
 _LAST_BYTES: Final = 1 << 20
 
@@ -96,10 +98,13 @@ class ReplicaMoves:
         await asyncio.gather(*[each.task for each in moves if each.task], return_exceptions=True)
 
     def ask(self, path: str, topic: str, index: int) -> ErrorCode:
-        """Have a replica lie in the directory at a path; return what becomes of it.
+        """Begin to move a replica to the directory at a path; return an error code.
 
-        A replica that is not here yet will be made there. The one where it lies ends its move.
+        A replica that is not here yet will be created there. Asking for its present directory ends
+        its move.
         """
+        if not has_future_path(topic, index):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         target = next((each for each in self._replicas.directories if each.path == path), None)
         if target is None:
             return ErrorCode.LOG_DIR_NOT_FOUND
@@ -107,10 +112,15 @@ class ReplicaMoves:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if target.is_cordoned:
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        return self._ask(target, topic, index)
+
+    def _ask(self, target: DataDirectory, topic: str, index: int) -> ErrorCode:
         partitions, _ = self._replicas.find(topic, ZERO_UUID, by_id=False)
         partition = partitions.get(index)
         if partition is None:
             self._replicas.choice.prefer(topic, index, target)
+            if self._replicas.image.partition(topic, index) is None:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return ErrorCode.REPLICA_NOT_AVAILABLE
         if not partition.directory.is_online:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -194,11 +204,11 @@ class ReplicaMoves:
             await self._copy(move, copy, piece)
             if self._quota.is_set:
                 self._quota.count(piece.length)
-                await pause(self._quota.delay_s())
+                await self._quota.until_allowed()
 
     async def _next_piece(self, move: _Move, copy: LogCopy) -> Piece | None:
         await self._drop_gone(move, copy)
-        return copy.next_piece(_PIECE_BYTES)
+        return copy.next_piece(_THROTTLED_PIECE_BYTES if self._quota.is_set else _PIECE_BYTES)
 
     async def _copy(self, move: _Move, copy: LogCopy, piece: Piece) -> None:
         try:

@@ -18,6 +18,8 @@ from wirebroker.client.acls import (
     delete_acls,
     list_acls,
 )
+from wirebroker.client.dry_runs import check_cluster_rights
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.flags import dry_run_hint, yes_flag
 from wirebroker.commands.output import tell
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
@@ -79,10 +81,20 @@ def _resource_flags(command: _Command) -> _Command:
             help="A transactional id; * is all.",
         ),
         click.option(
-            "--group", "group_names", multiple=True, metavar="GROUP", help="A group; * is all."
+            "--group",
+            "group_names",
+            multiple=True,
+            type=GROUP_NAME,
+            metavar="GROUP",
+            help="A group; * is all.",
         ),
         click.option(
-            "--topic", "topics", multiple=True, metavar="TOPIC", help="A topic; * is all."
+            "--topic",
+            "topics",
+            multiple=True,
+            type=TOPIC_NAME,
+            metavar="TOPIC",
+            help="A topic; * is all.",
         ),
     ):
         command = option(command)
@@ -245,6 +257,7 @@ def delete(*, yes: bool, **flags: Unpack[_FilterFlags]) -> int:
 
     async def work(client: KafkaClient, out: Output) -> None:
         if not yes:
+            await check_cluster_rights(client, "alter", "rules cannot be deleted")
             rules = await _found(client, filters)
             _show(out, {"would_delete": [each._asdict() for each in rules]}, rules)
             tell(dry_run_hint("would be deleted"))

@@ -12,10 +12,15 @@ from wirebroker.client.brokers import (
     unregister_controller,
     who_answers,
 )
+from wirebroker.client.dry_runs import (
+    check_broker_unregistration,
+    check_controller_unregistration,
+)
 from wirebroker.client.quorum import controller_of
 from wirebroker.commands.flags import dry_run_hint, yes_flag
 from wirebroker.commands.output import tell
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -81,6 +86,7 @@ def unregister(*, broker_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> i
 
     async def work(client: KafkaClient, out: Output) -> None:
         if not yes:
+            await check_broker_unregistration(client, broker_id)
             tell(dry_run_hint(f"unregisters broker {broker_id}"))
             return
         await unregister_broker(client, broker_id)
@@ -101,6 +107,7 @@ def unregister_controller_(*, controller_id: int, yes: bool, **flags: Unpack[Clu
 
     async def work(client: KafkaClient, out: Output) -> None:
         if not yes:
+            await check_controller_unregistration(client, controller_id)
             tell(dry_run_hint(f"unregisters controller {controller_id}"))
             return
         await unregister_controller(client, controller_id)
@@ -127,7 +134,8 @@ def _show(flags: ClusterFlags) -> int:
         summary = _summary_of(found, controller, rows)
         lines = [
             f"{out.title('cluster')} {found.cluster_id}, {_named(controller)}",
-            f"{summary['topic_count']} topics, {summary['partition_count']} partitions:"
+            f"{counted(summary['topic_count'], 'topic')},"
+            f" {counted(summary['partition_count'], 'partition')}:"
             f" {summary['leaderless_count']} without a leader,"
             f" {summary['under_replicated_count']} under-replicated",
         ]

@@ -1,4 +1,7 @@
-"""`wirebroker completion`: what a shell needs to complete verbs and flags (click's own)."""
+"""`wirebroker completion`: what a shell needs to complete words (click's own).
+
+Types of arguments say what they are completed with (completed_names.py).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ _VARIABLE: Final = "_WIREBROKER_COMPLETE"
 @click.argument("shell", type=click.Choice(_SHELLS), metavar="SHELL")
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> int:
-    """Print what makes a shell complete verbs and flags: bash, zsh or fish.
+    """Print what makes a shell complete verbs, flags and names: bash, zsh or fish.
+
+    Topics, groups and brokers are those of the cluster that flags, WIREBROKER_BOOTSTRAP or the
+    profile name; configs are Kafka's.
 
     For bash, put `eval "$(wirebroker completion bash)"` into ~/.bashrc; for zsh the same with zsh
     into ~/.zshrc; for fish, `wirebroker completion fish` into a file of its completions folder.

@@ -9,6 +9,7 @@ import click
 from wirebroker.client.configs import BROKER, TOPIC, alter_configs, configs_of, label
 from wirebroker.client.errors import ClientError, did_you_mean
 from wirebroker.client.topic_lookup import find_topics
+from wirebroker.commands.completed_names import CONFIG_NAME, CONFIG_SETTING, RESOURCE_NAME
 from wirebroker.commands.running import ClusterFlags, cluster_flags, pairs, run_verb
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def config() -> None:
 
 
 _kind = click.argument("kind", type=click.Choice(["topic", "broker"]), metavar="KIND")
-_name = click.argument("name", metavar="NAME")
+_name = click.argument("name", type=RESOURCE_NAME, metavar="NAME")
 
 
 @config.command("list")
@@ -61,7 +62,7 @@ def list_(*, kind: str, name: str, everything: bool, **flags: Unpack[ClusterFlag
 @config.command("set")
 @_kind
 @_name
-@click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.argument("settings", nargs=-1, required=True, type=CONFIG_SETTING, metavar="KEY=VALUE...")
 @cluster_flags
 def set_(*, kind: str, name: str, settings: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Set configs of a topic or broker; all of them or none."""
@@ -78,7 +79,7 @@ def set_(*, kind: str, name: str, settings: tuple[str, ...], **flags: Unpack[Clu
 @config.command()
 @_kind
 @_name
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@click.argument("keys", nargs=-1, required=True, type=CONFIG_NAME, metavar="KEY...")
 @cluster_flags
 def unset(*, kind: str, name: str, keys: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Take configs of a topic or broker back to their defaults."""

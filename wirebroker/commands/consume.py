@@ -10,6 +10,7 @@ from wirebroker.client.consuming import PartitionsReader
 from wirebroker.client.group_consuming import GroupReader
 from wirebroker.client.group_membership import GroupMembership
 from wirebroker.client.leaders import EARLIEST, LATEST, clamped, offsets_at, partitions_of
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.flags import chosen_partitions, partition_list, time_ms
 from wirebroker.commands.record_format import json_line_of, writer_of
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
@@ -38,7 +39,7 @@ def _offset(_context: click.Context, _option: click.Parameter, text: str | None)
 
 
 @click.command()
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("topics", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
 @click.option("--from-beginning", is_flag=True, help="The same as --offset start.")
 @click.option(
     "-o",
@@ -61,6 +62,7 @@ def _offset(_context: click.Context, _option: click.Parameter, text: str | None)
 @click.option(
     "-g",
     "--group",
+    type=GROUP_NAME,
     metavar="GROUP",
     help="Read as a member of a consumer group: go on where it has committed, and commit what was"
     " printed. The flags that say where to begin are for what it hasn't committed.",

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wirebroker.client.dry_runs import check_cluster_rights
 from wirebroker.client.elections import PREFERRED, UNCLEAN, elect_leaders
 from wirebroker.client.errors import ClientError
 from wirebroker.client.leaders import TopicPartition
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.commands.flags import chosen_partitions, dry_run_hint, partition_list, yes_flag
 from wirebroker.commands.output import tell
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -25,7 +28,7 @@ def elect() -> None:
     """Have leaders of partitions elected anew."""
 
 
-_topics = click.argument("topics", nargs=-1, metavar="[TOPIC...]")
+_topics = click.argument("topics", nargs=-1, type=TOPIC_NAME, metavar="[TOPIC...]")
 _partitions = click.option(
     "-p", "--partition", "partitions", callback=partition_list, metavar="N,...", help="Only these."
 )
@@ -77,6 +80,8 @@ def unclean(
         if yes:
             await _elect(client, out, UNCLEAN, lost)
             return
+        if lost:
+            await check_cluster_rights(client, "alter", "leaders cannot be elected")
         rows = [place._asdict() for place in lost]
         out.show({"would_elect": rows}, out.table(rows, ("topic", "partition")))
         tell(dry_run_hint("would be led by a replica that may have missed records"))
@@ -118,7 +123,7 @@ async def _elect(
     out.show(rows, said or ["every leader is the preferred one"])
     refused = sum(each.is_refused for each in found)
     if refused:
-        raise ClientError(f"{refused} of {len(found)} elections were refused")
+        raise ClientError(f"refused: {refused} of {counted(len(found), 'election')}")
 
 
 def _result(code: int) -> str:

@@ -49,6 +49,24 @@ def partition_list(
     return list(dict.fromkeys(map(int, texts)))
 
 
+def escaped_text(
+    _context: click.Context, _option: click.Parameter, text: str | None, /
+) -> bytes | None:
+    r"""Read a text with escapes, as `\t` (click's callback).
+
+    Raises:
+        click.UsageError: An escape has no meaning.
+    """
+    if text is None:
+        return None
+    from wirebroker.commands.record_format import text_of  # noqa: PLC0415 - for few verbs
+
+    try:
+        return text_of(text)
+    except ValueError as error:
+        raise click.UsageError(f"{text!r}: {error}") from None
+
+
 def time_ms(_context: click.Context, _option: click.Parameter, text: str | None, /) -> int | None:
     """Read a time (click's callback): how long ago, ms since 1970, or ISO 8601 (local time).
 

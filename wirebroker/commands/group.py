@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from wirebroker.client.dry_runs import check_group_deletion, check_offset_commit
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups import (
     commit,
@@ -16,6 +17,7 @@ from wirebroker.client.groups import (
     progress_of,
 )
 from wirebroker.client.leaders import EARLIEST, LATEST, clamped, offsets_at, partitions_of
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.flags import (
     chosen_partitions,
     dry_run_hint,
@@ -25,6 +27,7 @@ from wirebroker.commands.flags import (
 )
 from wirebroker.commands.output import tell
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -61,7 +64,7 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
 
 
 @group.command()
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
 @cluster_flags
 def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Show the members of groups, what they have committed, and how far behind they are."""
@@ -74,7 +77,7 @@ def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
             assigned = [place for each in found.members for place in each.partitions]
             rows = _partition_rows(found, await progress_of(client, name, assigned))
             data.append(_as_data(found, rows))
-            members = f"{len(found.members)} member{'' if len(found.members) == 1 else 's'}"
+            members = counted(len(found.members), "member")
             assignor = f", {found.assignor}" if found.assignor else ""
             lines += [*([""] if lines else []), f"{out.title(name)}  {found.state}, {members}"]
             lines[-1] += assignor
@@ -112,7 +115,7 @@ def _as_data(found: DescribedConsumers, rows: list[dict[str, Any]]) -> dict[str,
 
 
 @group.command()
-@click.argument("names", nargs=-1, metavar="[GROUP...]")
+@click.argument("names", nargs=-1, type=GROUP_NAME, metavar="[GROUP...]")
 @cluster_flags
 def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Show how many records groups are behind, by topic; without names all groups."""
@@ -157,7 +160,7 @@ def _place(_context: click.Context, _option: click.Parameter, text: str | None) 
 
 
 @group.command()
-@click.argument("name", metavar="GROUP")
+@click.argument("name", type=GROUP_NAME, metavar="GROUP")
 @click.option("--to", "where", callback=_place, metavar="WHERE", help="start, end, or an offset.")
 @click.option(
     "--to-time",
@@ -171,6 +174,7 @@ def _place(_context: click.Context, _option: click.Parameter, text: str | None) 
     "--topic",
     "topics",
     multiple=True,
+    type=TOPIC_NAME,
     metavar="TOPIC",
     help="Only there. [default: all that the group has committed]",
 )
@@ -211,6 +215,8 @@ def seek(
             goals = await clamped(client, moved)
         if yes:
             await commit(client, name, goals)
+        else:
+            await check_offset_commit(client, name, goals)
         rows = [
             {**place._asdict(), "committed": committed.get(place), "goal": goal}
             for place, goal in goals.items()
@@ -254,7 +260,7 @@ async def _goals(
 
 
 @group.command()
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
 @yes_flag
 @cluster_flags
 def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) -> int:
@@ -268,6 +274,8 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
             row = {"name": name, "state": found.state, "members": len(found.members)}
             rows.append(row | {"committed": count})
         if not yes:
+            for name in names:
+                await check_group_deletion(client, name)
             data = {"would_delete": list(names)}
             out.show(data, out.table(rows, ("name", "state", "members", "committed")))
             tell(dry_run_hint("would be deleted"))

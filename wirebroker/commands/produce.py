@@ -12,8 +12,11 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.partitioning import Partitioner
 from wirebroker.client.producing import TopicWriter
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.commands.completed_names import TOPIC_NAME
+from wirebroker.commands.flags import escaped_text
 from wirebroker.commands.running import ClusterFlags, cluster_flags, pairs, run_verb
-from wirebroker.commands.standard_input import lines_of
+from wirebroker.commands.standard_input import lines_of, records_of
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -26,10 +29,13 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 
 
 @click.command()
-@click.argument("topic", metavar="TOPIC")
+@click.argument("topic", type=TOPIC_NAME, metavar="TOPIC")
 @click.option("-k", "--key", metavar="KEY", help="The key of all records.")
 @click.option(
-    "--key-separator", metavar="TEXT", help="What stands between key and value in each line."
+    "--key-separator",
+    metavar="TEXT",
+    callback=escaped_text,
+    help="What stands between key and value in each line; \\t is a tab, as in `consume --format`.",
 )
 @click.option(
     "-H", "--header", "headers", multiple=True, metavar="KEY=VALUE", help="A header of all records."
@@ -49,7 +55,7 @@ def produce(
     *,
     topic: str,
     key: str | None,
-    key_separator: str | None,
+    key_separator: bytes | None,
     headers: tuple[str, ...],
     partition: int | None,
     compression: str,
@@ -62,7 +68,7 @@ def produce(
     """
     if key is not None and key_separator is not None:
         raise click.UsageError("give one of --key and --key-separator")
-    if key_separator == "":
+    if key_separator == b"":
         raise click.UsageError("--key-separator is empty")
     shape = _Shape(key, key_separator, pairs(headers, "--header"))
 
@@ -76,7 +82,7 @@ def produce(
         partitioner = Partitioner(writer.partition_count, random.Random())  # noqa: S311
         try:
             async for lines in lines_of(sys.stdin.fileno()):
-                records = [shape.record_of(line) for line in lines]
+                records, fault = records_of(lines, shape.record_of)
                 await writer.write(
                     [
                         (
@@ -87,9 +93,12 @@ def produce(
                     ]
                 )
                 partitioner.turn()
+                if fault is not None:
+                    raise fault
         except ClientError as error:
             count = sum(each.records for each in writer.stored)
-            raise ClientError(f"{error}; {count} records before are stored") from error
+            before = f"{counted(count, 'record')} before {'is' if count == 1 else 'are'} stored"
+            raise ClientError(f"{error}; {before}") from error
         columns = ("partition", "records", "first_offset", "last_offset")
         rows = [{name: getattr(each, name) for name in columns} for each in writer.stored]
         said = [
@@ -105,9 +114,9 @@ def produce(
 class _Shape:
     """How a line becomes a record; counts lines, for the message about one that can't."""
 
-    def __init__(self, key: str | None, separator: str | None, headers: dict[str, str]) -> None:
+    def __init__(self, key: str | None, separator: bytes | None, headers: dict[str, str]) -> None:
         self._key = None if key is None else key.encode()
-        self._separator = None if separator is None else separator.encode()
+        self._separator = separator
         self._headers = [(name, value.encode()) for name, value in headers.items()]
         self._count = 0
 

@@ -14,6 +14,7 @@ from wirebroker.commands.profiles import (
     write_profile,
 )
 from wirebroker.config.properties import parse_properties
+from wirebroker.wording import counted
 
 _SECRETS = ("password", "jaas", "keystore.key", "secret")
 
@@ -44,7 +45,7 @@ def set_(*, name: str, settings: tuple[str, ...]) -> int:
             raise click.UsageError(f"{each} is no setting: write key=value")
         found[key.strip()] = value.strip()
     write_profile(name, {key: value for key, value in found.items() if value})
-    click.echo(f"{name}: {len([each for each in found.values() if each])} settings")
+    click.echo(f"{name}: {counted(len([each for each in found.values() if each]), 'setting')}")
     return 0
 
 

@@ -7,13 +7,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from wirebroker.client.dry_runs import check_moves
 from wirebroker.client.errors import ClientError
 from wirebroker.client.reassignment_plan import plan_text, planned_replicas, read_plan
 from wirebroker.client.reassignments import list_reassignments, move_replicas, replicas_of
 from wirebroker.client.replication_throttle import throttle, unthrottle
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.commands.flags import dry_run_hint, partition_list, yes_flag
 from wirebroker.commands.output import tell
 from wirebroker.commands.running import FAILED, ClusterFlags, cluster_flags, run_verb
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -35,7 +38,7 @@ def reassign() -> None:
 
 
 @reassign.command()
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("topics", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
 @click.option(
     "--brokers",
     callback=partition_list,
@@ -75,7 +78,7 @@ def plan(
         if not out.is_json:
             tell(f"as it is now: {plan_text(current)}")
             moved = sum(wanted[place] != current[place] for place in current)
-            tell(f"{moved} of {len(current)} partitions change")
+            tell(f"changed: {moved} of {counted(len(current), 'partition')}")
         out.line(plan_text(wanted))
 
     return run_verb(flags, work)
@@ -109,6 +112,8 @@ def execute(
             if bytes_per_s is not None:
                 await throttle(client, current, moves, bytes_per_s)
             await move_replicas(client, moves)
+        elif moves:
+            await check_moves(client, moves)
         data = {"done": yes, "partitions": rows}
         out.show(data, out.table(rows, ("topic", "partition", "replicas", "goal")))
         if not yes:
@@ -191,6 +196,8 @@ def cancel(*, file: IO[str] | None, yes: bool, **flags: Unpack[ClusterFlags]) ->
         if yes:
             await move_replicas(client, {each.place: None for each in found})
             await _unthrottle(client, {each.place.topic for each in found})
+        elif found:
+            await check_moves(client, {})
         rows: list[dict[str, Any]] = [
             {**each.place._asdict(), "replicas": each.replicas, "goal": each.goal} for each in found
         ]

@@ -61,6 +61,20 @@ def writer_of(text: str) -> Writer:
     return lambda place, record: b"".join([piece(place, record) for piece in pieces])
 
 
+def text_of(text: str) -> bytes:
+    """Return a text with the escapes of a format, but no fields.
+
+    Raises:
+        ValueError: An escape has no meaning.
+    """
+    pieces: list[bytes] = []
+    for plain, escape in re.findall(r"([^\\]+)|\\(.?)", text, re.DOTALL):
+        if not plain and escape not in _ESCAPES:
+            raise ValueError(f"\\{escape} has no meaning; write \\\\ for a backslash")
+        pieces.append(plain.encode() if plain else _ESCAPES[escape])
+    return b"".join(pieces)
+
+
 def json_line_of(place: TopicPartition, record: Record) -> bytes:
     """Return a record as a line of JSON; bytes that are no UTF-8 as `{"base64": "…"}`."""
     row = {

@@ -38,6 +38,7 @@ _VARIABLE: Final = "WIREBROKER_BOOTSTRAP"
 _DEFAULT: Final = f"127.0.0.1:{DEFAULT_PORT}"
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
+_Answer = TypeVar("_Answer")
 
 
 class ClusterFlags(SecurityFlags):
@@ -101,6 +102,41 @@ def run_verb(
     Raises:
         click.UsageError: The addresses are none, or settings can't be used.
     """
+    client = _client(flags, flag_names)
+    output = Output(is_json=flags["output"] == "json")
+
+    async def connected() -> None:
+        async with client:
+            await work(client, output)
+
+    with output:
+        try:
+            return asyncio.run(_until_terminated(connected()))
+        except ClientError as error:
+            tell(f"wirebroker: {error}")
+            return FAILED
+    return 0  # whoever read the output has closed it
+
+
+def asked_quietly(
+    flags: ClusterFlags, question: Callable[[KafkaClient], Awaitable[_Answer]]
+) -> _Answer:
+    """Return what a cluster responds to a question; print nothing.
+
+    Raises:
+        ClientError: It does not respond, or it refuses.
+        click.UsageError: As of `run_verb`.
+    """
+    client = _client(flags, FLAG_NAMES)
+
+    async def connected() -> _Answer:
+        async with client:
+            return await question(client)
+
+    return asyncio.run(connected())
+
+
+def _client(flags: ClusterFlags, flag_names: FlagNames) -> KafkaClient:
     from_profile = _profile(flags)
     if from_profile is not None:
         flags["client_config"] = from_profile
@@ -114,27 +150,15 @@ def run_verb(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     way = way_to_cluster(settings)
-    output = Output(is_json=flags["output"] == "json")
-
-    async def connected() -> None:
-        async with KafkaClient(
-            addresses,
-            timeout_s=flags["timeout_s"],
-            dialer=way.dialer,
-            handshake=way.handshake,
-            flags=flag_names,
-            clock=SystemClock(),
-            random=random.Random(),  # noqa: S311 - for pauses
-        ) as client:
-            await work(client, output)
-
-    with output:
-        try:
-            return asyncio.run(_until_terminated(connected()))
-        except ClientError as error:
-            tell(f"wirebroker: {error}")
-            return FAILED
-    return 0  # whoever read the output has closed it
+    return KafkaClient(
+        addresses,
+        timeout_s=flags["timeout_s"],
+        dialer=way.dialer,
+        handshake=way.handshake,
+        flags=flag_names,
+        clock=SystemClock(),
+        random=random.Random(),  # noqa: S311 - for pauses
+    )
 
 
 def _profile(flags: ClusterFlags) -> Path | None:

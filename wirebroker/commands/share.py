@@ -11,6 +11,7 @@ from wirebroker.client.share_groups import (
     list_share_groups,
     shared_progress_of,
 )
+from wirebroker.commands.completed_names import GROUP_NAME
 from wirebroker.commands.running import ClusterFlags, cluster_flags, run_verb
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
 
 
 @share.command()
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
 @cluster_flags
 def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Show the members of share groups, and how far they are."""

@@ -7,30 +7,74 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.client.errors import ClientError
+from wirebroker.codecs.errors import without_frames
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+    from wirebroker.codecs.records.batch import BareRecord
 
 _PIECE_BYTES: Final = 1 << 20
 # What is longer is no line for a record: brokers take 1 MiB unless they are told otherwise.
 _MOST_LINE_BYTES: Final = 100 << 20
 
 
-async def lines_of(descriptor: int) -> AsyncIterator[list[bytes]]:
+class LineSplitter:
+    """Cuts bytes into lines as they come.
+
+    Args:
+        as_java: Whether a carriage return ends a line, alone or with a line feed behind it.
+
+    Attributes:
+        rest: What follows the last line end.
+    """
+
+    def __init__(self, *, as_java: bool) -> None:
+        self.rest = b""
+        self._as_java = as_java
+        self._has_returned = False
+
+    def lines_in(self, piece: bytes) -> list[bytes]:
+        """Return the lines that end in a piece, without their ends."""
+        if self._as_java:
+            whole = piece.removeprefix(b"\n") if self._has_returned else piece
+            self._has_returned = piece.endswith(b"\r")
+            piece = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, self.rest = (self.rest + piece).split(b"\n")
+        return lines
+
+
+def records_of(
+    lines: Iterable[bytes], record_of: Callable[[bytes], BareRecord]
+) -> tuple[list[BareRecord], ClientError | None]:
+    """Return the records of lines up to the first that is none, and what is wrong with that one."""
+    records: list[BareRecord] = []
+    try:
+        records.extend(map(record_of, lines))
+    except ClientError as error:
+        return records, without_frames(error)
+    return records, None
+
+
+async def lines_of(descriptor: int, *, as_java: bool = False) -> AsyncIterator[list[bytes]]:
     """Give lines without their ends, as many as have come by then.
+
+    Args:
+        descriptor: What is read.
+        as_java: As of `LineSplitter`.
 
     Raises:
         ClientError: A line is longer than 100 MiB.
     """
-    rest = b""
+    splitter = LineSplitter(as_java=as_java)
     while piece := await _piece(descriptor):
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > _MOST_LINE_BYTES:
+        lines = splitter.lines_in(piece)
+        if len(splitter.rest) > _MOST_LINE_BYTES:
             raise ClientError(f"a line is longer than {_MOST_LINE_BYTES} bytes")
         if lines:
             yield lines
-    if rest:
-        yield [rest]
+    if splitter.rest:
+        yield [splitter.rest]
 
 
 async def _piece(descriptor: int) -> bytes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wirebroker.client.configs import TOPIC, alter_configs, configs_of
+from wirebroker.client.dry_runs import check_deletable_records, check_deletable_topics
 from wirebroker.client.leaders import (
     EARLIEST,
     LATEST,
@@ -19,6 +20,7 @@ from wirebroker.client.leaders import (
 from wirebroker.client.topic_lookup import find_topics
 from wirebroker.client.topics import add_partitions, create_topics, delete_topics
 from wirebroker.codecs.primitives import uuid_text
+from wirebroker.commands.completed_names import CONFIG_NAME, CONFIG_SETTING, TOPIC_NAME
 from wirebroker.commands.flags import (
     chosen_partitions,
     dry_run_hint,
@@ -84,7 +86,7 @@ def list_(*, pattern: str | None, internal: bool, **flags: Unpack[ClusterFlags])
 
 
 @topic.command()
-@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("names", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
 @cluster_flags
 def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     """Show the partitions of topics, with their offsets, and the configs that were set."""
@@ -154,7 +156,15 @@ def _description(out: Output, described: dict[str, Any]) -> list[str]:
     metavar="N",
     help="How many replicas. [default: the brokers' default.replication.factor]",
 )
-@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A config.")
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    multiple=True,
+    type=CONFIG_SETTING,
+    metavar="KEY=VALUE",
+    help="A config.",
+)
 @click.option("--if-not-exists", is_flag=True, help="Leave those alone that are there.")
 @cluster_flags_beside_config
 def create(
@@ -184,7 +194,7 @@ def create(
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", type=TOPIC_NAME, metavar="TOPIC")
 @click.option(
     "-p",
     "--partitions",
@@ -192,8 +202,22 @@ def create(
     metavar="N",
     help="How many it shall have: more than now. Keys then go to other partitions.",
 )
-@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Set a config.")
-@click.option("--unset", multiple=True, metavar="KEY", help="Take a config back to its default.")
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    multiple=True,
+    type=CONFIG_SETTING,
+    metavar="KEY=VALUE",
+    help="Set a config.",
+)
+@click.option(
+    "--unset",
+    multiple=True,
+    type=CONFIG_NAME,
+    metavar="KEY",
+    help="Take a config back to its default.",
+)
 @cluster_flags_beside_config
 def alter(
     *,
@@ -220,7 +244,7 @@ def alter(
 
 
 @topic.command()
-@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("names", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
 @yes_flag
 @cluster_flags
 def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) -> int:
@@ -232,6 +256,7 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
             await delete_topics(client, names)
             out.show({"deleted": list(names)}, [f"{name}: deleted" for name in names])
             return
+        await check_deletable_topics(client, names)
         rows = [{"name": each.name, "partitions": len(each.partitions)} for each in known]
         out.show({"would_delete": list(names)}, out.table(rows, ("name", "partitions")))
         tell(dry_run_hint("would be deleted"))
@@ -243,7 +268,7 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
 
 
 @topic.command()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", type=TOPIC_NAME, metavar="TOPIC")
 @click.option("--before-offset", type=click.IntRange(0), metavar="N", help="First offset to keep.")
 @click.option(
     "--before-time",
@@ -280,7 +305,9 @@ def trim(
     async def work(client: KafkaClient, out: Output) -> None:
         places = chosen_partitions(list(await partitions_of(client, [name])), partitions)
         rows = await _trim_rows(client, places, before_offset, moment)
-        if yes:
+        if not yes:
+            await check_deletable_records(client, places)
+        else:
             before = {
                 place: row["before"]
                 for place, row in zip(places, rows, strict=True)

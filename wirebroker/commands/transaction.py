@@ -92,6 +92,7 @@ def abort(*, transactional_id: str, yes: bool, **flags: Unpack[ClusterFlags]) ->
 
     async def work(client: KafkaClient, out: Output) -> None:
         if not yes:
+            await describe_transaction(client, transactional_id)
             tell(dry_run_hint(f"aborts the transaction of {transactional_id}"))
             return
         await abort_transaction(client, transactional_id)

@@ -53,6 +53,25 @@ class VerbGroup(click.Group):
             raise click.UsageError(f"{name} is not here: {instead}")
         return None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb.
+
+        Raises:
+            click.UsageError: There is none of that name; the error names one like it.
+        """
+        name = args[0]
+        if self.get_command(ctx, name) is None and not (
+            name.startswith("-") or ctx.resilient_parsing
+        ):
+            from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+
+            near = get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f". Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the verbs that begin so, by the table alone, or the flags."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - for shells alone

@@ -13,9 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from wirebroker.config.groups import GROUP_ROWS
 from wirebroker.config.lookup import base_name, is_of_a_listener, is_read_only, row_of
-from wirebroker.config.row import ConfigRow, ConfigSource, ConfigValue, Mutability, SecretText
-from wirebroker.config.table import BROKER_ROWS
+from wirebroker.config.row import (
+    ConfigRow,
+    ConfigSource,
+    ConfigType,
+    ConfigValue,
+    Mutability,
+    SecretText,
+)
+from wirebroker.config.table import ROWS
 from wirebroker.config.texts import LONGEST_STRING_BYTES, text_of
 from wirebroker.config.topic import TOPIC_ROWS
 
@@ -70,21 +78,56 @@ def describe_topic(
     return described
 
 
+def describe_group(layers: Layers, overrides: Mapping[str, str]) -> list[DescribedConfig]:
+    """Describe a group's configs in the order of their names: all rows, and what else is set.
+
+    Args:
+        layers: The broker's settings.
+        overrides: The group's own settings.
+    """
+    described: list[DescribedConfig] = []
+    for name in sorted(GROUP_ROWS.keys() | overrides.keys()):
+        own = (
+            [Synonym(name, overrides[name], ConfigSource.GROUP_CONFIG)] if name in overrides else []
+        )
+        row = GROUP_ROWS.get(name)
+        if row is None:
+            synonyms = tuple(own)
+            described.append(
+                DescribedConfig(
+                    name, own[0].value, False, own[0].source, False, synonyms, _UNKNOWN_TYPE, None
+                )
+            )
+            continue
+        for giver in row.synonyms:
+            own += _synonyms(layers, giver, (giver,))
+        if not row.synonyms:
+            own.append(Synonym(name, row.default, ConfigSource.DEFAULT_CONFIG))
+        text = own[0].value
+        if row.type is ConfigType.STRING and text is not None and own[0].name != name:
+            text = text.partition(",")[0]
+        has_secret = name not in overrides and _is_secret(layers, row.synonyms)
+        shown = replace(row, has_secret=has_secret)
+        described.append(_described(shown, text, tuple(own), read_only=False))
+    return described
+
+
 def describe_broker(layers: Layers, values: Mapping[str, ConfigValue]) -> list[DescribedConfig]:
     """Describe a broker's configs in the order of their names: all rows, and what else is set.
 
     Args:
         layers: The broker's settings.
-        values: The value of each row.
+        values: The values of rows; a row without effect may be missing unless it is set.
     """
     described: list[DescribedConfig] = []
-    for name, row in BROKER_ROWS.items():
+    for name, row in ROWS.items():
         if row.internal and not any(name in layer for _, layer in layers):
             continue
         synonyms = _synonyms(layers, name, row.synonyms or (name,))
         read_only = row.mutability is Mutability.READ_ONLY
         shown = replace(row, has_secret=_is_secret(layers, (name,)))
-        described.append(_described(shown, text_of(values[name]), synonyms, read_only=read_only))
+        value = values[name] if name in values else row.default_value()
+        described.append(_described(shown, text_of(value), synonyms, read_only=read_only))
     described += [_described_other(name, layers) for name in _other_names(layers)]
     return sorted(described)
 
@@ -95,7 +138,7 @@ def describe_cluster_default(layers: Layers) -> list[DescribedConfig]:
     own_layer = [(wanted, dict(layers)[wanted])]
     described: list[DescribedConfig] = []
     for name, text in sorted(dict(layers)[wanted].items()):
-        row = BROKER_ROWS.get(name)
+        row = ROWS.get(name)
         if row is None:
             described.append(_described_other(name, own_layer, has_defaults=False))
         else:
@@ -106,7 +149,7 @@ def describe_cluster_default(layers: Layers) -> list[DescribedConfig]:
 
 
 def _other_names(layers: Layers) -> set[str]:
-    return {name for _, layer in layers for name in layer} - BROKER_ROWS.keys()
+    return {name for _, layer in layers for name in layer} - ROWS.keys()
 
 
 def _described_other(name: str, layers: Layers, *, has_defaults: bool = True) -> DescribedConfig:

@@ -52,14 +52,16 @@ file or by AlterConfigs: `listener.name.<listener>.max.connections`, its name in
 | --- | --- | --- | --- | --- | --- | --- |
 """
 
-_UNREAD: Final = """
-## Changed, but not read
+_WITHOUT_EFFECT: Final = """
+## Without effect
 
-Kafka lets these be changed while it runs, so AlterConfigs takes them here, within Kafka's bounds
-(threads double or halve at most; classes must be Kafka's own). Nothing here reads them; what asks
-for protection is refused.
+These configs of Kafka have no effect. In a file they are accepted, with one warning line each;
+those that ask for protection keep the broker from starting
+([guide](guide.md#protection-that-isnt-there-yet)). DescribeConfigs shows them with Kafka's
+defaults. AlterConfigs changes those that Kafka can change while it runs, within Kafka's bounds
+(threads double or halve at most; classes must be Kafka's own).
 
-| config | type | default | allowed | why not | changed |
+| config | type | default | allowed | why | changed |
 | --- | --- | --- | --- | --- | --- |
 """
 
@@ -71,17 +73,6 @@ last, the first of several that is set.
 
 | config | type | default | allowed | what it does | broker config | read |
 | --- | --- | --- | --- | --- | --- | --- |
-"""
-
-_OTHERS: Final = """
-## Without effect
-
-Kafka has {count} more broker configs. In a file they are accepted, with one warning line, and do
-nothing; those that ask for protection keep the broker from starting
-([guide](guide.md#protection-that-isnt-there-yet)). None of them can be changed while the broker
-runs:
-
-{names}
 """
 
 
@@ -98,11 +89,8 @@ def as_markdown() -> str:
         givers = ", ".join(f"`{name}`" for name in row.synonyms)
         parts.append(_line(row, f"{givers} | {row.effect.value}"))
     kept = [row for row in ROWS.values() if row.effect is Effect.KEPT]
-    parts.append(_UNREAD)
+    parts.append(_WITHOUT_EFFECT)
     parts += [_line(row, row.mutability.value) for row in _shown(kept)]
-    others = sorted(name for name, row in ROWS.items() if row.effect is Effect.NAMED)
-    names = ", ".join(f"`{name}`" for name in others)
-    parts.append(_OTHERS.format(count=len(others), names=names))
     return "".join(parts)
 
 

@@ -2,16 +2,12 @@
 
     integer("num.partitions", 1, "Partitions of a topic whose creator doesn't say.", 1)
 
-Kafka's configs that nothing here reads stand in blocks, a line each; a feature that comes to read
-one writes it out.
+Kafka's configs without effect are listed in blocks with the reason, a line each; a feature that
+begins to read one writes its row out.
 
-    kept("Why nothing reads them.", """
+    kept("the event loop does this work.", """
         num.io.threads int 8 1.. cluster-wide doubles
-        sasl.kerberos.service.name string - - per-broker
-    """)
-    named("""
-        authorizer.class.name asks
-        sasl.login.retry.backoff.ms =100
+        queued.max.requests int 500 - read-only
     """)
 
 A leaf.
@@ -110,31 +106,21 @@ def items(name: str, default: str | None, doc: str, **options: Unpack[Options]) 
 
 
 def kept(why: str, lines: str) -> tuple[ConfigRow, ...]:
-    """Return rows that AlterConfigs may change and that nothing here reads.
+    """Return rows that have no effect: they are described, and changed as Kafka changes them.
 
     Args:
-        why: Why nothing does, in place of what they do.
+        why: Why they have no effect: the end of a sentence.
         lines: Of each its name, type, default (`-` for unset, `""` for empty), range or choices
             (`-` for none), level, and marks:
             doubles: a change at most doubles or halves it;
             each: a listener's own may be set for all brokers;
             only-each: there is none but the listeners' own;
             class: AlterConfigs takes no other class than the default;
-            asks: another value than the default asks for protection.
+            asks: another value than the default asks for protection;
+            internal: DescribeConfigs shows it only where it is set.
     """
-    return tuple(_kept_row(line, why) for line in _lines_of(lines))
-
-
-def named(lines: str) -> tuple[ConfigRow, ...]:
-    """Return the rows of configs that are known by their names alone.
-
-    Args:
-        lines: Of each its name, and marks:
-            list: it is one, which AlterConfigs asks before it says no;
-            =value: Kafka's default, which asks for no protection;
-            asks: any other value does. Those in ssl. and sasl. do without the mark.
-    """
-    return tuple(_named_row(line) for line in _lines_of(lines))
+    doc = f"Has no effect in wirebroker: {why}"
+    return tuple(_kept_row(line, doc) for line in lines.splitlines() if line.strip())
 
 
 def _row(
@@ -150,9 +136,9 @@ def _row(
     )
 
 
-def _kept_row(line: str, why: str) -> ConfigRow:
+def _kept_row(line: str, doc: str) -> ConfigRow:
     name, kind, default, allowed, level, *marks = line.split()
-    assert {*marks} <= {"doubles", "each", "only-each", "class", "asks"}, line
+    assert {*marks} <= {"doubles", "each", "only-each", "class", "asks", "internal"}, line
     least, dots, most = allowed.partition("..")
     type_ = ConfigType[kind.upper()]
     own = OfListener.CLUSTER_WIDE if "each" in marks else OfListener.PER_BROKER
@@ -161,7 +147,7 @@ def _kept_row(line: str, why: str) -> ConfigRow:
         name=name,
         type=type_,
         default=None if default == "-" else default.strip('"'),
-        doc=why,
+        doc=doc,
         at_least=int(least) if dots else None,
         at_most=int(most) if most else None,
         choices=() if dots or allowed == "-" else tuple(allowed.split(",")),
@@ -172,22 +158,5 @@ def _kept_row(line: str, why: str) -> ConfigRow:
         # An empty list of classes needs none of them.
         classes=(*there, *([""] if type_ is ConfigType.LIST else [])) if "class" in marks else None,
         asks="asks" in marks,
+        internal="internal" in marks,
     )
-
-
-def _named_row(line: str) -> ConfigRow:
-    name, *marks = line.split()
-    defaults = [mark[1:] for mark in marks if mark.startswith("=")]
-    assert {*marks} <= {"list", "asks", *(f"={value}" for value in defaults)}, line
-    return ConfigRow(
-        name=name,
-        type=ConfigType.LIST if "list" in marks else ConfigType.STRING,
-        default=defaults[0] if defaults else None,
-        doc="",
-        effect=Effect.NAMED,
-        asks="asks" in marks,
-    )
-
-
-def _lines_of(block: str) -> list[str]:
-    return [line for line in block.splitlines() if line.strip()]

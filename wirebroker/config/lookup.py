@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.jaas import LOGIN_MODULES
-from wirebroker.config.row import ConfigType, Effect, Mutability, OfListener
+from wirebroker.config.row import ConfigType, Mutability, OfListener
 from wirebroker.config.table import BROKER_ROWS, ROWS
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def is_of_a_listener(name: str) -> bool:
 
 def row_of(name: str) -> ConfigRow | None:
     """Return the row that tells a broker config's type and range; None if there is none."""
-    row = ROWS.get(base_name(name))
-    return None if row is None or row.effect is Effect.NAMED else row
+    return ROWS.get(base_name(name))
 
 
 def is_read(name: str) -> bool:

@@ -96,6 +96,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    GROUP_CONFIG = 8
 
 
 class Mutability(Enum):
@@ -113,10 +114,9 @@ class Effect(Enum):
     READ = "yes"
     # Nothing reads it; it is shown and taken as if something did, since every broker has it.
     SHOWN = "no"
-    # Nothing reads it; AlterConfigs changes it within Kafka's bounds, and shows it if it is set.
+    # Nothing reads it; DescribeConfigs shows it, AlterConfigs changes it if its level allows, and a
+    # warning says that a value in a file has no effect.
     KEPT = "kept"
-    # Nothing reads it, or may change it; in a file its name is known, and said to do nothing.
-    NAMED = "named"
 
 
 class OfListener(Enum):

@@ -278,6 +278,10 @@ class Config:
         """Describe this broker's configs in the order of their names."""
         return describe.describe_broker(self._layers, self._values)
 
+    def describe_group(self, overrides: Mapping[_Str, _Str]) -> _Descriptions:
+        """Describe the configs of a group with these overrides, in the order of their names."""
+        return describe.describe_group(self._layers, overrides)
+
     def describe_cluster_default(self) -> _Descriptions:
         """Describe the dynamic cluster-wide configs (DescribeConfigs of the broker named '')."""
         return describe.describe_cluster_default(self._layers)

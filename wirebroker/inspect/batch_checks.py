@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.inspect import decoded_records
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
@@ -31,7 +32,8 @@ def check_batch(found: WalkedBatch, report: FileReport, decoder: Decoder | None)
         report.warning(f"attributes {header.attributes:#x}", position=position, offset=offset)
     if not 0 <= header.record_count <= header.last_offset_delta + 1:
         report.error(
-            f"{header.record_count} records in {header.last_offset_delta + 1} offsets",
+            f"{counted(header.record_count, 'record')} in"
+            f" {counted(header.last_offset_delta + 1, 'offset')}",
             position=position,
             offset=offset,
         )

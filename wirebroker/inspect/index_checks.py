@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from wirebroker.inspect.index_rows import Entry, filled_entries, filler
 from wirebroker.storage.log.offset_index import OFFSET_ENTRY
 from wirebroker.storage.log.time_index import TIME_ENTRY
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     import struct
@@ -107,7 +108,9 @@ class OffsetIndexCheck(_IndexCheck):
         if self._later is not None:
             self._report.error("it names an offset beyond the last batch", offset=self._later)
         if self._later_count:
-            self._report.note(f"{self._later_count} entries name a later batch's last offset")
+            self._report.note(
+                f"{counted(self._later_count, 'entry')} with the last offset of a later batch"
+            )
         self._check_filler()
 
 
@@ -173,5 +176,7 @@ class TimeIndexCheck(_IndexCheck):
                 f"the segment's largest is {self._max_timestamp}"
             )
         if self._inner_count:
-            self._report.note(f"{self._inner_count} entries name an offset inside a batch")
+            self._report.note(
+                f"{counted(self._inner_count, 'entry')} with an offset inside a batch"
+            )
         self._check_filler()

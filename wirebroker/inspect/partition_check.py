@@ -19,6 +19,7 @@ from wirebroker.storage.log.leader_epochs import LeaderEpochs
 from wirebroker.storage.log.producer_snapshot import snapshot_name, snapshot_offset
 from wirebroker.storage.log.segment_files import segment_base_offsets
 from wirebroker.storage.partition_metadata import PARTITION_METADATA
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +142,7 @@ class PartitionCheck:
         if not self._facts.is_running:
             for suffix, count in sorted(leftovers.items()):
                 FileReport(self._facts.folder, self._emit).note(
-                    f"{count} files .{suffix} are left over; the next start sees to them"
+                    f"left over: {counted(count, 'file')} .{suffix}; the next start handles them"
                 )
         for name in sorted(names):
             kind = kind_of(name)

@@ -40,6 +40,8 @@ _NOT_OUT: Final = ~_OUT
 # Fewer than this and there is nobody to wait for.
 _FEWEST_HELD: Final = 4
 _LONGEST_HELD_S: Final = 0.001
+# As many as this are a crowd, even of peers that only take more of a large answer.
+_FEWEST_CROWD: Final = 5
 # No descriptor.
 _NONE: Final = -1
 
@@ -254,13 +256,16 @@ class Poller:
         return self._epoll.poll(timeout_s, MOST_EVENTS)
 
     def is_another_ready(self, fd: int) -> bool:
-        """Return whether somebody but the owner of `fd` may wait to be served (about 1 us).
+        """Return whether another descriptor than `fd` waits for a turn (about 1 us).
 
-        The kernel queues behind the rest whom it has told of. So it is asked only where all that
-        were ready are served in one turn: else who is told of and not served would never be.
+        A few that are only writable do not count: each is in the middle of a large answer, and
+        such answers are sent sooner one after the other than a piece of each in turns.
+        The kernel moves reported descriptors to the end of its queue. So it is asked only where
+        all ready ones are served in one turn, or some would be reported and never served.
         """
         if not self._is_crowded:
-            self._is_crowded = any(each != fd for each, _ in self._epoll.poll(0, 2))
+            ready = [event for event in self._epoll.poll(0, _FEWEST_CROWD + 1) if event[0] != fd]
+            self._is_crowded = _is_crowd(ready)
         return self._is_crowded
 
     def serve(self, events: list[tuple[int, int]]) -> bool:
@@ -271,7 +276,7 @@ class Poller:
         """
         self._batch += 1
         self.is_batch = len(events) >= _FEWEST_HELD
-        self._is_crowded = len(events) > 1
+        self._is_crowded = len(events) > 1 and _is_crowd(events)
         is_guest_ready = False
         for fd, mask in events:
             watched = self._watched.get(fd)
@@ -311,3 +316,8 @@ class Poller:
                 held.release()
             except Exception as error:  # noqa: BLE001 - as above
                 self._report({"message": "an answer cannot be sent", "exception": error})
+
+
+def _is_crowd(events: list[tuple[int, int]]) -> bool:
+    """Return whether one of these waits for more than room in its socket, or there are many."""
+    return len(events) >= _FEWEST_CROWD or any(mask != _OUT for _, mask in events)

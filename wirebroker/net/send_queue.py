@@ -44,7 +44,7 @@ _SEND_BYTES: Final = 256 << 10
 _TURN_BYTES: Final = 1 << 20
 # ... and little more than this (30 us) if another is ready.
 _SHORT_TURN_BYTES: Final = 128 << 10
-# A probe (two reads of a byte) speaks for this much of a slice.
+# A probe (a read of a byte at either end) speaks for this much of a slice.
 _PROBED_BYTES: Final = 256 << 10
 # With less than this of a probed range left, the next one is probed too.
 _SHORTEST_SEND_BYTES: Final = 64 << 10
@@ -224,6 +224,8 @@ class SendQueue:
     def _is_turn_over(self, turn_bytes: int) -> bool:
         if turn_bytes >= _TURN_BYTES:
             return True
+        if self.unsent_bytes < _SHORTEST_SEND_BYTES:
+            return False  # ending takes no longer than going on later
         poller = self._poller
         return poller is not None and poller.is_another_ready(self._transport.descriptor)
 
@@ -281,8 +283,12 @@ class SendQueue:
             return False
         self._is_led = self._is_led and is_old(item.file, position)
         if not self._is_led or left < _SHORTEST_SEND_BYTES:
+            # Where the last range ends this one begins, with the byte that was probed for it.
+            is_first = self._probed_end < item.position
+            last = position + min(left - 1, _PROBED_BYTES)
+            first = position if is_first else last
             try:
-                is_resident = item.file.is_resident(position, min(left, _PROBED_BYTES))
+                is_resident = item.file.is_resident(first, last - first + 1)
             except OSError as error:
                 raise SliceError(item.file.path, error) from error
             if is_resident:

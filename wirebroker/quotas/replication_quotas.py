@@ -8,13 +8,15 @@ counted all the same, in sync or not, so that both together keep to the rate.
     follower    the partition is not asked for until the rate allows it
 
 Without a rate nothing is counted. A third one is for replicas that are moved between the
-directories of this node (KIP-113).
+directories of this node (KIP-113). As in Kafka, bytes older than the window no longer count: a rate
+of one byte per second lets one fetch through per window. A changed rate applies immediately.
 
 Source: Kafka's ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle, RemoteLeaderEndPoint.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.coordinator.quotas.sampled_rate import SimpleRate
@@ -34,7 +36,7 @@ class ReplicationQuota:
         is_set: Whether there is a rate.
     """
 
-    __slots__ = ("_clock", "_limit", "_node_id", "_rate", "is_set")
+    __slots__ = ("_changed", "_clock", "_limit", "_node_id", "_rate", "is_set")
 
     def __init__(self, rate: SimpleRate, *, node_id: int, clock: Clock) -> None:
         """Begin without a limit."""
@@ -42,13 +44,17 @@ class ReplicationQuota:
         self._node_id = node_id
         self._clock = clock
         self._limit = 0.0
+        self._changed: asyncio.Future[None] | None = None
         self.is_set = False
 
     def use_limit(self, bytes_per_s: int) -> None:
-        """Go by another rate."""
+        """Apply another rate; what waits for the present one checks again."""
         self.is_set = bytes_per_s < _UNLIMITED
         # A rate of 0 has no time after which it is kept to; of a byte it is long enough.
         self._limit = max(1.0, float(bytes_per_s))
+        if self._changed is not None:
+            self._changed.set_result(None)
+            self._changed = None
 
     def concerns(self, throttled: tuple[str, ...], index: int) -> bool:
         """Tell whether a partition is one that the rate is for.
@@ -69,6 +75,13 @@ class ReplicationQuota:
         """Return after how long more may be copied; 0: at once."""
         return self._rate.delay_ms(self._limit, self._clock.monotonic() * 1000) / 1000
 
+    async def until_allowed(self) -> None:
+        """Wait until more may be copied."""
+        while self.is_set and (delay_s := self.delay_s()):
+            if self._changed is None:
+                self._changed = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._changed], timeout=min(delay_s, self._rate.window_ms / 1000))
+
 
 class ReplicationQuotas:
     """The rates of one node.
@@ -82,16 +95,19 @@ class ReplicationQuotas:
     __slots__ = ("follower", "leader", "moves")
 
     def __init__(self, config: Config, *, node_id: int, clock: Clock) -> None:
+        between_brokers = (
+            config.int("replication.quota.window.num"),
+            config.int("replication.quota.window.size.seconds"),
+        )
+        between_directories = (
+            config.int("alter.log.dirs.replication.quota.window.num"),
+            config.int("alter.log.dirs.replication.quota.window.size.seconds"),
+        )
         self.leader, self.follower, self.moves = (
             ReplicationQuota(
-                SimpleRate(
-                    samples=config.int("replication.quota.window.num"),
-                    sample_ms=1000 * config.int("replication.quota.window.size.seconds"),
-                ),
-                node_id=node_id,
-                clock=clock,
+                SimpleRate(samples=samples, sample_ms=1000 * seconds), node_id=node_id, clock=clock
             )
-            for _ in range(3)
+            for samples, seconds in (between_brokers, between_brokers, between_directories)
         )
         self.use_config(config)
 

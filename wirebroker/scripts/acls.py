@@ -19,7 +19,9 @@ from wirebroker.client.acls import (
     list_acls,
 )
 from wirebroker.client.errors import ClientError
-from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.scripts.operators.connection import ConnectionFlags, connection_flags, run_tool
+from wirebroker.scripts.script import ScriptCommand, version_flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +36,7 @@ _PRODUCER: Final = ("write", "describe", "create")
 _CONSUMER: Final = {"topic": ("read", "describe"), "group": ("read",)}
 
 
-class _AclFlags(ScriptFlags):
+class _AclFlags(ConnectionFlags):
     topics: tuple[str, ...]
     groups: tuple[str, ...]
     transactional_ids: tuple[str, ...]
@@ -57,8 +59,12 @@ class _AclFlags(ScriptFlags):
 @click.option("--list", "list_", is_flag=True, help="List ACLs.")
 @click.option("--add", is_flag=True, help="Add ACLs.")
 @click.option("--remove", is_flag=True, help="Remove ACLs.")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic; * is all.")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group; * is all.")
+@click.option(
+    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC", help="A topic; * is all."
+)
+@click.option(
+    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="A group; * is all."
+)
 @click.option("--transactional-id", "transactional_ids", multiple=True, metavar="ID", help="An id.")
 @click.option(
     "--delegation-token", "delegation_tokens", multiple=True, metavar="ID", help="A token."
@@ -82,7 +88,8 @@ class _AclFlags(ScriptFlags):
 @click.option("--producer", is_flag=True, help="What a producer needs.")
 @click.option("--consumer", is_flag=True, help="What a consumer needs.")
 @click.option("--force", is_flag=True, help="Ask nothing.")
-@script_flags
+@connection_flags()
+@version_flag
 def kafka_acls(
     *, list_: bool, add: bool, remove: bool, force: bool, **flags: Unpack[_AclFlags]
 ) -> int:
@@ -107,7 +114,12 @@ def kafka_acls(
         else:
             await _list(client, out, flags)
 
-    return run_script(flags, work, failed=lambda what: f"Error while executing ACL command: {what}")
+    return run_tool(
+        flags,
+        work,
+        failed=lambda what: f"Error while executing ACL command: {what}",
+        to_stderr=False,
+    )
 
 
 def _check(flags: _AclFlags, *, adds: bool) -> None:

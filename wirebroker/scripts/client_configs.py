@@ -58,8 +58,6 @@ def check_entities(entities: Sequence[NamedEntity], *, is_changed: bool) -> None
         click.UsageError: They are not, or one that is to be changed has no name.
     """
     kinds = [each.kind for each in entities]
-    if len(set(kinds)) < len(kinds):
-        raise click.UsageError(f"Duplicate entity type(s) specified: {kinds[-1]}")
     if len(kinds) > 1 and set(kinds) != {"users", "clients"}:
         raise click.UsageError("only users and clients can be named together")
     if is_changed and any(each.name is None for each in entities):

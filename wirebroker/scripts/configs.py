@@ -8,6 +8,7 @@ import click
 
 from wirebroker.client.configs import BROKER_LOGGER, alter_configs, configs_of
 from wirebroker.client.errors import ClientError
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.client_configs import (
     CLIENT_KINDS,
@@ -24,8 +25,9 @@ from wirebroker.scripts.config_entities import (
     described_entities,
     entities_of,
 )
+from wirebroker.scripts.operators.connection import ConnectionFlags, connection_flags, run_tool
 from wirebroker.scripts.properties import properties_in
-from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
+from wirebroker.scripts.script import ScriptCommand, version_flag
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     Work: TypeAlias = Callable[[KafkaClient, Output], Awaitable[None]]
 
 
-class _ConfigFlags(ScriptFlags):
+class _ConfigFlags(ConnectionFlags):
     entity_types: tuple[str, ...]
     entity_names: tuple[str, ...]
     topic: str | None
@@ -57,7 +59,7 @@ class _ConfigFlags(ScriptFlags):
     everything: bool
     added: str | None
     added_file: Path | None
-    deleted: str | None
+    deleted: tuple[str, ...]
 
 
 class _ConfigsCommand(ScriptCommand):
@@ -80,7 +82,7 @@ class _ConfigsCommand(ScriptCommand):
 )
 @click.option("--entity-name", "entity_names", multiple=True, metavar="NAME", help="Which of them.")
 @click.option("--entity-default", is_flag=True, help="What all of them have.")
-@click.option("--topic", metavar="TOPIC", help="A topic.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="A topic.")
 @click.option("--broker", metavar="ID", help="A broker.")
 @click.option("--broker-defaults", is_flag=True, help="What all brokers have.")
 @click.option("--broker-logger", metavar="ID", help="The loggers of a broker: their levels.")
@@ -90,7 +92,7 @@ class _ConfigsCommand(ScriptCommand):
 @click.option("--client-defaults", is_flag=True, help="What client ids without their own have.")
 @click.option("--ip", metavar="IP", help="An address: quotas.")
 @click.option("--ip-defaults", is_flag=True, help="What addresses without their own have.")
-@click.option("--group", metavar="GROUP", help="A group.")
+@click.option("--group", type=GROUP_NAME, metavar="GROUP", help="A group.")
 @click.option("--client-metrics", metavar="NAME", help="A subscription of clients' metrics.")
 @click.option("--add-config", "added", metavar="K=V,K=[V,V]", help="With --alter: what to set.")
 @click.option(
@@ -100,9 +102,16 @@ class _ConfigsCommand(ScriptCommand):
     metavar="FILE",
     help="With --alter: a file of what to set.",
 )
-@click.option("--delete-config", "deleted", metavar="K,K", help="With --alter: what to unset.")
+@click.option(
+    "--delete-config",
+    "deleted",
+    multiple=True,
+    metavar="K,K",
+    help="With --alter: what to unset; may be repeated.",
+)
 @click.option("--force", is_flag=True, help="Has no effect.")
-@script_flags
+@connection_flags()
+@version_flag
 def kafka_configs(
     *,
     describe: bool,
@@ -123,11 +132,8 @@ def kafka_configs(
         work = _of_clients(entities, changes if alter else None)
     else:
         work = _of_resource(entities, changes if alter else None, everything=flags["everything"])
-    return run_script(
-        flags,
-        work,
-        failed=lambda what: f"Error while executing config command: {what}",
-        to_stderr=True,
+    return run_tool(
+        flags, work, failed=lambda what: f"Error while executing config command: {what}"
     )
 
 
@@ -180,11 +186,11 @@ def _of_resource(
 def _changes(flags: _ConfigFlags) -> dict[str, str | None]:
     if flags["added"] is not None and flags["added_file"] is not None:
         raise click.UsageError("give one of --add-config and --add-config-file")
-    if flags["added"] is None and flags["added_file"] is None and flags["deleted"] is None:
+    if flags["added"] is None and flags["added_file"] is None and not flags["deleted"]:
         raise click.UsageError("--alter needs --add-config, --add-config-file or --delete-config")
     changes: dict[str, str | None] = {**properties_in(flags["added_file"])}
     changes |= _listed(flags["added"] or "")
-    names = [each.strip() for each in (flags["deleted"] or "").split(",")]
+    names = [each.strip() for each in ",".join(flags["deleted"]).split(",")]
     return changes | dict.fromkeys([each for each in names if each])
 
 

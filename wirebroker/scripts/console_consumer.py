@@ -20,14 +20,19 @@ from wirebroker.client.leaders import (
     offsets_at,
     partitions_of,
 )
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
+from wirebroker.scripts.formatters.named_formatters import (
+    DEFAULT_FORMATTER,
+    FORMATTERS,
+    formatter_of,
+)
 from wirebroker.scripts.properties import (
     client_properties,
     pairs_of,
     properties_in,
     told_of_newer_names,
 )
-from wirebroker.scripts.record_printer import RecordPrinter
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 from wirebroker.scripts.topic_filter import topic_filter
 
@@ -38,13 +43,10 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.record import Record
     from wirebroker.commands.output import Output
+    from wirebroker.scripts.formatters.named_formatters import Formatter
 
 _OFFSETS: Final = {"earliest": EARLIEST, "latest": LATEST}
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
-_FORMATTERS: Final = (
-    "org.apache.kafka.tools.consumer.DefaultMessageFormatter",
-    "kafka.tools.DefaultMessageFormatter",
-)
 
 
 class _ConsumerFlags(ScriptFlags):
@@ -72,20 +74,27 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
 
 
 @click.command(cls=ScriptCommand)
-@click.option("--topic", metavar="TOPIC", help="Which topic.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="Which topic.")
 @click.option("--include", metavar="REGEX", help="Which topics.")
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="That alone.")
 @click.option("--offset", metavar="WHERE", help="An offset, earliest or latest; of a partition.")
 @click.option("--from-beginning", is_flag=True, help="From the oldest record on.")
 @click.option("--max-messages", type=int, metavar="N", help="Stop after so many.")
 @click.option("--timeout-ms", type=int, metavar="MS", help="Stop when so long nothing comes.")
-@click.option("--group", metavar="GROUP", help="Read as a member of this group, and commit.")
+@click.option(
+    "--group", type=GROUP_NAME, metavar="GROUP", help="Read as a member of this group, and commit."
+)
 @click.option(
     "--isolation-level",
     type=click.Choice(["read_committed", "read_uncommitted"]),
     help="read_committed leaves out what was aborted.",
 )
-@click.option("--formatter", default=_FORMATTERS[0], hidden=True)
+@click.option(
+    "--formatter",
+    default=DEFAULT_FORMATTER,
+    metavar="CLASS",
+    help="What prints records: one of Kafka's classes. [default: DefaultMessageFormatter]",
+)
 @click.option(
     "--formatter-property",
     "formatter_properties",
@@ -116,7 +125,7 @@ _FILE: Final = FilePath(exists=True, dir_okay=False)
 )
 @click.option("--key-deserializer", metavar="CLASS", help="What keys are read as.")
 @click.option("--value-deserializer", metavar="CLASS", help="What values are read as.")
-@click.option("--skip-message-on-error", is_flag=True, help="Has no effect.")
+@click.option("--skip-message-on-error", is_flag=True, help="Leave out what cannot be printed.")
 @click.option("--enable-systest-events", is_flag=True, hidden=True)
 @script_flags
 def kafka_console_consumer(
@@ -126,7 +135,7 @@ def kafka_console_consumer(
     **flags: Unpack[_ConsumerFlags],
 ) -> int:
     """Print the records of a topic, as kafka-console-consumer.sh."""
-    del skip_message_on_error, enable_systest_events
+    del enable_systest_events
     _check(flags)
     told_of_newer_names(
         {
@@ -139,7 +148,8 @@ def kafka_console_consumer(
         flags["command_config"] = file
     named = flags["old_consumer_properties"] + flags["command_properties"]
     properties = client_properties(flags["command_config"], named)
-    session = _Session(flags, properties, RecordPrinter(_printing(flags)))
+    formatter = formatter_of(flags["formatter"], _printing(flags))
+    session = _Session(flags, properties, formatter, skips_errors=skip_message_on_error)
     status = run_script(flags, session.run, failed=str, to_stderr=True)
     click.echo(f"Processed a total of {session.count} messages", err=True)
     return status
@@ -160,8 +170,9 @@ def _check(flags: _ConsumerFlags) -> None:
             raise click.UsageError("give one of --offset and --from-beginning")
         if offset.lower() not in _OFFSETS and not offset.isdecimal():
             raise click.UsageError(f"--offset {offset}: write a number, earliest or latest")
-    if flags["formatter"] not in _FORMATTERS:
-        raise click.UsageError(f"there is no {flags['formatter']} here, only {_FORMATTERS[0]}")
+    if flags["formatter"] not in FORMATTERS:
+        known = ", ".join(FORMATTERS)
+        raise click.UsageError(f"there is no {flags['formatter']} here; there are {known}")
 
 
 def _printing(flags: _ConsumerFlags) -> dict[str, str]:
@@ -178,15 +189,21 @@ class _Session:
     """One run.
 
     Attributes:
-        count: How many records it has printed.
+        count: How many records it has read.
     """
 
     def __init__(
-        self, flags: _ConsumerFlags, properties: dict[str, str], printer: RecordPrinter
+        self,
+        flags: _ConsumerFlags,
+        properties: dict[str, str],
+        formatter: Formatter,
+        *,
+        skips_errors: bool,
     ) -> None:
         self.count = 0
         self._flags = flags
-        self._printer = printer
+        self._formatter = formatter
+        self._skips_errors = skips_errors
         self._group = flags["group"] or properties.get("group.id")
         level = flags["isolation_level"] or properties.get("isolation.level")
         self._read_committed = level == "read_committed"
@@ -255,14 +272,29 @@ class _Session:
         if most is not None and most >= 0:
             del records[most - self.count :]
         kind = self._timestamp_types[place.topic]
-        assert self._out is not None
-        self._out.write(b"".join([self._printer.line_of(place, each, kind) for each in records]))
-        self.count += len(records)
+        lines: list[bytes] = []
+        try:
+            for each in records:
+                self.count += 1
+                lines += self._lines(place, each, kind)
+        finally:
+            assert self._out is not None
+            self._out.write(b"".join(lines))
         limit_ms = self._flags["timeout_ms"]
         if self._deadline is not None and limit_ms is not None:
             now = asyncio.get_running_loop().time()
             self._deadline.reschedule(now + limit_ms / 1000)
         return self.count != most
+
+    def _lines(self, place: TopicPartition, record: Record, kind: str) -> list[bytes]:
+        """Return what is printed of a record; nothing if that fails and errors are skipped."""
+        try:
+            return [self._formatter(place, record, kind)]
+        except ClientError as error:
+            if not self._skips_errors:
+                raise
+            click.echo(f"Error processing message, skipping this message: {error}", err=True)
+            return []
 
 
 async def _timestamp_type(client: KafkaClient, topic: str) -> str:

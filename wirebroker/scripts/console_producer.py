@@ -11,8 +11,10 @@ import click
 from wirebroker.client.partitioning import Partitioner
 from wirebroker.client.producing import TopicWriter
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
-from wirebroker.commands.standard_input import lines_of
+from wirebroker.commands.standard_input import lines_of, records_of
+from wirebroker.scripts.java_words import with_replacements
 from wirebroker.scripts.line_reader import LineReader
 from wirebroker.scripts.properties import (
     client_properties,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.commands.output import Output
 
+_READER: Final = "org.apache.kafka.tools.LineMessageReader"
 _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 # How Kafka's producer gathers and repeats; ours sends what has come, and waits for all replicas.
 _WITHOUT_EFFECT: Final = (
@@ -67,7 +70,7 @@ class _ProducerFlags(ScriptFlags):
 
 @_flags_without_effect
 @click.command(cls=ScriptCommand)
-@click.option("--topic", required=True, metavar="TOPIC", help="Where records go.")
+@click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="Where records go.")
 @click.option("--sync", is_flag=True, help="As ever: each is waited for.")
 @click.option(
     "--compression-codec",
@@ -76,6 +79,9 @@ class _ProducerFlags(ScriptFlags):
     flag_value="gzip",
     metavar="[CODEC]",
     help="none, gzip, snappy, lz4 or zstd; gzip if none is named.",
+)
+@click.option(
+    "--line-reader", "_reader", type=click.Choice([_READER]), expose_value=False, hidden=True
 )
 @click.option(
     "--reader-property",
@@ -142,9 +148,11 @@ def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> in
         writer = TopicWriter(client, flags["topic"], _CODECS[codec])
         await writer.open()
         partitioner = Partitioner(writer.partition_count, random.Random())  # noqa: S311
-        async for lines in lines_of(sys.stdin.fileno()):
-            records = [reader.record_of(line) for line in lines]
+        async for lines in lines_of(sys.stdin.fileno(), as_java=True):
+            records, fault = records_of(map(with_replacements, lines), reader.record_of)
             await writer.write([(partitioner.partition_of(each[0]), each) for each in records])
             partitioner.turn()
+            if fault is not None:
+                raise fault
 
     return run_script(flags, work, failed=str, to_stderr=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -16,12 +17,19 @@ from wirebroker.client.groups import (
 )
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.columns import columns
 from wirebroker.scripts.group_descriptions import members_of, offsets_of, state_of
 from wirebroker.scripts.java_words import meaning, thrown, thrown_for
 from wirebroker.scripts.offset_resets import goals_of, places_of, scenario_of
-from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
+from wirebroker.scripts.script import (
+    ScriptCommand,
+    ScriptFlags,
+    first_value,
+    run_script,
+    script_flags,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +70,10 @@ class _GroupFlags(ScriptFlags):
     export: bool
 
 
+# Kafka's tool uses the first value of these.
+_first_option = partial(click.option, multiple=True, callback=first_value)
+
+
 @click.command(cls=ScriptCommand)
 @click.option("--list", "list_", is_flag=True, help="List groups.")
 @click.option("--describe", is_flag=True, help="Show how far groups are.")
@@ -70,9 +82,13 @@ class _GroupFlags(ScriptFlags):
 @click.option(
     "--delete-offsets", "deletes_offsets", is_flag=True, help="Delete what a group has committed."
 )
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Which group.")
+@click.option(
+    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Which group."
+)
 @click.option("--all-groups", is_flag=True, help="All of them.")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:N,...]", help="Only there.")
+@click.option(
+    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC[:N,...]", help="Only there."
+)
 @click.option("--all-topics", is_flag=True, help="Wherever the group has committed.")
 @click.option("--members", is_flag=True, help="With --describe: the members.")
 @click.option("--offsets", is_flag=True, help="With --describe: the offsets, as without.")
@@ -95,14 +111,14 @@ class _GroupFlags(ScriptFlags):
 @click.option("--execute", is_flag=True, help="With --reset-offsets: do it.")
 @click.option("--dry-run", is_flag=True, help="With --reset-offsets: say what would be done.")
 @click.option("--export", is_flag=True, help="With --reset-offsets: print it as CSV.")
-@click.option("--to-offset", type=int, metavar="N", help="Move to an offset.")
-@click.option("--to-datetime", metavar="TIME", help="Move to a time: 2026-11-22T10:00:00.000.")
+@_first_option("--to-offset", type=int, metavar="N", help="Move to an offset.")
+@_first_option("--to-datetime", metavar="TIME", help="Move to a time: 2026-11-22T10:00:00.000.")
 @click.option("--by-duration", metavar="DURATION", help="Move so far back: P1DT2H3M4S.")
 @click.option("--to-earliest", is_flag=True, help="Move to the start.")
 @click.option("--to-latest", is_flag=True, help="Move to the end.")
 @click.option("--to-current", is_flag=True, help="Move to where it is.")
 @click.option("--shift-by", type=int, metavar="N", help="Move on, or back: -N.")
-@click.option("--from-file", type=FilePath(exists=True), metavar="FILE", help="As CSV says.")
+@_first_option("--from-file", type=FilePath(exists=True), metavar="FILE", help="As CSV says.")
 @click.option("--timeout", type=int, metavar="MS", help="How long a request may take.")
 @script_flags
 def kafka_consumer_groups(

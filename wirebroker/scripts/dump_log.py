@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from wirebroker.commands.output import Printer
-from wirebroker.scripts.script import ScriptCommand
-from wirebroker.version import version_text
+from wirebroker.scripts.script import ScriptCommand, version_flag
+from wirebroker.wording import lower_camel_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,21 @@ if TYPE_CHECKING:
 # Kinds of files by the ends of their names, as Kafka's tool tells them.
 _LOGS: Final = frozenset({".log", ".checkpoint"})
 _INDEXES: Final = frozenset({".index", ".timeindex"})
+_DECODERS: Final = "org.apache.kafka.tools.api."
+_STRING: Final = f"{_DECODERS}StringDecoder"
+# By a class of Kafka's, how many bytes its numbers have.
+_NUMBERS: Final = {f"{_DECODERS}IntegerDecoder": 4, f"{_DECODERS}LongDecoder": 8}
 _KNOWN: Final = _LOGS | _INDEXES | {".txnindex", ".snapshot"}
+
+
+_decoder_option = partial(
+    click.option,
+    is_flag=False,
+    flag_value=_STRING,
+    default=_STRING,
+    type=click.Choice([_STRING, *_NUMBERS]),
+    metavar="[CLASS]",
+)
 
 
 @click.command(cls=ScriptCommand)
@@ -31,11 +46,13 @@ _KNOWN: Final = _LOGS | _INDEXES | {".txnindex", ".snapshot"}
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Print records of the metadata.")
 @click.option("--offsets-decoder", is_flag=True, help="Print what groups have committed.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Print transactions' states.")
+@_decoder_option("--key-decoder-class", help="What keys are printed as.")
+@_decoder_option("--value-decoder-class", help="What values are printed as.")
 @click.option("--index-sanity-check", is_flag=True, help="Say whether indexes are sound, no more.")
 @click.option("--verify-index-only", is_flag=True, help="Read indexes, print nothing of them.")
-@click.option("--max-message-size", type=int, metavar="N", hidden=True)
+@click.option("--max-message-size", "_", type=int, multiple=True, expose_value=False, hidden=True)
 @click.option("--max-bytes", type=int, metavar="N", hidden=True)
-@click.version_option(version_text(), message="%(version)s")
+@version_flag
 def kafka_dump_log(
     *,
     files: str,
@@ -45,20 +62,26 @@ def kafka_dump_log(
     cluster_metadata_decoder: bool,
     offsets_decoder: bool,
     transaction_log_decoder: bool,
+    key_decoder_class: str,
+    value_decoder_class: str,
     index_sanity_check: bool,
     verify_index_only: bool,
-    max_message_size: int | None,
     max_bytes: int | None,
 ) -> int:
     """Print what the files of a partition hold, as kafka-dump-log.sh.
 
     Records of internal topics are printed as JSON, fields as `wirebroker dump` names them.
     """
-    del max_message_size
     decodes = cluster_metadata_decoder or offsets_decoder or transaction_log_decoder
     prints_data = print_data_log or decodes
     is_deep = deep_iteration or prints_data or skip_record_metadata
-    form = _Form(prints_data=prints_data, skips_metadata=skip_record_metadata, decodes=decodes)
+    form = _Form(
+        prints_data=prints_data,
+        skips_metadata=skip_record_metadata,
+        decodes=decodes,
+        key_class=key_decoder_class,
+        value_class=value_decoder_class,
+    )
     printer = Printer()
     is_sound = True
     with printer:
@@ -101,10 +124,20 @@ def _rows(path: str, *, is_deep: bool, most_bytes: int | None) -> Iterator[Row]:
 class _Form:
     """How rows are printed."""
 
-    def __init__(self, *, prints_data: bool, skips_metadata: bool, decodes: bool) -> None:
+    def __init__(
+        self,
+        *,
+        prints_data: bool,
+        skips_metadata: bool,
+        decodes: bool,
+        key_class: str,
+        value_class: str,
+    ) -> None:
         self._prints_data = prints_data
         self._skips_metadata = skips_metadata
         self._decodes = decodes
+        self._key_class = key_class
+        self._value_class = value_class
         self._batch: Row = {}
 
     def lines_of(self, row: Row, path: str) -> Iterator[str]:
@@ -128,7 +161,7 @@ class _Form:
                     f" {row['last_stable_offset']}"
                 )
             case "producer":
-                yield " ".join(f"{_camel(name)}: {each}" for name, each in row.items())
+                yield " ".join(f"{lower_camel_case(name)}: {each}" for name, each in row.items())
             case _:
                 pass
 
@@ -150,9 +183,9 @@ class _Form:
             pieces.append(f"payload: {json.dumps(plain_json(decoded))}")
         elif self._prints_data:
             if row["key"] is not None:
-                pieces.append(f"key: {_text(row['key'])}")
+                pieces.append(f"key: {_text(row['key'], self._key_class)}")
             if row["value"] is not None:
-                pieces.append(f"payload: {_text(row['value'])}")
+                pieces.append(f"payload: {_text(row['value'], self._value_class)}")
         return "| " + " ".join(pieces)
 
 
@@ -188,10 +221,15 @@ def _control(decoded: dict[str, Any]) -> str:
     return f"controlType: {kind}"
 
 
-def _text(data: bytes) -> str:
-    return data.decode(errors="replace")
+def _text(data: bytes, decoder: str = _STRING) -> str:
+    """Return a key or value as a decoder of Kafka's prints it.
 
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(each.capitalize() for each in others)
+    Raises:
+        click.UsageError: It has fewer bytes than the decoder's numbers.
+    """
+    size = _NUMBERS.get(decoder)
+    if size is None:
+        return data.decode(errors="replace")
+    if len(data) < size:
+        raise click.UsageError(f"{decoder} needs {size} bytes, and a record has {len(data)}")
+    return str(int.from_bytes(data[:size], "big", signed=True))

@@ -9,6 +9,7 @@ import click
 
 from wirebroker.client.errors import ClientError
 from wirebroker.client.leaders import TopicPartition, offsets_found
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 from wirebroker.scripts.topic_filter import topic_filter
 
@@ -32,7 +33,9 @@ _RULE: Final = re.compile(r"([^:,]*)(?::(?:([0-9]+)|(?:([0-9]+)?-([0-9]+)?))?)?"
 
 
 @click.command(cls=ScriptCommand)
-@click.option("--topic", metavar="TOPIC", help="A name, or any regular expression.")
+@click.option(
+    "--topic", type=TOPIC_NAME, metavar="TOPIC", help="A name, or any regular expression."
+)
 @click.option("--partitions", metavar="N,...", help="Only these.")
 @click.option(
     "--topic-partitions",

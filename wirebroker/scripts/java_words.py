@@ -1,7 +1,8 @@
-"""Errors as Java's clients name them, for scripts that print these names."""
+"""Java's words: errors as its clients name them, and text with its replacement characters."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode
@@ -10,6 +11,8 @@ from wirebroker.net.client.errors import error_name
 if TYPE_CHECKING:
     from wirebroker.client.errors import ClientError
 
+# A surrogate, alone or cut short, in UTF-8: for Java one malformed character, for Python several.
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _PACKAGE: Final = "org.apache.kafka.common.errors"
 
 # The name, and what it says where the broker says nothing.
@@ -82,3 +85,10 @@ def meaning(code: int) -> str:
     """Return what a code says, as Java's clients say it."""
     words = _WORDS.get(code)
     return words[1] if words else error_name(code)
+
+
+def with_replacements(data: bytes) -> bytes:
+    """Return text in UTF-8 with a replacement character wherever Java reads one."""
+    if data.isascii():
+        return data
+    return _SURROGATE.sub("\ufffd".encode(), data).decode(errors="replace").encode()

@@ -5,7 +5,7 @@ h1:v1,h2:v2 \t key \t value         with parse.headers=true and parse.key=true
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.codecs.records.batch import BareRecord
-
-_KNOWN: Final = (
-    "parse.key",
-    "key.separator",
-    "parse.headers",
-    "headers.delimiter",
-    "headers.separator",
-    "headers.key.separator",
-    "ignore.error",
-    "null.marker",
-)
 
 
 class LineReader:
@@ -43,14 +32,11 @@ class LineReader:
     )
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Take what was set of how lines are read.
+        """Take how lines are read; unknown properties have no effect, as in Kafka.
 
         Raises:
-            click.UsageError: Separators are the same, or a property is none of these.
+            click.UsageError: Separators are the same.
         """
-        for name in properties:
-            if name not in _KNOWN:
-                raise click.UsageError(f"lines have no property {name}: {', '.join(_KNOWN)}")
 
         def separator(name: str, otherwise: str, *, unless: str | None = None) -> bytes | None:
             if unless is not None and not is_true(properties, unless):

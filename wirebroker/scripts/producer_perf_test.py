@@ -13,10 +13,10 @@ from wirebroker.client.load import LoadPlan, LoadWriter
 from wirebroker.client.load_meter import LoadMeter
 from wirebroker.clock import pause
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.properties import client_properties
-from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script
-from wirebroker.version import version_text
+from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, version_flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +35,8 @@ _LISTS: Final = ("--producer-props", "--command-property")
 class _ListsCommand(ScriptCommand):
     """Takes several values behind one flag, as Kafka's parser does for these."""
 
+    takes_repeats = True
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat the flag before each of its values."""
         whole: list[str] = []
@@ -49,7 +51,7 @@ class _ListsCommand(ScriptCommand):
 
 
 @click.command(cls=_ListsCommand)
-@click.option("--topic", required=True, metavar="TOPIC", help="Where records go.")
+@click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="Where records go.")
 @click.option("--num-records", type=click.IntRange(1), required=True, metavar="N", help="How many.")
 @click.option("--record-size", type=click.IntRange(1), metavar="BYTES", help="Of each.")
 @click.option(
@@ -89,7 +91,7 @@ class _ListsCommand(ScriptCommand):
     help="Between two lines about how it goes. [default: 5000]",
 )
 @click.option("--print-metrics", is_flag=True, help="Has no effect.")
-@click.version_option(version_text(), message="%(version)s")
+@version_flag
 def kafka_producer_perf_test(
     *,
     topic: str,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wirebroker.commands.output import Output
 
 _Command = TypeVar("_Command", bound="Callable[..., int]")
+_Value = TypeVar("_Value")
 
 # Kafka's default.api.timeout.ms is longer; nobody watches a silent tool for a minute.
 TIMEOUT_S: Final = 30.0
@@ -33,8 +34,18 @@ _FLAG_NAMES: Final = FlagNames(
 )
 
 
+version_flag = click.version_option(version_text(), message="%(version)s")
+
+
 class ScriptCommand(click.Command):
-    """A command whose flags may be cut short, and whose mistakes end it with status 1."""
+    """A command whose flags may be cut short, and whose mistakes end it with status 1.
+
+    Attributes:
+        takes_repeats: Whether the last value of a repeated flag counts, as in Kafka's tools with
+            subcommands; in others only a flag that collects its values is accepted twice.
+    """
+
+    takes_repeats = False
 
     def make_context(
         self,
@@ -53,7 +64,25 @@ class ScriptCommand(click.Command):
         """Read the flags; one that is cut short means the only one that begins so."""
         if not args and any(each.required for each in self.params):
             raise click.UsageError("flags are missing")
-        return super().parse_args(ctx, [self.whole(each) for each in args])
+        whole = [self.whole(each) for each in args]
+        if not self.takes_repeats:
+            self._check_repeats(ctx, whole)
+        return super().parse_args(ctx, whole)
+
+    def _check_repeats(self, ctx: click.Context, args: list[str]) -> None:
+        """Check that flags of one value are given at most once.
+
+        Raises:
+            click.UsageError: One is repeated.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        single = [each for each in order if isinstance(each, click.Option) and takes_one(each)]
+        for option in single:
+            if single.count(option) > 1:
+                name = option.opts[0].lstrip("-")
+                raise click.UsageError(
+                    f"Found multiple arguments for option {name}, but you asked for only one"
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the script."""
@@ -70,6 +99,18 @@ class ScriptCommand(click.Command):
             return argument
         longer = [each for each in flags if each.startswith(name)]
         return f"{longer[0]}{equals}{value}" if len(longer) == 1 else argument
+
+
+def takes_one(option: click.Option) -> bool:
+    """Tell whether an option has one value: it is no switch, and it does not collect values."""
+    return not (option.is_flag or option.multiple)
+
+
+def first_value(
+    _context: click.Context, _option: click.Parameter, values: tuple[_Value, ...]
+) -> _Value | None:
+    """Return the value that counts where Kafka's tool collects values and uses the first."""
+    return values[0] if values else None
 
 
 def refused(error: click.UsageError, name: str | None) -> click.exceptions.Exit:
@@ -89,7 +130,7 @@ class ScriptFlags(TypedDict):
 def script_flags(command: _Command) -> _Command:
     """Add them to a command, which hands them on to `run_script`."""
     for option in (
-        click.version_option(version_text(), message="%(version)s"),
+        version_flag,
         click.option(
             "--command-config",
             type=FilePath(exists=True, dir_okay=False),

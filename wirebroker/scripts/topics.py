@@ -9,6 +9,7 @@ import click
 from wirebroker.client.errors import ClientError
 from wirebroker.client.topics import add_partitions, create_topics, delete_topics
 from wirebroker.codecs.primitives import uuid_text
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.scripts.script import ScriptCommand, ScriptFlags, run_script, script_flags
 from wirebroker.scripts.topic_descriptions import Shown, description_lines
 from wirebroker.scripts.topic_filter import topic_filter
@@ -46,12 +47,18 @@ class _TopicFlags(ScriptFlags):
 @click.option("--delete", is_flag=True, help="Delete topics.")
 @click.option("--describe", is_flag=True, help="Show the partitions of topics.")
 @click.option("--alter", is_flag=True, help="Give topics more partitions.")
-@click.option("--topic", metavar="TOPIC", help="A name; but for --create any regular expression.")
+@click.option(
+    "--topic",
+    type=TOPIC_NAME,
+    metavar="TOPIC",
+    help="A name; but for --create any regular expression.",
+)
 @click.option("--topic-id", metavar="ID", help="The id of a topic to describe.")
 @click.option("--partitions", type=int, metavar="N", help="How many partitions.")
 @click.option("--replication-factor", type=int, metavar="N", help="How many replicas.")
 @click.option("--replica-assignment", metavar="ID:ID,...", help="Brokers of each partition.")
 @click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Of a new topic.")
+@click.option("--delete-config", "_", multiple=True, expose_value=False, hidden=True)
 @click.option("--if-exists", is_flag=True, help="Leave out what is missing.")
 @click.option("--if-not-exists", is_flag=True, help="Leave a topic alone that is there.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")

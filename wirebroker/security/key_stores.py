@@ -1,8 +1,8 @@
 """Keys and certificates: read from where the settings say, and made PEM, which Python's ssl takes.
 
 PEM is read as Kafka does: entries may be on one line, and other text between them is passed over.
-PKCS12 needs the library `cryptography` (pkcs12.py). What Java wrote in its own form, JKS, is
-refused with the command that converts it: no library that is kept up reads it.
+PKCS12 needs the library `cryptography` (pkcs12.py), Java's old form JKS the library `purejks`
+(jks_store.py). As in Java, the form of a file counts, whichever of the two types is set.
 
 Nothing that is raised or logged has a key or a password in it.
 
@@ -25,7 +25,8 @@ _CERTIFICATE: Final = "CERTIFICATE"
 _KEYS: Final = ("PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY")
 _PLAIN_KEY: Final = "-----BEGIN PRIVATE KEY-----"
 _LINE: Final = 64
-_JKS_STARTS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_JKS_START: Final = b"\xfe\xed\xfe\xed"
+_JCEKS_START: Final = b"\xce\xce\xce\xce"
 # Larger files are none: system-wide lists of authorities have a tenth of it.
 _MOST_BYTES: Final = 4 << 20
 _EXTRA: Final = "reading PKCS12 needs the library cryptography: pip install 'wirebroker[tls]'"
@@ -64,13 +65,43 @@ def read_store(store: StoreSettings) -> KeyMaterial:
         ) from None
     if store.type == "PEM":
         return _of_pem(data.decode("utf-8", "replace"), store, store.location)
-    if data.startswith(_JKS_STARTS):
+    if data.startswith(_JKS_START):
+        return _of_jks(data, store)
+    if data.startswith(_JCEKS_START):
         raise ConfigError(
-            f"{store.name}.location: {store.location} has Java's own form; convert it, and give "
-            f"the new file with {store.name}.type=PKCS12: keytool -importkeystore -srckeystore "
-            f"{store.location} -destkeystore {store.location}.p12 -deststoretype pkcs12"
+            f"{store.name}.location: {store.location} is a JCEKS store, which cannot be read; "
+            + _conversion(store)
         )
     return _of_pkcs12(data, store)
+
+
+def _of_jks(data: bytes, store: StoreSettings) -> KeyMaterial:
+    try:
+        from wirebroker.security.jks_store import pem_of_jks  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise ConfigError(
+            f"{store.name}.location: {store.location} has Java's old form JKS, which needs the "
+            f"library purejks: pip install 'wirebroker[jks]'; or {_conversion(store)}"
+        ) from None
+    try:
+        found = pem_of_jks(data, store.password, store.key_password or store.password)
+    except ValueError as error:
+        raise ConfigError(
+            f"{store.name}.location: {store.location} is damaged, or its password or "
+            f"ssl.key.password is wrong: {error}"
+        ) from None
+    certificates = found.chain if store.name.endswith("keystore") else found.trusted
+    if not certificates:
+        raise ConfigError(f"{store.name}.location: {store.location} has no certificate")
+    return KeyMaterial(found.key, certificates, "")
+
+
+def _conversion(store: StoreSettings) -> str:
+    """Return how to convert a store of Java's, as the end of a sentence."""
+    return (
+        f"convert it and set {store.name}.type=PKCS12: keytool -importkeystore -srckeystore "
+        f"{store.location} -destkeystore {store.location}.p12 -deststoretype pkcs12"
+    )
 
 
 def _of_pem(text: str, store: StoreSettings, where: str) -> KeyMaterial:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID, NO_SEQUENCE, iterate_records
 from wirebroker.codecs.records.control import EndTransactionMarker, decode_control_record
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +171,9 @@ class Audit:
         """Note a batch that lacks records: the topic may have been compacted at some time."""
         offsets = header.last_offset_delta + 1
         if count > offsets:
-            self._fault(header, f"it has {count} records for {offsets} offsets")
+            self._fault(
+                header, f"it has {counted(count, 'record')} for {counted(offsets, 'offset')}"
+            )
         elif count < offsets and not self._is_compacted:
             self._count_gap(header.base_offset, header.last_offset + 1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.shadow.copied_partition import DONE, FOLLOWED
+from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,8 +51,9 @@ def remarks(report: dict[str, Any]) -> Iterator[str]:
         for fault in row["faults"]:
             yield f"{place}: {fault}"
     yield (
-        f"{report['copied_records']} records, {report['copied_bytes']} bytes copied;"
-        f" {report['gap_count']} gaps, {report['fault_count']} faults"
+        f"{counted(report['copied_records'], 'record')},"
+        f" {counted(report['copied_bytes'], 'byte')} copied;"
+        f" {counted(report['gap_count'], 'gap')}, {counted(report['fault_count'], 'fault')}"
     )
 
 

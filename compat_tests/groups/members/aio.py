@@ -7,7 +7,6 @@ committed; aiokafka's own documentation shows it so.
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
@@ -87,4 +86,4 @@ async def run(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(run(settings_of(sys.argv[1:])))
+    asyncio.run(run(settings_of()))

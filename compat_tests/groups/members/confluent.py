@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -92,4 +91,4 @@ class Member:
 
 
 if __name__ == "__main__":
-    Member(settings_of(sys.argv[1:])).run()
+    Member(settings_of()).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import queue
@@ -111,11 +112,14 @@ class Hosted:
 
 def main() -> None:
     """Host members until standard input ends."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bootstrap")
+    bootstrap = parser.parse_args().bootstrap
     members: dict[str, Hosted] = {}
     for line in sys.stdin:
         command = line.rstrip("\n").split("\t")
         if command[0] == "open":
-            member = members[command[1]] = Hosted(sys.argv[1], command)
+            member = members[command[1]] = Hosted(bootstrap, command)
             threading.Thread(target=member.run, daemon=True).start()
         else:
             members[command[1]].commands.put(command)

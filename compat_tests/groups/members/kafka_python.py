@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer
@@ -92,4 +91,4 @@ def run(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    run(settings_of(sys.argv[1:]))
+    run(settings_of())

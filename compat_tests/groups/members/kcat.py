@@ -79,4 +79,4 @@ def run(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    run(settings_of(sys.argv[1:]))
+    run(settings_of())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -27,19 +28,16 @@ class Settings:
     heartbeat_ms: int
 
 
-def settings_of(arguments: list[str]) -> Settings:
-    """Read the arguments of this program; `-` stands for no instance id."""
-    name, bootstrap, topic, group, assignors, instance_id, session_ms = arguments
-    return Settings(
-        name=name,
-        bootstrap=bootstrap,
-        topic=topic,
-        group=group,
-        assignors=assignors.split(","),
-        instance_id=None if instance_id == "-" else instance_id,
-        session_ms=int(session_ms),
-        heartbeat_ms=int(session_ms) // 10,
-    )
+def settings_of(arguments: list[str] | None = None) -> Settings:
+    """Read the arguments of a member program; `-` stands for no instance id."""
+    parser = argparse.ArgumentParser(description="A member of a group; see ../README.md.")
+    for name in ("name", "bootstrap", "topic", "group"):
+        parser.add_argument(name)
+    parser.add_argument("assignors", type=lambda text: text.split(","))
+    parser.add_argument("instance_id", type=lambda text: None if text == "-" else text)
+    parser.add_argument("session_ms", type=int)
+    options = parser.parse_args(arguments)
+    return Settings(**vars(options), heartbeat_ms=options.session_ms // 10)
 
 
 class Speaker:

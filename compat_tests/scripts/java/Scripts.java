@@ -49,7 +49,7 @@ public final class Scripts {
             }
             ByteArrayOutputStream printed = new ByteArrayOutputStream();
             ByteArrayOutputStream complained = new ByteArrayOutputStream();
-            System.setIn(new ByteArrayInputStream(text(fields[1]).getBytes(StandardCharsets.UTF_8)));
+            System.setIn(new ByteArrayInputStream(Base64.getDecoder().decode(fields[1].substring(1))));
             System.setOut(new PrintStream(printed, true, "UTF-8"));
             System.setErr(new PrintStream(complained, true, "UTF-8"));
             status = null;

@@ -8,6 +8,7 @@ What such a system has not is taken away from the standard library first.
 
 from __future__ import annotations
 
+import argparse
 import asyncio  # noqa: F401 - before what it chooses by is hidden; so with subprocess
 import contextlib
 import errno
@@ -100,4 +101,10 @@ def _import_all() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("system", choices=("macos", "windows"))
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    main(options.system, options.arguments)

@@ -187,3 +187,27 @@ def test_who_joins_nobody_is_told_so_as_soon_as_the_setting_says(
     assert re.match(r"no controller answers yet, after \d+ of 1 s: ", second)
     assert cli.run(["join", address, *where, "--set", "num.partitons=1"]) == 2
     assert "did you mean num.partitions?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["topics", "list"], "topic"),
+        (["produec", "t"], "produce"),
+        (["serv"], "serve"),
+        (["kafka-topic", "--list"], "kafka-topics"),
+        (["kafka-topcs.sh", "--list"], "kafka-topics"),
+        (["topic", "lst"], "list"),
+        (["kafka-features", "descibe"], "describe"),
+    ],
+)
+def test_a_mistyped_verb_gets_a_suggestion(words, meant, capsys):
+    assert cli.run(words) != 0
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err
+
+
+def test_a_verb_that_is_like_none_gets_no_suggestion(capsys):
+    assert cli.run(["xyzzy"]) == 2
+    assert (
+        capsys.readouterr().err == "wirebroker: No such command 'xyzzy' (see wirebroker --help)\n"
+    )

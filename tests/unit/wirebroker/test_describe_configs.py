@@ -7,6 +7,10 @@ from tests.unit.coordinator.kit import topic
 from tests.unit.wirebroker.api_kit import answer, make_broker
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import Config
+from wirebroker.config.groups import GROUP_ROWS
+from wirebroker.config.row import ConfigSource, Mutability
+from wirebroker.config.table import ROWS, ROWS_WITHOUT_EFFECT
 from wirebroker.coordinator.controller.cluster_image import ResourceType, config_record
 
 TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
@@ -76,6 +80,49 @@ def test_documentation_and_synonyms_come_only_if_they_are_asked_for():
     assert rich.configs[0].documentation
 
 
+def test_broker_configs_without_effect_are_described_with_kafkas_defaults():
+    [result] = describe((BROKER, "1", None), include_documentation=True)
+    found = {each.name: each for each in result.configs}
+    unset = [name for name, row in ROWS.items() if not row.internal]
+    assert found.keys() >= set(unset)
+    for name, row in ROWS_WITHOUT_EFFECT.items():
+        assert row.internal != (name in found), name
+    said = {name: found[name] for name in ROWS_WITHOUT_EFFECT.keys() & found.keys()}
+    assert len(said) > 100
+    # It can be set, but not by AlterConfigs.
+    del said["config.providers"]
+    for name, each in said.items():
+        row = ROWS[name]
+        assert each.documentation.startswith("Has no effect in wirebroker: "), name
+        assert each.read_only == (row.mutability is Mutability.READ_ONLY), name
+        default = "" if row.default is None else row.default
+        assert (each.value or "", each.config_source, each.config_type) == (
+            "" if row.is_sensitive else default,
+            ConfigSource.DEFAULT_CONFIG,
+            row.type.value,
+        ), name
+
+
+def test_a_config_without_effect_that_is_set_is_described_with_its_value():
+    settings = {
+        "queued.max.requests": "7",
+        "sasl.oauthbearer.assertion.private.key.passphrase": "secret",
+        "group.consumer.regex.refresh.interval.ms": "20000",
+    }
+    broker = make_broker()
+    broker.config = Config(settings)
+    [result] = describe((BROKER, "1", list(settings)), broker=broker)
+    assert [(each.name, each.value, each.config_source) for each in result.configs] == [
+        ("group.consumer.regex.refresh.interval.ms", "20000", ConfigSource.STATIC_BROKER_CONFIG),
+        ("queued.max.requests", "7", ConfigSource.STATIC_BROKER_CONFIG),
+        (
+            "sasl.oauthbearer.assertion.private.key.passphrase",
+            None,
+            ConfigSource.STATIC_BROKER_CONFIG,
+        ),
+    ]
+
+
 def test_a_brokers_configs_say_where_they_come_from():
     broker = broker_with_topic(num_partitions="7")
     [result] = describe((BROKER, "1", ["num.partitions", "log.segment.bytes"]), broker=broker)
@@ -89,14 +136,33 @@ def test_the_nameless_broker_stands_for_the_dynamic_defaults():
     assert (result.error_code, result.configs) == (0, [])
 
 
-def test_what_is_kept_of_groups_is_shown():
-    [result] = describe((GROUP, "g", None))
-    [config] = result.configs
-    assert (config.name, config.value, config.config_source) == (
-        "consumer.session.timeout.ms",
-        "46000",
-        8,
-    )
+def test_configs_of_a_group_take_defaults_from_the_broker():
+    broker = broker_with_topic()
+    broker.config = Config({"group.streams.assignors": "mine,sticky"})
+    names = ["consumer.session.timeout.ms", "streams.assignor.name", "share.isolation.level"]
+    [result] = describe((GROUP, "g", names), broker=broker, include_synonyms=True)
+    found = {
+        each.name: (
+            each.value,
+            each.config_source,
+            [(s.name, s.value, s.source) for s in each.synonyms],
+        )
+        for each in result.configs
+    }
+    giver = "group.consumer.session.timeout.ms"
+    own = "consumer.session.timeout.ms"
+    assignors = "group.streams.assignors"
+    level = "share.isolation.level"
+    assert found == {
+        own: ("46000", 8, [(own, "46000", 8), (giver, "45000", 5)]),
+        "streams.assignor.name": (
+            "mine",
+            4,
+            [(assignors, "mine,sticky", 4), (assignors, "sticky", 5)],
+        ),
+        level: ("read_uncommitted", 5, [(level, "read_uncommitted", 5)]),
+    }
+    assert len(describe((GROUP, "other", None))[0].configs) == len(GROUP_ROWS)
     assert describe((METRICS, "m", None))[0].configs == []
 
 

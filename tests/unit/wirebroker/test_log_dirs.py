@@ -51,6 +51,11 @@ class Replicas:
             for number, log in enumerate(others)
         ]
 
+    @property
+    def image(self):
+        elsewhere = {("t", 7)}
+        return SimpleNamespace(partition=lambda *known: object() if known in elsewhere else None)
+
     def find(self, name, _topic_id, *, by_id):
         assert not by_id
         return (self.partitions if name == "t" else {}), None
@@ -111,7 +116,9 @@ def test_a_directory_that_is_offline_says_so():
     [
         ("/a", "t", 0, ErrorCode.NONE),
         ("/a", "t", 7, ErrorCode.REPLICA_NOT_AVAILABLE),
-        ("/a", "none", 0, ErrorCode.REPLICA_NOT_AVAILABLE),
+        ("/a", "t", 8, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("/a", "none", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("/none", "x" * 214, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("/none", "t", 0, ErrorCode.LOG_DIR_NOT_FOUND),
         ("/b", "t", 0, ErrorCode.KAFKA_STORAGE_ERROR),
     ],

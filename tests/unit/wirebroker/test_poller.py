@@ -429,6 +429,25 @@ def test_whoever_sends_much_can_ask_whether_another_waits(pairs):
     assert pairs.turn() == ["read"]  # asking took nothing away
 
 
+def test_a_few_that_are_only_writable_do_not_count_as_waiting(pairs):
+    few = [pairs.pair()[0].fileno() for _ in range(4)]
+    for descriptor in few:
+        pairs.poller.add_writer(descriptor, partial(pairs.poller.is_another_ready, descriptor))
+    assert not pairs.poller.is_another_ready(few[0])
+    pairs.poller.serve(pairs.poller.wait(0))
+    assert not pairs.poller.is_another_ready(-1)
+    reader = pairs.readable().fileno()
+    pairs.poller.add_reader(reader, pairs.note("read"))
+    assert pairs.poller.is_another_ready(few[0])
+
+
+def test_many_that_are_only_writable_wait(pairs):
+    many = [pairs.pair()[0].fileno() for _ in range(6)]
+    for descriptor in many:
+        pairs.poller.add_writer(descriptor, pairs.note("write"))
+    assert pairs.poller.is_another_ready(many[0])
+
+
 def test_whoever_asks_for_others_takes_nobodys_turn_away(pairs):
     served = Counter[int]()
 

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 # What must not come first would have come by then.
 SOON_S = 0.2
 # So slow that a move waits until it is told otherwise.
-SLOW = {"replica.alter.log.dirs.io.max.bytes.per.second": "1"}
+SLOW = {
+    "replica.alter.log.dirs.io.max.bytes.per.second": "1",
+    "alter.log.dirs.replication.quota.window.num": "1000",
+}
 
 
 class NamesMayFail(FailingFiles):
@@ -152,7 +155,7 @@ def place(server: Server) -> str:
 
 async def started(one: Path, two: Path, client: RawClient, server: Server, count: int) -> None:
     """Have records in t-0, which lies in the first directory."""
-    assert await move(client, one) == ErrorCode.REPLICA_NOT_AVAILABLE
+    assert await move(client, one) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     await create_topic(client, "t", 1)
     assert place(server) == str(one)
     assert not _directory(server, two).partitions
@@ -233,6 +236,37 @@ async def test_a_move_that_is_on_its_way_is_shown_and_taken_back(tmp_path: Path)
         await until(lambda: not futures(two))
         assert {*await described(client)} == {("one", False)}
         await check(client, 6)
+
+
+@pytest.mark.parametrize("lifted", [(0, "300000000"), (1, None)], ids=["raised", "deleted"])
+async def test_a_move_goes_on_when_its_rate_is_changed(
+    tmp_path: Path, lifted: tuple[int, str | None]
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    name, window = SLOW
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        running(one, two, settings={window: SLOW[window]}) as server,
+        client_of(server) as client,
+    ):
+        await started(one, two, client, server, 1)
+        large = batch(b"x" * 700_000)
+        for offset in range(1, 6):
+            assert await append(client, "t", large) == offset
+        await set_config(client, name, 0, "1")
+        await until(lambda: broker_of(server).replication_quotas.moves.is_set)
+        assert await move(client, two) == ErrorCode.NONE
+        await until(lambda: _copied(server, two))
+        assert place(server) == str(one)
+        await set_config(client, name, *lifted)
+        await until(lambda: place(server) == str(two))
+
+
+async def set_config(client: RawClient, name: str, operation: int, value: str | None) -> None:
+    config = {"name": name, "config_operation": operation, "value": value}
+    resource = {"resource_type": 4, "resource_name": "", "configs": [config]}
+    answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]})
+    assert answer.responses[0].error_code == ErrorCode.NONE
 
 
 def _directory(server: Server, path: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.batches import values_in
 from tests.support.broker_cluster import TOPIC_ID, Cluster, Member, stored
 from tests.support.servers import until
 from wirebroker.clock import pause
+from wirebroker.cluster.followed_partition import FollowedPartition
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.messages import decode_response, encode_response
@@ -476,3 +478,55 @@ async def test_a_replica_that_comes_back_is_copied_no_faster_than_its_quota_allo
             await cluster[1].produce(b"x" * 2000)
         await until_equal(cluster, 1, 2)
         assert not delays
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+async def test_a_throttled_replica_waits_until_its_rate_is_lifted(tmp_path, side, monkeypatch):
+    refused: list[float] = []
+    delay_s = ReplicationQuota.delay_s
+
+    def noted_delay_s(quota: ReplicationQuota) -> float:
+        delay = delay_s(quota)
+        if delay:
+            refused.append(delay)
+        return delay
+
+    monkeypatch.setattr(ReplicationQuota, "delay_s", noted_delay_s)
+    rate = f"{side}.replication.throttled.rate"
+    settings = {
+        rate: "1",
+        "replication.quota.window.num": "1000",
+        "replica.fetch.max.bytes": "2000",
+        "replica.fetch.backoff.ms": "1",
+        "replica.fetch.wait.max.ms": "1",
+    }
+    async with Cluster(tmp_path, node_ids=(1, 2), settings=settings) as cluster:
+        cluster.create_topic((1, 2))
+        cluster.set_config(f"{side}.replication.throttled.replicas", "0:1,0:2")
+        await held(cluster, 1, 2)
+        await cluster.kill(2)
+        for _ in range(9):
+            await cluster[1].produce(b"x" * 2000)
+        await cluster.start(2)
+        await held(cluster, 2)
+        await until(lambda: cluster[2].partition().log.log_end_offset > 0)
+        await until(lambda: len(refused) > 50)
+        assert cluster[2].partition().log.log_end_offset == 1, "the rate allows one fetch"
+        for member in cluster.members.values():
+            member.replication.use_config(
+                cluster.config.with_dynamic(
+                    cluster_wide={rate: "9223372036854775807"}, this_broker={}
+                )
+            )
+        await until_equal(cluster, 1, 2)
+        await until(lambda: set(cluster.state().isr) == {1, 2})
+
+
+def test_a_throttled_partition_pauses_even_if_the_backoff_is_zero():
+    partition: Any = SimpleNamespace(leader_epoch=0)
+    followed = FollowedPartition(partition)
+    followed.throttle(now=5.0, pause_s=0.0)
+    assert followed.not_before > 5.0
+    followed.throttle(now=5.0, pause_s=1.0)
+    assert followed.not_before == 6.0
+    assert followed.failures == 0

@@ -51,7 +51,7 @@ ROWS: Final = (
         mutability=CLUSTER_WIDE,
     ),
     *kept(
-        "Compaction reads in processes of their own, whose buffers have one size.",
+        "compaction reads in separate processes, whose buffers have one size.",
         """
         log.cleaner.io.buffer.size int 524288 0.. cluster-wide
         """,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import INT_MAX, integer, kept, long, named, short
+from wirebroker.config.forms import INT_MAX, integer, kept, long, short
 from wirebroker.config.row import Effect
 
 ROWS: Final = (
@@ -110,7 +110,7 @@ ROWS: Final = (
         profile="0",
     ),
     *kept(
-        "Coordinators here keep no such buffer, and no such groups are served.",
+        "coordinators keep no such buffer, and only classic groups are served.",
         """
         group.consumer.assignment.interval.ms int 1000 0..15000 cluster-wide
         errors.deadletterqueue.auto.create.topics.enable boolean false - cluster-wide
@@ -121,69 +121,87 @@ ROWS: Final = (
         share.coordinator.cached.buffer.max.bytes int 1048588 524288.. cluster-wide
         """,
     ),
-    *named("""
-        group.consumer.assignors list
-        group.streams.assignors list
-        group.streams.rack.aware.assignment.tags list
-        group.streams.topology.description.plugin.class
-        group.consumer.heartbeat.interval.ms
-        group.consumer.max.assignment.interval.ms
-        group.consumer.max.heartbeat.interval.ms
-        group.consumer.max.session.timeout.ms
-        group.consumer.max.size
-        group.consumer.migration.policy
-        group.consumer.min.assignment.interval.ms
-        group.consumer.min.heartbeat.interval.ms
-        group.consumer.min.session.timeout.ms
-        group.consumer.regex.refresh.interval.ms
-        group.consumer.session.timeout.ms
-        group.coordinator.append.linger.ms
-        group.coordinator.background.threads
-        group.coordinator.rebalance.protocols list
-        group.coordinator.threads
-        group.share.assignors list
-        group.share.delivery.count.limit
-        group.share.heartbeat.interval.ms
-        group.share.initialize.retry.interval.ms
-        group.share.max.assignment.interval.ms
-        group.share.max.delivery.count.limit
-        group.share.max.heartbeat.interval.ms
-        group.share.max.partition.max.record.locks
-        group.share.max.record.lock.duration.ms
-        group.share.max.session.timeout.ms
-        group.share.max.share.sessions
-        group.share.max.size
-        group.share.min.assignment.interval.ms
-        group.share.min.delivery.count.limit
-        group.share.min.heartbeat.interval.ms
-        group.share.min.partition.max.record.locks
-        group.share.min.record.lock.duration.ms
-        group.share.min.session.timeout.ms
-        group.share.partition.max.record.locks
-        group.share.persister.class.name
-        group.share.record.lock.duration.ms
-        group.share.session.timeout.ms
-        group.streams.heartbeat.interval.ms
-        group.streams.initial.rebalance.delay.ms
-        group.streams.max.assignment.interval.ms
-        group.streams.max.heartbeat.interval.ms
-        group.streams.max.session.timeout.ms
-        group.streams.max.size
-        group.streams.max.standby.replicas
-        group.streams.min.assignment.interval.ms
-        group.streams.min.heartbeat.interval.ms
-        group.streams.min.session.timeout.ms
-        group.streams.num.standby.replicas
-        group.streams.session.timeout.ms
-        offsets.load.buffer.size
-        share.coordinator.append.linger.ms
-        share.coordinator.cold.partition.snapshot.interval.ms
-        share.coordinator.load.buffer.size
-        share.coordinator.snapshot.update.records.per.snapshot
-        share.coordinator.state.topic.compression.codec
-        share.coordinator.state.topic.prune.interval.ms
-        share.coordinator.threads
-        share.coordinator.write.timeout.ms
-        share.fetch.purgatory.purge.interval.requests
-    """),
+    *kept(
+        "consumer groups of the new protocol (KIP-848) are not served.",
+        """
+        group.consumer.assignors list uniform,range - read-only
+        group.consumer.heartbeat.interval.ms int 5000 - read-only
+        group.consumer.max.assignment.interval.ms int 15000 - read-only
+        group.consumer.max.heartbeat.interval.ms int 15000 - read-only
+        group.consumer.max.session.timeout.ms int 60000 - read-only
+        group.consumer.max.size int 2147483647 - read-only
+        group.consumer.migration.policy string bidirectional - read-only
+        group.consumer.min.assignment.interval.ms int 0 - read-only
+        group.consumer.min.heartbeat.interval.ms int 5000 - read-only
+        group.consumer.min.session.timeout.ms int 45000 - read-only
+        group.consumer.regex.refresh.interval.ms int 600000 - read-only internal
+        group.consumer.session.timeout.ms int 45000 - read-only
+        """,
+    ),
+    *kept(
+        "share groups (KIP-932) are not served.",
+        """
+        group.share.assignors list simple - read-only
+        group.share.delivery.count.limit int 5 - read-only
+        group.share.heartbeat.interval.ms int 5000 - read-only
+        group.share.initialize.retry.interval.ms int 30000 - read-only internal
+        group.share.max.assignment.interval.ms int 15000 - read-only
+        group.share.max.delivery.count.limit int 10 - read-only
+        group.share.max.heartbeat.interval.ms int 15000 - read-only
+        group.share.max.partition.max.record.locks int 4000 - read-only
+        group.share.max.record.lock.duration.ms int 60000 - read-only
+        group.share.max.session.timeout.ms int 60000 - read-only
+        group.share.max.share.sessions int 2000 - read-only
+        group.share.max.size int 200 - read-only
+        group.share.min.assignment.interval.ms int 0 - read-only
+        group.share.min.delivery.count.limit int 2 - read-only
+        group.share.min.heartbeat.interval.ms int 5000 - read-only
+        group.share.min.partition.max.record.locks int 100 - read-only
+        group.share.min.record.lock.duration.ms int 15000 - read-only
+        group.share.min.session.timeout.ms int 45000 - read-only
+        group.share.partition.max.record.locks int 2000 - read-only
+        group.share.persister.class.name string org.apache.kafka.server.share.persister.DefaultStatePersister - read-only internal
+        group.share.record.lock.duration.ms int 30000 - read-only
+        group.share.session.timeout.ms int 45000 - read-only
+        share.coordinator.append.linger.ms int -1 - read-only
+        share.coordinator.cold.partition.snapshot.interval.ms int 300000 - read-only internal
+        share.coordinator.load.buffer.size int 5242880 - read-only
+        share.coordinator.snapshot.update.records.per.snapshot int 500 - read-only
+        share.coordinator.state.topic.compression.codec int 0 - read-only
+        share.coordinator.state.topic.prune.interval.ms int 300000 - read-only internal
+        share.coordinator.threads int 1 - read-only
+        share.coordinator.write.timeout.ms int 5000 - read-only
+        share.fetch.purgatory.purge.interval.requests int 1000 - read-only
+        """,  # noqa: E501 - the name of a class
+    ),
+    *kept(
+        "streams groups (KIP-1071) are not served.",
+        """
+        group.streams.assignors list sticky - read-only
+        group.streams.rack.aware.assignment.tags list "" - read-only
+        group.streams.topology.description.plugin.class class - - read-only
+        group.streams.heartbeat.interval.ms int 5000 - read-only
+        group.streams.initial.rebalance.delay.ms int 3000 - read-only
+        group.streams.max.assignment.interval.ms int 15000 - read-only
+        group.streams.max.heartbeat.interval.ms int 15000 - read-only
+        group.streams.max.session.timeout.ms int 60000 - read-only
+        group.streams.max.size int 2147483647 - read-only
+        group.streams.max.standby.replicas int 2 - read-only
+        group.streams.min.assignment.interval.ms int 0 - read-only
+        group.streams.min.heartbeat.interval.ms int 5000 - read-only
+        group.streams.min.session.timeout.ms int 45000 - read-only
+        group.streams.num.standby.replicas int 0 - read-only
+        group.streams.session.timeout.ms int 45000 - read-only
+        """,
+    ),
+    *kept(
+        "group coordinators serve the classic protocol on the event loop.",
+        """
+        group.coordinator.append.linger.ms int -1 - read-only
+        group.coordinator.background.threads int 2 - read-only
+        group.coordinator.rebalance.protocols list classic,consumer,streams - read-only
+        group.coordinator.threads int 4 - read-only
+        offsets.load.buffer.size int 5242880 - read-only
+        """,
+    ),
 )

@@ -12,10 +12,9 @@ from wirebroker.config.forms import (
     items,
     kept,
     long,
-    named,
     text,
 )
-from wirebroker.config.row import OfListener
+from wirebroker.config.row import Effect, OfListener
 from wirebroker.config.texts import counts_by_host
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ ROWS: Final = (
         1,
     ),
     *kept(
-        "One event loop does it all: there are no such threads.",
+        "the event loop does this work; there are no such threads.",
         """
         background.threads int 10 1.. cluster-wide doubles
         num.io.threads int 8 1.. cluster-wide doubles
@@ -152,35 +151,54 @@ ROWS: Final = (
         num.recovery.threads.per.data.dir int 2 1.. cluster-wide doubles
         """,
     ),
-    *kept(
-        "Names of config providers: FileConfigProvider, DirectoryConfigProvider and"
-        " EnvVarConfigProvider. Only the configuration file and the environment can name them.",
-        """
-        config.providers list "" - cluster-wide
-        """,
+    items(
+        "config.providers",
+        "",
+        "Names of config providers: FileConfigProvider, DirectoryConfigProvider and "
+        "EnvVarConfigProvider. Only the configuration file and the environment can name them.",
+        mutability=CLUSTER_WIDE,
+        effect=Effect.KEPT,
     ),
     *kept(
-        "No Java classes are loaded.",
+        "no Java classes are loaded.",
         """
+        client.quota.callback.class class - - read-only asks
+        kafka.metrics.reporters list "" - read-only
         metric.reporters list org.apache.kafka.common.metrics.JmxReporter - cluster-wide class
         principal.builder.class class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder - per-broker class asks
         """,  # noqa: E501 - the name of a class
     ),
-    *named("""
-        client.quota.callback.class asks
-        delete.records.purgatory.purge.interval.requests
-        fetch.purgatory.purge.interval.requests
-        kafka.metrics.polling.interval.secs
-        kafka.metrics.reporters list
-        metrics.num.samples
-        metrics.recording.level
-        metrics.sample.window.ms
-        producer.purgatory.purge.interval.requests
-        queued.max.request.bytes
-        queued.max.requests
-        request.timeout.ms
-        socket.connection.setup.timeout.max.ms
-        socket.connection.setup.timeout.ms
-        telemetry.max.bytes
-    """),
+    *kept(
+        "waiting requests are not kept in purgatories.",
+        """
+        delete.records.purgatory.purge.interval.requests int 1 - read-only
+        fetch.purgatory.purge.interval.requests int 1000 - read-only
+        producer.purgatory.purge.interval.requests int 1000 - read-only
+        """,
+    ),
+    *kept(
+        "metrics are measured and published by wirebroker's own means.",
+        """
+        kafka.metrics.polling.interval.secs int 10 - read-only
+        metrics.num.samples int 2 - read-only
+        metrics.recording.level string INFO - read-only
+        metrics.sample.window.ms long 30000 - read-only
+        telemetry.max.bytes int 1048576 - read-only
+        """,
+    ),
+    *kept(
+        "requests are bounded by wirebroker.request.memory.bytes.",
+        """
+        queued.max.request.bytes long -1 - read-only
+        queued.max.requests int 500 - read-only
+        """,
+    ),
+    *kept(
+        "connections to other nodes have fixed timeouts.",
+        """
+        request.timeout.ms int 30000 - read-only
+        socket.connection.setup.timeout.max.ms long 30000 - read-only
+        socket.connection.setup.timeout.ms long 10000 - read-only
+        """,
+    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.forms import integer, items, long, named, text
+from wirebroker.config.forms import integer, items, kept, long, text
 from wirebroker.config.texts import path_wish, short_wish
 
 if TYPE_CHECKING:
@@ -94,31 +94,49 @@ ROWS: Final = (
         "Time after which a snapshot is written if there is anything new; 0 is never.",
         0,
     ),
-    *named("""
-        controlled.shutdown.enable
-        controller.performance.always.log.threshold.ms
-        controller.performance.sample.period.ms
-        controller.quorum.append.linger.ms
-        controller.quorum.auto.join.enable
-        controller.quorum.election.backoff.max.ms
-        controller.quorum.election.timeout.ms
-        controller.quorum.fetch.max.bytes
-        controller.quorum.fetch.snapshot.max.bytes
-        controller.quorum.fetch.timeout.ms
-        controller.quorum.request.timeout.ms
-        controller.quorum.retry.backoff.ms
-        controller.socket.timeout.ms
-        early.start.listeners list
-        internal.metadata.delete.delay.millis
-        internal.metadata.log.segment.bytes
-        internal.metadata.max.batch.size.in.bytes
-        metadata.log.segment.bytes
-        metadata.log.segment.ms
-        metadata.max.idle.interval.ms
-        metadata.max.retention.bytes
-        metadata.max.retention.ms
-        server.max.startup.time.ms
-        unstable.api.versions.enable
-        unstable.feature.versions.enable
-    """),
+    *kept(
+        "controllers and members of a quorum use fixed timeouts and sizes.",
+        """
+        controller.performance.always.log.threshold.ms long 2000 - read-only internal
+        controller.performance.sample.period.ms long 60000 - read-only internal
+        controller.quorum.append.linger.ms int 25 - read-only
+        controller.quorum.auto.join.enable boolean false - read-only
+        controller.quorum.election.backoff.max.ms int 1000 - read-only
+        controller.quorum.election.timeout.ms int 1000 - read-only
+        controller.quorum.fetch.max.bytes int 1048576 - read-only
+        controller.quorum.fetch.snapshot.max.bytes int 1048576 - read-only
+        controller.quorum.fetch.timeout.ms int 2000 - read-only
+        controller.quorum.request.timeout.ms int 2000 - read-only
+        controller.quorum.retry.backoff.ms int 20 - read-only
+        controller.socket.timeout.ms int 30000 - read-only
+        """,
+    ),
+    *kept(
+        "the metadata log has fixed sizes and intervals, and snapshots bound it.",
+        """
+        internal.metadata.delete.delay.millis long 60000 - read-only internal
+        internal.metadata.log.segment.bytes int - - read-only internal
+        internal.metadata.max.batch.size.in.bytes int 8388608 - read-only internal
+        metadata.log.segment.bytes int 1073741824 - read-only
+        metadata.log.segment.ms long 604800000 - read-only
+        metadata.max.idle.interval.ms int 500 - read-only
+        metadata.max.retention.bytes long 104857600 - read-only
+        metadata.max.retention.ms long 604800000 - read-only
+        """,
+    ),
+    *kept(
+        "versions that Apache Kafka has not released are not served.",
+        """
+        unstable.api.versions.enable boolean false - read-only internal
+        unstable.feature.versions.enable boolean false - read-only internal
+        """,
+    ),
+    *kept(
+        "a broker starts, opens its listeners and shuts down in a fixed order.",
+        """
+        controlled.shutdown.enable boolean true - read-only
+        early.start.listeners list - - read-only
+        server.max.startup.time.ms long 9223372036854775807 - read-only internal
+        """,
+    ),
 )

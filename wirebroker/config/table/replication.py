@@ -10,8 +10,8 @@ from wirebroker.config.forms import (
     boolean,
     integer,
     items,
+    kept,
     long,
-    named,
     text,
 )
 
@@ -139,11 +139,34 @@ ROWS: Final = (
         "on this broker either. What lies there is served on.",
         mutability=PER_BROKER,
     ),
-    *named("""
-        alter.log.dirs.replication.quota.window.num
-        alter.log.dirs.replication.quota.window.size.seconds
-        log.dir.failure.timeout.ms
-        num.replica.alter.log.dirs.threads
-        replica.socket.receive.buffer.bytes
-    """),
+    integer(
+        "alter.log.dirs.replication.quota.window.num",
+        11,
+        "Samples over which the copying between log directories is measured.",
+        1,
+    ),
+    integer(
+        "alter.log.dirs.replication.quota.window.size.seconds",
+        1,
+        "Length of a sample of the copying between log directories, in seconds.",
+        1,
+    ),
+    *kept(
+        "a broker with a failed log directory keeps running.",
+        """
+        log.dir.failure.timeout.ms long 30000 - read-only
+        """,
+    ),
+    *kept(
+        "as many replicas are moved at a time as there are log directories.",
+        """
+        num.replica.alter.log.dirs.threads int - - read-only
+        """,
+    ),
+    *kept(
+        "the operating system sizes the buffers of connections to other brokers.",
+        """
+        replica.socket.receive.buffer.bytes int 65536 - read-only
+        """,
+    ),
 )

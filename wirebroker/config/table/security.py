@@ -13,7 +13,6 @@ from wirebroker.config.forms import (
     items,
     kept,
     long,
-    named,
     password,
     text,
 )
@@ -104,8 +103,8 @@ ROWS: Final = (
     ),
     items(
         "sasl.oauthbearer.expected.audience",
-        None,
-        "A signed token must name one of these in aud. Unset: a listener with signed tokens "
+        "",
+        "A signed token must name one of these in aud. Empty: a listener with signed tokens "
         "doesn't start, unless sasl.oauthbearer.allow.unverified.audience.",
     ),
     boolean(
@@ -261,7 +260,7 @@ ROWS: Final = (
         mutability=PER_BROKER,
     ),
     *kept(
-        "Kerberos renews its tickets by itself, and nothing else renews a login by these.",
+        "logins are renewed in time without these.",
         """
         sasl.kerberos.kinit.cmd string /usr/bin/kinit - per-broker
         sasl.kerberos.min.time.before.relogin long 60000 - per-broker
@@ -273,23 +272,31 @@ ROWS: Final = (
         sasl.login.refresh.window.jitter double 0.05 - per-broker
         """,
     ),
-    *named("""
-        alter.config.policy.class.name asks
-        create.topic.policy.class.name asks
-        sasl.client.callback.handler.class
-        sasl.login.class
-        sasl.oauthbearer.assertion.algorithm =RS256
-        sasl.oauthbearer.assertion.claim.aud
-        sasl.oauthbearer.assertion.claim.exp.seconds =300
-        sasl.oauthbearer.assertion.claim.iss
-        sasl.oauthbearer.assertion.claim.jti.include =false
-        sasl.oauthbearer.assertion.claim.nbf.seconds =60
-        sasl.oauthbearer.assertion.claim.sub
-        sasl.oauthbearer.assertion.file
-        sasl.oauthbearer.assertion.private.key.file
-        sasl.oauthbearer.assertion.private.key.passphrase
-        sasl.oauthbearer.assertion.template.file
-        sasl.oauthbearer.jwt.validator.class =org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
-        security.providers asks
-    """),  # noqa: E501 - names of classes
+    *kept(
+        "no Java classes are loaded.",
+        """
+        alter.config.policy.class.name class - - read-only asks
+        create.topic.policy.class.name class - - read-only asks
+        sasl.client.callback.handler.class class - - read-only
+        sasl.login.class class - - read-only
+        sasl.oauthbearer.jwt.validator.class class org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator - read-only
+        security.providers string - - read-only asks
+        """,  # noqa: E501 - the name of a class
+    ),
+    *kept(
+        "brokers log in to OAUTHBEARER with client credentials, not with an assertion.",
+        """
+        sasl.oauthbearer.assertion.algorithm string RS256 - read-only
+        sasl.oauthbearer.assertion.claim.aud string - - read-only
+        sasl.oauthbearer.assertion.claim.exp.seconds int 300 - read-only
+        sasl.oauthbearer.assertion.claim.iss string - - read-only
+        sasl.oauthbearer.assertion.claim.jti.include boolean false - read-only
+        sasl.oauthbearer.assertion.claim.nbf.seconds int 60 - read-only
+        sasl.oauthbearer.assertion.claim.sub string - - read-only
+        sasl.oauthbearer.assertion.file string - - read-only
+        sasl.oauthbearer.assertion.private.key.file string - - read-only
+        sasl.oauthbearer.assertion.private.key.passphrase password - - read-only
+        sasl.oauthbearer.assertion.template.file string - - read-only
+        """,
+    ),
 )

@@ -8,7 +8,10 @@ from wirebroker.config.forms import PER_BROKER, boolean, items, kept, password, 
 from wirebroker.config.row import Effect, OfListener
 
 _ONLY: Final = OfListener.ONLY
-_STORES: Final = "PEM, PKCS12 (`pip install 'wirebroker[tls]'`); JKS where the file is PKCS12 too"
+_STORES: Final = (
+    "PEM, PKCS12 (`pip install 'wirebroker[tls]'`) or JKS, whose file may be PKCS12 too (its old "
+    "form needs `pip install 'wirebroker[jks]'`)"
+)
 
 ROWS: Final = (
     text(
@@ -144,7 +147,7 @@ ROWS: Final = (
         )
     ),
     *kept(
-        "Classes of Java's can't be loaded.",
+        "no Java classes are loaded.",
         """
         ssl.engine.factory.class class - - per-broker class
         """,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import CLUSTER_WIDE, boolean, integer, named, short
+from wirebroker.config.forms import CLUSTER_WIDE, boolean, integer, kept, short
 
 ROWS: Final = (
     integer(
@@ -75,8 +75,16 @@ ROWS: Final = (
         "Segment size of __transaction_state when it is created.",
         1,
     ),
-    *named("""
-        transaction.state.log.load.buffer.size
-        transaction.two.phase.commit.enable
-    """),
+    *kept(
+        "the transaction log is read in chunks of one size.",
+        """
+        transaction.state.log.load.buffer.size int 5242880 - read-only
+        """,
+    ),
+    *kept(
+        "two-phase commit (KIP-939) is not served.",
+        """
+        transaction.two.phase.commit.enable boolean false - read-only
+        """,
+    ),
 )

@@ -95,9 +95,7 @@ class ResponseFrames:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer, self._start)
         if not 4 <= length <= self._most_bytes:
-            raise MalformedFrameError(
-                f"an answer of {length} bytes; at least 4 and at most {self._most_bytes} are taken"
-            )
+            raise MalformedFrameError(self._why_wrong(length))
         begin = self._start + 4
         stop = begin + length
         if stop <= self._end:
@@ -111,6 +109,15 @@ class ResponseFrames:
             self._large.append(self._buffer[begin : self._end])
             self._start = self._end = 0
         return None
+
+    def _why_wrong(self, length: int) -> str:
+        """Say what a length is that no answer of Kafka's has: another protocol's first bytes."""
+        start = bytes(self._buffer[self._start : self._start + 4])
+        if start == b"HTTP":
+            return "an HTTP server answers there, and no Kafka broker"
+        if start[:2] == b"\x15\x03":
+            return "a server answers there by TLS"
+        return f"an answer of {length} bytes; at least 4 and at most {self._most_bytes} are taken"
 
     def _hand_out(self, block: mmap.mmap, begin: int, stop: int) -> memoryview:
         """Return an answer as it lies in the block, and go on in another one."""

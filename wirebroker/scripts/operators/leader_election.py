@@ -11,6 +11,7 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.leaders import TopicPartition
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.json_text import parse_json
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.commands.file_path import FilePath
 from wirebroker.scripts.java_map import in_hash_order, partition_hash
 from wirebroker.scripts.java_words import thrown_for
@@ -50,7 +51,7 @@ class _Flags(ScriptFlags, _Chosen):
     required=True,
     help="The first replica if it is in sync, or any live replica if there is no leader.",
 )
-@click.option("--topic", metavar="TOPIC", help="The topic of one partition.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="The topic of one partition.")
 @click.option("--partition", type=int, metavar="N", help="The number of that partition.")
 @click.option("--all-topic-partitions", is_flag=True, help="All partitions that need an election.")
 @click.option(

@@ -20,7 +20,7 @@ from wirebroker.scripts.operators.reassignment_steps import (
     reassignment_json,
     verify_plan,
 )
-from wirebroker.scripts.script import ScriptCommand
+from wirebroker.scripts.script import ScriptCommand, version_flag
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -33,7 +33,14 @@ if TYPE_CHECKING:
 _ACTIONS: Final = ("generate", "execute", "verify", "cancel", "list")
 _FLAGS: Final = {
     "generate": {"topics_file", "broker_list", "disable_rack_aware"},
-    "execute": {"plan_file", "additional", "throttle", "directory_throttle", "timeout"},
+    "execute": {
+        "plan_file",
+        "additional",
+        "keeps_factor",
+        "throttle",
+        "directory_throttle",
+        "timeout",
+    },
     "verify": {"plan_file", "preserve_throttles"},
     "cancel": {"plan_file", "preserve_throttles", "timeout"},
     "list": set[str](),
@@ -41,6 +48,7 @@ _FLAGS: Final = {
 # The flags that have other names than these.
 _NAMES: Final = {
     "plan_file": "reassignment-json-file",
+    "keeps_factor": "disallow-replication-factor-change",
     "topics_file": "topics-to-move-json-file",
     "directory_throttle": "replica-alter-log-dirs-throttle",
 }
@@ -60,6 +68,7 @@ class _Flags(ConnectionFlags):
     directory_throttle: int | None
     timeout: int | None
     additional: bool
+    keeps_factor: bool
     preserve_throttles: bool
 
 
@@ -100,8 +109,15 @@ class _Wanted(NamedTuple):
 )
 @click.option("--timeout", type=int, metavar="MS", help="How long to wait for directories' moves.")
 @click.option("--additional", is_flag=True, help="Start moves although others are in progress.")
+@click.option(
+    "--disallow-replication-factor-change",
+    "keeps_factor",
+    is_flag=True,
+    help="With --execute: refuse moves that change how many replicas a partition has.",
+)
 @click.option("--preserve-throttles", is_flag=True, help="Keep throttles.")
 @connection_flags()
+@version_flag
 def kafka_reassign_partitions(**flags: Unpack[_Flags]) -> int:
     """Move replicas to other brokers, as kafka-reassign-partitions.sh."""
     values: dict[str, object] = {**flags}
@@ -155,6 +171,7 @@ def _work(action: str, flags: _Flags) -> Callable[[KafkaClient, Output], Awaitab
                 out,
                 plan,
                 is_additional=flags["additional"],
+                keeps_factor=flags["keeps_factor"],
                 bytes_per_s=flags["throttle"],
                 directory_bytes_per_s=flags["directory_throttle"],
                 timeout_ms=10_000 if flags["timeout"] is None else flags["timeout"],

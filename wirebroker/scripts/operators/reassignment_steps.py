@@ -97,6 +97,7 @@ async def execute_plan(
     plan: Plan,
     *,
     is_additional: bool,
+    keeps_factor: bool,
     bytes_per_s: int | None,
     directory_bytes_per_s: int | None,
     timeout_ms: int,
@@ -125,7 +126,8 @@ async def execute_plan(
             changes = {DIRECTORY_RATE: f"{directory_bytes_per_s}"}
             await alter_configs(client, BROKER, f"{broker}", changes)
         out.line(f"The replica-alter-dir throttle limit was set to {directory_bytes_per_s} B/s")
-    await _alter(client, plan.replicas, "Error reassigning partition(s)")
+    what = "Error reassigning partition(s)"
+    await _alter(client, plan.replicas, what, keeps_factor=keeps_factor)
     places = ",".join(f"{each}" for each in sorted(plan.replicas))
     out.line(f"Successfully started partition reassignment{_s(plan.replicas)} for {places}")
     await _move_directories(client, out, plan.placed, timeout_ms)
@@ -211,9 +213,13 @@ def _unknown(what: str) -> ClientError:
 
 
 async def _alter(
-    client: KafkaClient, replicas: Mapping[TopicPartition, Sequence[int] | None], what: str
+    client: KafkaClient,
+    replicas: Mapping[TopicPartition, Sequence[int] | None],
+    what: str,
+    *,
+    keeps_factor: bool = False,
 ) -> None:
-    results = await alter_reassignments(client, replicas)
+    results = await alter_reassignments(client, replicas, keeps_factor=keeps_factor)
     lines = [
         f"{place}: {each.error_message or explained(each.error_code)}"
         for place, each in sorted(results.items(), key=lambda pair: pair[0])

@@ -1,4 +1,7 @@
-"""Kafka's tools that have subcommands, as `kafka-features describe`."""
+"""Kafka's tools that have subcommands, as `kafka-features describe`.
+
+Kafka reads their flags by another parser: the last value of a repeated flag counts.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,16 @@ import click
 from wirebroker.scripts.script import ScriptCommand, refused
 
 
+class Subcommand(ScriptCommand):
+    """A subcommand of such a tool."""
+
+    takes_repeats = True
+
+
 class ScriptGroup(click.Group):
     """A tool with subcommands; mistakes in its arguments end it with status 1."""
 
-    command_class = ScriptCommand
+    command_class = Subcommand
 
     def make_context(
         self,

@@ -16,6 +16,7 @@ from wirebroker.client.transactions import (
 )
 from wirebroker.clock import SystemClock
 from wirebroker.codecs.errors import ErrorCode
+from wirebroker.commands.completed_names import TOPIC_NAME
 from wirebroker.scripts.operators.hanging_transactions import HANGING_TITLES, hanging_rows
 from wirebroker.scripts.operators.subcommands import ScriptGroup
 from wirebroker.scripts.operators.tables import tabbed
@@ -38,7 +39,7 @@ _PRODUCER_TITLES: Final = (
     *("ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence", "LastTimestamp"),
     "CurrentTransactionStartOffset",
 )
-_topic = click.option("--topic", required=True, metavar="TOPIC", help="The topic.")
+_topic = click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="The topic.")
 _partition = click.option(
     "--partition", type=int, required=True, metavar="N", help="The partition."
 )
@@ -175,7 +176,7 @@ def abort(
     metavar="MINUTES",
     help="Only transactions that are open for longer. [default: 15]",
 )
-@click.option("--topic", metavar="TOPIC", help="Search this topic.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="Search this topic.")
 @click.option("--partition", type=int, metavar="N", help="Search this partition of it.")
 @click.pass_obj
 def find_hanging(

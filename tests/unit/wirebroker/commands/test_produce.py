@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tests.support.script_transcripts import our_scripts
 from wirebroker.client.partitioning import Partitioner, murmur2
 
 
@@ -44,7 +45,45 @@ def test_a_line_without_its_key_is_a_failure_that_names_it(verbs):
     verbs.do("topic", "create", "keyless")
     said = verbs.feed(b"a:1\nb\n", "produce", "keyless", "--key-separator", ":")
     assert said.status == 1
-    assert said.err.startswith("wirebroker: line 2 has no ':' between key and value; 0 records")
+    assert said.err.startswith(
+        "wirebroker: line 2 has no ':' between key and value; 1 record before"
+    )
+    assert records(verbs, "keyless") == ["0 a=1"]
+    said = verbs.feed(b"b\na:1\n", "produce", "keyless", "--key-separator", ":")
+    assert said.err.endswith("; 0 records before are stored\n")
+    assert records(verbs, "keyless") == ["0 a=1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (r"\t", b"a\t1\n"),
+        ("\t", b"a\t1\n"),
+        (r"\\", b"a\\1\n"),
+        (r"\0", b"a\x001\n"),
+        ("é", "aé1\n".encode()),
+    ],
+)
+def test_the_separator_has_the_escapes_of_a_format(verbs, text, line):
+    verbs.do("topic", "create", "separated", "--if-not-exists")
+    assert verbs.feed(line, "produce", "separated", "--key-separator", text).status == 0
+    assert records(verbs, "separated")[-1] == "0 a=1"
+
+
+@pytest.mark.parametrize("text", [r"\x", "a\\"])
+def test_a_separator_with_an_unknown_escape_is_a_mistake(verbs, text):
+    said = verbs.feed(b"a:1\n", "produce", "t", "--key-separator", text)
+    assert (said.status, r"write \\ for a backslash" in said.err) == (2, True)
+
+
+def test_the_console_producer_writes_the_lines_before_a_bad_one(verbs, capsys):
+    verbs.do("topic", "create", "console")
+    run = our_scripts(capsys)
+    flags = ["--bootstrap-server", verbs.bootstrap, "--topic", "console"]
+    keyed = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
+    said = run("kafka-console-producer", [*flags, *keyed], "a:1\nb\nc:3\n")
+    assert (said.status, "on line number 2" in said.err) == (1, True)
+    assert records(verbs, "console") == ["0 a=1"]
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

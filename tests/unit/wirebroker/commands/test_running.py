@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import click
 import pytest
@@ -50,6 +51,34 @@ def test_where_nobody_listens_the_message_says_what_to_do(capsys):
         f"wirebroker: no broker answers at 127.0.0.1:{port}: connection refused. Start one with"
         " `wirebroker serve`, or name another by -b HOST:PORT or WIREBROKER_BOOTSTRAP\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers there, and no Kafka broker"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "A listener with TLS asks for --tls or --tls-ca FILE"),
+        (b"SSH-2.0-x\r\n", "an answer of 1397966893 bytes"),
+    ],
+)
+def test_the_message_names_what_answers_in_place_of_a_broker(capsys, answer, words):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+        def respond():
+            peer, _ = other.accept()
+            with peer:
+                peer.recv(1)
+                peer.sendall(answer)
+                peer.recv(1 << 16)
+
+        thread = threading.Thread(target=respond)
+        thread.start()
+        assert cli.run(["cluster", "-b", f"127.0.0.1:{port}"]) == 1
+        thread.join()
+    told = capsys.readouterr().err
+    assert f"127.0.0.1:{port}: " in told
+    assert words in told
 
 
 def test_the_message_names_what_the_verb_or_script_is_told_of_brokers_by(capsys, tmp_path):

@@ -5,6 +5,7 @@ python -m tests.unit.wirebroker.config.new_config_questions FOLDER
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import sys
@@ -100,4 +101,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    main(parser.parse_args().folder)

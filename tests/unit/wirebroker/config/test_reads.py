@@ -12,7 +12,7 @@ from wirebroker.config.topic import TOPIC_ROWS
 ROOT = Path(__file__).parents[4]
 # Where configs are told, or refused, not read; what sets those of other brokers.
 TABLES = re.compile(
-    r".*/config/(table/\w+|topic|topic_field|forms|lookup|dynamic|protection|docs|describe)\.py"
+    r".*/config/(table/\w+|topic|topic_field|forms|groups|lookup|dynamic|protection|docs|describe)\.py"
     r"|.*/wirebroker/(client|commands|workers)/\w+\.py"
 )
 

@@ -154,7 +154,7 @@ def test_a_misspelt_name_of_a_file_is_warned_of_with_what_was_meant(tmp_path):
     ],
 )
 def test_what_kafka_knows_is_no_misspelling(tmp_path, name):
-    value = "3" if name.endswith("threads") else ""
+    value = "3" if name.endswith(("threads", ".ms")) else ""
     config = load(tmp_path, flags={name: value})
     assert config.unknown == ()
     assert config.without_effect == (name,)

@@ -18,7 +18,8 @@ class _Job:
     path: str = setting("paths", "where from")
     topics: str = setting("text", "which")
     most_rows: int = setting("count", "how many", 7)
-    mode: str = setting("text", "how", "stop", ("stop", "restart"))
+    patience: float = setting("seconds", "how long", 300.0)
+    choice: str = setting("text", "which way", "stop", ("stop", "skip"))
     metrics: str | None = setting("path", "what it tells", None)
     spark: dict[str, Any] = setting("table", "of Spark", {})
 
@@ -41,6 +42,8 @@ def test_flags_and_a_file_say_the_same(tmp_path):
     file.write_text('path = "d"\ntopics = "t"\n[spark]\na = 1\n', encoding="utf-8")
     assert read(str(file)).spark == {"a": 1}
     assert read("--path", "d", "--topics", "t").most_rows == 7
+    more = read("--path", "d", "--topics", "t", "--patience", "1.5", "--choice", "skip")
+    assert (more.patience, more.choice) == (1.5, "skip")
     tables = {"spark": {"b": 2}}
     options = parser_of().parse_args(flags)
     assert settings_of(options, _Job, **tables).spark == {"b": 2}
@@ -69,9 +72,8 @@ def test_help_names_each_setting_and_some_have_no_flag():
     assert all(f"\n  {name} " in told for name in ("path", "topics", "most_rows", "spark"))
 
 
-def test_a_flag_has_the_choices_of_its_setting(capsys):
-    flags = ("--path", "d", "--topics", "t")
-    assert read(*flags, "--mode", "restart").mode == "restart"
+@pytest.mark.parametrize("flag", ["--patience=0", "--patience=inf", "--patience=x", "--choice=no"])
+def test_seconds_and_choices_are_checked(capsys, flag):
     with pytest.raises(SystemExit):
-        read(*flags, "--mode", "restarts")
-    assert "--mode: invalid choice: 'restarts'" in capsys.readouterr().err
+        read("--path", "d", "--topics", "t", flag)
+    assert flag.partition("=")[0] in capsys.readouterr().err

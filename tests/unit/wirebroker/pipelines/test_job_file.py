@@ -51,6 +51,7 @@ def test_a_job_has_what_its_file_says_and_else_its_defaults(tmp_path):
     assert not load(tmp_path, 'name = "a"\nlogs = ""').logs
     assert load(tmp_path, 'name = "a"\nlogs = "one,"').logs == f"{tmp_path}/one"
     assert load(tmp_path, 'name = "a"\nsource = "s3a://b/in"').source == "s3a://b/in"
+    assert load(tmp_path, 'name = "a"\nsource = "file:///b/in"').source == "/b/in"
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
-import fastavro
 import pytest
 
 from wirebroker.client.partitioning import partition_for
@@ -18,8 +16,9 @@ if TYPE_CHECKING:
 
 PLAN = BatchPlan(3, 6, 2, {})
 COLUMNS = parse_schema({"id": "long", "who": "string?", "at": "timestamp?"})
+OPTIONAL = {"who": "string?", "at": "timestamp?", "n": "long?"}
 WISH = PlacingWish(
-    *("json", COLUMNS, False, ",", "who", "at", False, 1_000),
+    *("json", COLUMNS, False, ",", "who", "at", False, 1_000, False),
     *("job", "topic", "dead"),
 )
 
@@ -47,7 +46,7 @@ def test_a_row_goes_to_its_keys_partition_with_its_time():
     assert row == (
         *(partition, "file", 0, 9, "topic", partition, b"kim"),
         b'{"id":1,"who":"kim","at":"2026-01-31T11:00:00.250000Z"}',
-        *(1769857200250, [], False),
+        *(1769857200250, [], False, False),
     )
     assert placed(b'{"id":  1}', is_raw=True).value == b'{"id":  1}'
     assert placed(b"1,kim,", format="csv").key == b"kim"
@@ -70,6 +69,7 @@ def test_bad_rows_become_dead_letters_with_the_reason():
     assert reason_of(large).startswith("is too large: 200")
     assert large.value is not None
     assert len(large.value) == 64 << 10
+    assert "librdkafka sends as now" in reason_of(placed(b'{"id":1,"at":0}'))
     assert "before 1970" in reason_of(placed(b'{"id":1,"at":-1}'))
 
 
@@ -78,28 +78,7 @@ def test_empty_lines_and_headers_are_no_rows(line, kind):
     assert place(line, format=kind) is None
 
 
-def container(rows: list[dict[str, Any]]) -> bytes:
-    fields = [{"name": "id", "type": "long"}, {"name": "who", "type": ["null", "string"]}]
-    schema = {"type": "record", "name": "row", "fields": fields}
-    file = io.BytesIO()
-    fastavro.writer(file, schema, rows, sync_interval=50)
-    return file.getvalue()
-
-
-def test_a_container_of_avro_is_read_up_to_its_damage():
-    rows = [{"id": number, "who": f"k{number}"} for number in range(100)]
-    whole = container(rows)
-    placer = LinePlacer(WISH._replace(format="avro"), PLAN)
-    found = list(placer.of_avro(whole, "file"))
-    assert [row.value for row in found[:2]] == [
-        b'{"id":0,"who":"k0","at":null}',
-        b'{"id":1,"who":"k1","at":null}',
-    ]
-    assert len(found) == 100
-    assert not any(row.is_dead for row in found)
-    *good, last = placer.of_avro(whole[: len(whole) // 2], "file")
-    assert good == found[: len(good)]
-    assert 0 < len(good) < 100
-    assert reason_of(last).startswith(f"the file cannot be read behind record {len(good)}: ")
-    strange = list(placer.of_avro(b"no avro", "file"))
-    assert "behind record 0" in reason_of(strange[0])
+def test_a_line_of_delimiters_that_are_white_space_is_a_row():
+    row = place(b"\t\t", format="csv", delimiter="\t", columns=parse_schema(OPTIONAL), key="who")
+    assert row is not None
+    assert row.value == b'{"who":null,"at":null,"n":null}'

@@ -32,7 +32,7 @@ def test_a_record_goes_by_its_key_or_as_in_the_source():
     headers = [{"key": "h", "value": None}]
     assert row == (
         *(partition, "from-00002", 99, 0, "to", partition, b"k", b"v", 7, headers),
-        False,
+        *(False, False),
     )
     assert place(unchanged, keeps_partition=True)[0].partition == 2
 
@@ -57,6 +57,7 @@ def test_a_function_returns_none_one_or_many():
         (lambda record: record.headers.append(("h2", "x")) or record, "not pairs of str and bytes"),
         (lambda record: record._replace(timestamp="now"), "the timestamp returned is 'now'"),
         (lambda record: record._replace(timestamp=-2), "the timestamp returned is -2"),
+        (lambda record: record._replace(timestamp=0), "has the time 0"),
     ],
 )
 def test_what_a_function_fails_for_is_a_dead_letter_or_the_end(function, reason):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
 
+import jks
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import (
@@ -23,9 +25,6 @@ from wirebroker.config import ConfigError
 from wirebroker.config.tls import StoreSettings, TlsSettings
 from wirebroker.security.key_stores import read_store
 from wirebroker.security.tls_contexts import client_context, server_side
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PASSWORD = "store-secret"
 
@@ -114,11 +113,111 @@ def test_pkcs12_with_another_password(tmp_path: Path) -> None:
     assert "secret" not in repr(store)
 
 
-@pytest.mark.java
-def test_what_keytool_writes(tmp_path: Path) -> None:
-    keytool = shutil.which("keytool")
-    if keytool is None:
+KEY_PASSWORD = "key-secret"
+
+
+def old_form(folder: Path, key_password: str = KEY_PASSWORD) -> str:
+    """Write a store in Java's old form with a key and a trusted certificate; return its path."""
+    key, chain = parts()
+    der = load_pem_private_key(key.encode(), None).private_bytes(
+        Encoding.DER, PrivateFormat.PKCS8, NoEncryption()
+    )
+    own = ssl.PEM_cert_to_DER_cert(chain)
+    entry = jks.PrivateKeyEntry.new("broker", [own], der, "pkcs8")
+    entry.encrypt(key_password)
+    trusted = jks.TrustedCertEntry.new(
+        "authority", ssl.PEM_cert_to_DER_cert(authority().certificate)
+    )
+    path = folder / "broker.jks"
+    path.write_bytes(jks.KeyStore.new("jks", [entry, trusted]).saves(PASSWORD))
+    return str(path)
+
+
+@pytest.mark.parametrize("type_", ["JKS", "PKCS12"])
+def test_javas_old_form(tmp_path: Path, type_: str) -> None:
+    location = old_form(tmp_path)
+    keystore = StoreSettings(
+        type=type_, location=location, password=PASSWORD, key_password=KEY_PASSWORD
+    )
+    assert read_store(keystore).certificates.count("BEGIN CERTIFICATE") == 1
+    for password in (PASSWORD, ""):  # without one Java does not check the file
+        truststore = StoreSettings(
+            type=type_,
+            location=location,
+            password=password,
+            key_password=KEY_PASSWORD,
+            name="ssl.truststore",
+        )
+        assert is_used(keystore, truststore)
+    assert is_used(
+        StoreSettings(type=type_, location=old_form(tmp_path, PASSWORD), password=PASSWORD)
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"password": "other-secret"}, {"key_password": "other-secret"}, {"key_password": ""}]
+)
+def test_javas_old_form_with_another_password(tmp_path: Path, wrong: dict[str, str]) -> None:
+    location = old_form(tmp_path)
+    passwords = {"password": PASSWORD, "key_password": KEY_PASSWORD, **wrong}
+    with pytest.raises(
+        ConfigError, match=r"its password or ssl\.key\.password is wrong"
+    ) as refused:
+        read_store(StoreSettings(type="JKS", location=location, **passwords))
+    assert "secret" not in str(refused.value)
+
+
+def test_damaged_old_forms_are_refused_with_one_line(tmp_path: Path) -> None:
+    path = Path(old_form(tmp_path))
+    data = path.read_bytes()
+    store = StoreSettings(
+        type="JKS", location=str(path), password=PASSWORD, key_password=KEY_PASSWORD
+    )
+    for place in range(4, len(data), 7):
+        for damaged in (data[:place], data[:place] + b"\xff" + data[place + 1 :]):
+            if damaged == data:
+                continue
+            path.write_bytes(damaged)
+            with pytest.raises(ConfigError) as refused:
+                read_store(store)
+            assert "\n" not in str(refused.value)
+
+
+def test_the_old_form_without_its_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "wirebroker.security.jks_store", raising=False)
+    monkeypatch.setitem(sys.modules, "jks", None)
+    store = StoreSettings(type="JKS", location=old_form(tmp_path), password=PASSWORD)
+    with pytest.raises(ConfigError, match=r"pip install 'wirebroker\[jks\]'; or convert it"):
+        read_store(store)
+
+
+@pytest.fixture
+def keytool() -> str:
+    found = shutil.which("keytool")
+    if found is None:
         pytest.skip("there is no keytool")
+    return found
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("algorithm", ["RSA", "EC"])
+def test_the_old_form_as_keytool_writes_it(tmp_path: Path, keytool: str, algorithm: str) -> None:
+    location = str(tmp_path / "broker.jks")
+    command = [keytool, "-genkeypair", "-alias", "broker", "-keyalg", algorithm]
+    command += ["-dname", "CN=localhost", "-ext", "san=dns:localhost", "-storetype", "JKS"]
+    command += ["-keystore", location, "-storepass", PASSWORD, "-keypass", KEY_PASSWORD]
+    subprocess.run(command, check=True, capture_output=True)
+    keystore = StoreSettings(
+        type="JKS", location=location, password=PASSWORD, key_password=KEY_PASSWORD
+    )
+    trusted = StoreSettings(certificates=read_store(keystore).certificates)
+    assert is_used(keystore, trusted)
+
+
+@pytest.mark.java
+def test_what_keytool_writes(tmp_path: Path, keytool: str) -> None:
     trusted = write(tmp_path, "authority.pem", authority().certificate)
     location = str(tmp_path / "trusted.p12")
     command = [keytool, "-importcert", "-noprompt", "-alias", "authority", "-file", trusted]
@@ -133,7 +232,8 @@ def test_what_keytool_writes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "store", "words"),
     [
-        (b"\xfe\xed\xfe\xed\0\0", {"type": "JKS"}, "keytool -importkeystore"),
+        (b"\xfe\xed\xfe\xed\0\0", {"type": "JKS"}, "is damaged, or its password"),
+        (b"\xce\xce\xce\xce\0\0", {"type": "JKS"}, "keytool -importkeystore"),
         (b"nothing", {"type": "PKCS12"}, "is no PKCS12"),
         (b"nothing", {"type": "PEM"}, "has no certificate in the form of PEM"),
         (authority().certificate.encode(), {"type": "PEM"}, "there is no private key"),

@@ -21,6 +21,7 @@ from wirebroker.codecs.errors import KafkaError
 from wirebroker.inspect.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError, OptionError
 from wirebroker.segments.log_on_disk import LogOnDisk
+from wirebroker.segments.loss_report import take_losses
 from wirebroker.segments.row_scan import scan_rows
 from wirebroker.storage.compaction.segment_swap import (
     begin_swap,
@@ -83,7 +84,25 @@ def test_reading_begins_where_records_have_been_deleted_up_to(log: Log, tmp_path
     named = '{"topic": {"0": 2}}'
     with pytest.raises(DataLossError, match="begins at offset 4"):
         offsets_of(tmp_path, startingOffsets=named)
-    found = offsets_of(tmp_path, startingOffsets=named, failOnDataLoss="false")
+    report = tmp_path / "lost"
+    found = offsets_of(
+        tmp_path, startingOffsets=named, failOnDataLoss="false", lossReport=str(report)
+    )
+    assert found == list(range(4, 9))
+    assert take_losses(report) == [("topic", 0, 2, 4)]
+    assert take_losses(report) == []
+
+
+def test_records_that_are_deleted_are_not_read_where_their_batch_is_there(
+    log: Log, tmp_path: Path
+) -> None:
+    append(log, batch(count=9))
+    ranges = ranges_for(options_for(tmp_path))
+    place = ranges[0].place._replace(log_start_offset=4)
+    found = offsets_in(
+        [ranges[0]._replace(place=place)],
+        wish_for(options_for(tmp_path, failOnDataLoss="false")),
+    )
     assert found == list(range(4, 9))
 
 
@@ -132,8 +151,11 @@ def test_what_retention_removes_before_it_is_read_is_told(log: Log, tmp_path: Pa
     first_left = remove_two_segments(log)
     with pytest.raises(DataLossError, match=f"from offset 0 up to {first_left} are not there"):
         offsets_in(ranges, wish_for(options))
-    found = offsets_in(ranges, wish_for(options, fail_on_data_loss=False))
-    assert found == list(range(first_left, 20))
+    report = tmp_path / "lost"
+    wish = wish_for(options, fail_on_data_loss=False, loss_report=str(report))
+    for _ in range(2):  # a batch that is done again
+        assert offsets_in(ranges, wish) == list(range(first_left, 20))
+    assert take_losses(report) == [("topic", 0, 0, first_left)]
 
 
 def test_what_retention_removes_while_it_is_read_is_told(log: Log, tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""README's table of clients and features, as their tests passed in the last recorded run.
+
+    python -m compat_tests.clients           print the table
+    python -m compat_tests.clients --run     run the tests, record what passed, write the table
+
+The record is tested.json; it says how many tests passed for each client and feature.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from compat_tests.clients.versions import CLIENTS
+from tests.project_files import ROOT
+
+RECORD = Path(__file__).parent / "tested.json"
+README = ROOT / "README.md"
+FEATURES = ("produce, consume", "consumer groups", "transactions", "admin")
+TESTS = ("compat_tests", "spark_it", "--nightly", "-m", "shows")
+RECORDING = ("-p", "compat_tests.clients.recording", "--record-clients")
+_TABLE = re.compile(r"^\| client \| version \|.*\n(\|.*\n)+", re.MULTILINE)
+
+
+def table(record: dict[str, Any]) -> str:
+    """Return the table in Markdown."""
+    heads = ["client", "version", *FEATURES]
+    rows = [heads, ["---"] * len(heads)]
+    for client, (title, _) in CLIENTS.items():
+        if client in record:
+            features = record[client]["features"]
+            cells = [_cell(features.get(feature)) for feature in FEATURES]
+            rows.append([title, record[client]["version"], *cells])
+    lines = [f"| {' | '.join(row)} |\n" for row in rows]
+    return "".join(re.sub(r"\|  (?=\|)", "| ", line) for line in lines)
+
+
+def _cell(result: dict[str, Any] | None) -> str:
+    if result is None:
+        return ""
+    if result["failed"]:
+        return f"{result['failed']} of {result['failed'] + result['passed']} tests fail"
+    return ", ".join(result["details"]) or "yes"
+
+
+def with_table(text: str, new: str) -> str:
+    """Return the text with its table of clients replaced."""
+    text, count = _TABLE.subn(lambda _: new, text)
+    assert count == 1, "README.md has no table of clients"
+    return text
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table, or make it; return the status of the tests."""
+    parser = argparse.ArgumentParser(
+        prog="compat_tests.clients",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--run", action="store_true", help="run the tests and record the results")
+    parser.add_argument(
+        "options",
+        nargs="*",
+        metavar="OPTION",
+        help="of pytest, after --: run only some tests, keep other results",
+    )
+    options = parser.parse_args(arguments)
+    if not options.run:
+        sys.stdout.write(table(json.loads(RECORD.read_text("utf-8"))))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        found = Path(folder) / "found.json"
+        if options.options:  # for some of the tests
+            shutil.copy(RECORD, found)
+        command = [sys.executable, "-m", "pytest", *TESTS, *RECORDING, str(found)]
+        status = subprocess.run([*command, *options.options], cwd=ROOT, check=False).returncode
+        text = found.read_text("utf-8")
+    RECORD.write_text(text, "utf-8")
+    README.write_text(with_table(README.read_text("utf-8"), table(json.loads(text))), "utf-8")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

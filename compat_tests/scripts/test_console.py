@@ -1,0 +1,144 @@
+"""The console scripts on bytes that no transcript can have: ours and Kafka's, at Apache Kafka."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+
+from compat_tests.scripts.kafka_scripts import KafkaScripts
+from tests.support.brokers import make_broker
+from tests.support.script_transcripts import our_scripts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.brokers import Broker
+    from tests.support.script_transcripts import Answer
+
+pytestmark = pytest.mark.java
+
+CLASSES = "org.apache.kafka.common.serialization."
+FORMATTERS = "org.apache.kafka.tools.consumer."
+DOUBLES = [0.0, -0.0, 1.0, 0.1, 1e-5, 0.001, 1e7, 9999999.5, 1 / 3, 1.5e300]
+DOUBLES += [float("nan"), float("inf"), float("-inf"), 1.7976931348623157e308]
+VALUES = {
+    "Float": [struct.pack(">f", each) for each in DOUBLES if not 1e38 < abs(each) < math.inf],
+    "Double": [struct.pack(">d", each) for each in DOUBLES],
+    "Boolean": [b"\0", b"\1"],
+    "ByteBuffer": [b"", b"abc"],
+    "Bytes": [bytes(range(256))],
+    "String": [b"a\xffb", b"c\xed\xa0\x80d", b"\xf0\x90\x80", "é".encode()],
+}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    settings = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
+    with make_broker("apache", tmp_path_factory.mktemp("console"), settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Iterator[KafkaScripts]:
+    with KafkaScripts() as scripts:
+        yield scripts
+
+
+@pytest.fixture
+def ours(capfd: pytest.CaptureFixture[str]) -> Any:
+    return our_scripts(capfd)
+
+
+def read(run: Any, broker: Broker, topic: str, *flags: str) -> Answer:
+    whole = ["--bootstrap-server", broker.bootstrap, "--topic", topic, "--partition", "0"]
+    found: Answer = run(
+        "kafka-console-consumer", [*whole, "--offset", "earliest", "--timeout-ms", "3000", *flags]
+    )
+    return found
+
+
+def produce(broker: Broker, topic: str, values: list[bytes]) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+    for each in values:
+        producer.send(topic, value=each, key=each)
+    producer.close()
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_are_printed_alike(
+    name: str, broker: Broker, theirs: KafkaScripts, ours: Any
+) -> None:
+    topic = f"values-{name}"
+    produce(broker, topic, VALUES[name])
+    flags = ["--value-deserializer", f"{CLASSES}{name}Deserializer"]
+    for part in ("timestamp", "partition", "offset", "delivery", "epoch", "headers"):
+        flags += ["--formatter-property", f"print.{part}=true"]
+    flags += ["--formatter-property", "no.such.property=true"]
+    expected = read(theirs.run, broker, topic, *flags)
+    found = read(ours, broker, topic, *flags)
+    assert found.status == expected.status == 0
+    assert found.out == expected.out
+    assert found.out.count("\n") == len(VALUES[name])
+
+
+@pytest.mark.parametrize(
+    ("topic", "formatter"),
+    [
+        ("__consumer_offsets", "OffsetsMessageFormatter"),
+        ("__consumer_offsets", "GroupMetadataMessageFormatter"),
+        ("__transaction_state", "TransactionLogMessageFormatter"),
+        ("read", "NoOpMessageFormatter"),
+        ("read", "LoggingMessageFormatter"),
+    ],
+)
+def test_formatters_print_alike(
+    topic: str, formatter: str, broker: Broker, theirs: KafkaScripts, ours: Any
+) -> None:
+    _fill_internal_topics(broker, theirs)
+    flags = ["--formatter", f"{FORMATTERS}{formatter}"]
+    expected = read(theirs.run, broker, topic, *flags)
+    found = read(ours, broker, topic, *flags)
+    assert found.status == expected.status == 0
+    assert found.out == expected.out
+    assert found.out.count('{"key":') >= (3 if topic.startswith("__") else 0)
+
+
+def _fill_internal_topics(broker: Broker, theirs: KafkaScripts) -> None:
+    produce(broker, "read", [b"a"])
+    consumer = KafkaConsumer(
+        "read",
+        bootstrap_servers=broker.bootstrap,
+        group_id="readers",
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=5000,
+    )
+    next(consumer)
+    consumer.commit()
+    consumer.close()
+    connection = ["--bootstrap-server", broker.bootstrap]
+    moved = ["--reset-offsets", "--group", "readers", "--topic", "read", "--to-earliest"]
+    assert theirs.run("kafka-consumer-groups", [*connection, *moved, "--execute"]).status == 0
+    load = ["--num-records", "1", "--record-size", "1", "--throughput", "-1"]
+    written = [*connection, "--topic", "read", *load, "--transactional-id", "tx"]
+    assert theirs.run("kafka-producer-perf-test", written).status == 0
+    deleted = ["--delete", "--group", "readers"]
+    assert theirs.run("kafka-consumer-groups", [*connection, *deleted]).status == 0
+
+
+def test_lines_are_read_alike(broker: Broker, theirs: KafkaScripts, ours: Any) -> None:
+    chance = random.Random(0)
+    letters = [b"a", b"\r", b"\n", b"\r\n", b"\xc3\xa9", b"\xff", b"\xed\xa0\x80", b"\xe2\x82"]
+    letters += [b"\xf0\x90\x80", b"\xf0", b"\x80", b"\xed\xa0", b"\xf4\x90\x80\x80", b"\xc0"]
+    text = b"".join(chance.choices(letters, k=3000)) + b"end\r"
+    for topic, run in (("lines-theirs", theirs.run), ("lines-ours", ours)):
+        words = ["--bootstrap-server", broker.bootstrap, "--topic", topic]
+        assert run("kafka-console-producer", words, text).status == 0
+    flags = ("--formatter-property", "print.offset=true")
+    found = [read(ours, broker, topic, *flags).out for topic in ("lines-theirs", "lines-ours")]
+    assert found[0] == found[1]
+    assert found[0].count("\n") > 500

@@ -1,0 +1,30 @@
+"""Options of Kafka's tools, given once and twice: the table holds for Apache Kafka."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.scripts.kafka_scripts import KafkaScripts
+from tests.support.brokers import AUTHORIZED, make_broker
+from tests.support.repeated_options import REPEATED, files_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.java
+
+
+def test_kafka_refuses_and_accepts_what_the_table_says(tmp_path: Path) -> None:
+    files_in(tmp_path)
+    with make_broker("apache", tmp_path / "broker", AUTHORIZED) as broker, KafkaScripts() as run:
+        segment = broker.data_dir / "orders-0" / "00000000000000000000.log"
+        made = ["--bootstrap-server", broker.bootstrap, "--create", "--topic", "orders"]
+        assert run.run("kafka-topics", made).status == 0
+        for row in REPEATED:
+            script, *words = row.words(2, broker.bootstrap, tmp_path, segment)
+            found = run.run(script, words)
+            assert (row.message in found.out + found.err) == row.is_refused, (row, found)
+            if not row.is_refused:
+                assert found.status == 0, (row, found)

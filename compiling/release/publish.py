@@ -1,0 +1,209 @@
+"""`make release`: releases the committed version; a dry run unless --upload is given.
+
+    python -m compiling.release.publish [--upload] [--image NAME] [--date DATE] [--remote origin]
+
+Everything is done in a temporary git worktree, so a dry run changes neither branch nor files:
+
+1. CHANGELOG.md gets the date of the release in place of "(unreleased)", as a commit.
+2. `python -m compiling.release --final` builds and tries the files; twine checks their metadata.
+3. With --image, `make image` builds a container image of them, NAME:VERSION.
+
+With --upload the branch then gets the commit and the tag vVERSION, twine uploads the files, the
+image is pushed, and last the branch and the tag. Credentials are twine's, git's and the container
+engine's own. If a step fails, fix the cause and run the command again: a tag at HEAD is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiling.release.changelog import check_changelog, dated, version_of
+from compiling.tree import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+TOKEN = "TWINE_PASSWORD"  # noqa: S105 - the name of a variable
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+class ReleaseError(Exception):
+    """The release cannot be made; the message names the cause and the fix."""
+
+
+class Options(argparse.Namespace):
+    """What the command line says."""
+
+    upload: bool
+    date: str
+    image: str | None
+    remote: str
+    skip_existing: bool
+
+
+def release(root: Path, options: Options) -> None:
+    """Build and check the release of the repository at `root`; upload it if the options say so.
+
+    Raises:
+        ReleaseError: The repository or the environment is not ready.
+        ValueError: CHANGELOG.md does not describe this version.
+        subprocess.CalledProcessError: A command failed; nothing after it was run.
+    """
+    version = version_of(root)
+    is_tagged = _check_repository(root, f"v{version}")
+    if options.upload:
+        _check_upload(root, options.remote)
+    image = f"{options.image}:{version}" if options.image else None
+    with _worktree(root) as work:
+        commit = _commit_date(work, version, options.date)
+        if is_tagged and commit != git(root, "rev-parse", "HEAD"):
+            raise ReleaseError(f"tag v{version} has no date in CHANGELOG.md: delete the tag")
+        files = _build(work, image)
+        _move(work / "dist", root / "dist")
+        files = [root / "dist" / path.name for path in files]
+        if not options.upload:
+            _say(f"dry run: {version} is ready; nothing was committed, tagged or uploaded")
+            return
+        if not is_tagged:
+            git(root, "merge", "--quiet", "--ff-only", commit)
+            git(root, "tag", "--annotate", "--message", f"wirebroker {version}", f"v{version}")
+    _upload(files, image, skip_existing=options.skip_existing)
+    git(root, "push", "--quiet", "--atomic", options.remote, "HEAD", f"refs/tags/v{version}")
+    _say(f"{version} is released")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder and return its output."""
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _check_repository(root: Path, tag: str) -> bool:
+    """Return whether HEAD has the tag of this version already: an earlier upload failed."""
+    changed = git(root, "status", "--porcelain")
+    if changed:
+        raise ReleaseError(f"uncommitted changes: commit or stash them\n{changed}")
+    if not git(root, "tag", "--list", tag):
+        return False
+    if git(root, "rev-parse", f"{tag}^{{commit}}") != git(root, "rev-parse", "HEAD"):
+        raise ReleaseError(
+            f"tag {tag} exists at another commit: set the next version in wirebroker/__init__.py"
+            " and begin its part of CHANGELOG.md, or delete the tag if nothing was uploaded"
+        )
+    return True
+
+
+def _check_upload(root: Path, remote: str) -> None:
+    if not os.environ.get(TOKEN):
+        raise ReleaseError(f"--upload needs an API token of the package index in {TOKEN}")
+    if remote not in git(root, "remote").split():
+        raise ReleaseError(f"no git remote {remote}: name one with --remote")
+    if not git(root, "branch", "--show-current"):
+        raise ReleaseError("HEAD is detached: check out the branch to release from")
+
+
+@contextlib.contextmanager
+def _worktree(root: Path) -> Iterator[Path]:
+    """Check HEAD out into a temporary folder, with the repository's configuration."""
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name) / "wirebroker"
+        git(root, "worktree", "add", "--quiet", "--detach", str(work))
+        try:
+            yield work
+        finally:
+            git(root, "worktree", "remove", "--force", str(work))
+
+
+def _commit_date(work: Path, version: str, date: str) -> str:
+    """Commit the date of the release, unless CHANGELOG.md has one, and return the commit."""
+    changelog = work / "CHANGELOG.md"
+    text = changelog.read_text("utf-8")
+    check_changelog(text, version, final=False)
+    changelog.write_text(dated(text, version, date), "utf-8")
+    if git(work, "status", "--porcelain"):
+        git(work, "commit", "--quiet", "--all", "--message", f"Release {version}")
+    return git(work, "rev-parse", "HEAD")
+
+
+def _build(work: Path, image: str | None) -> list[Path]:
+    """Build and check the files in `dist`, and the image; return those for the package index."""
+    dist = work / "dist"
+    _run([sys.executable, "-m", "compiling.release", "--final", "--output", str(dist)], work)
+    files = sorted([*dist.glob("*.tar.gz"), *dist.glob("*.whl")])
+    _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)], work)
+    if image:
+        _run(["make", "image", f"IMAGE={image}"], work)
+    return files
+
+
+def _move(source: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.move(source, target)
+
+
+def _upload(files: list[Path], image: str | None, *, skip_existing: bool) -> None:
+    command = [sys.executable, "-m", "twine", "upload", "--non-interactive"]
+    command += ["--skip-existing"] * skip_existing
+    _run([*command, *map(str, files)], None, {"TWINE_USERNAME": "__token__"} | os.environ)
+    if image:
+        _run([os.environ.get("ENGINE", "docker"), "push", image], None)
+
+
+def _run(
+    command: list[str], folder: Path | None, environment: Mapping[str, str] | None = None
+) -> None:
+    subprocess.run(command, cwd=folder, env=environment, check=True)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"make release: {line}\n")
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    """Run the command line; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="compiling.release.publish",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--upload",
+        action="store_true",
+        help=f"Commit, tag, upload and push. The token is read from {TOKEN}.",
+    )
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    parser.add_argument("--date", default=today, help="Date of the release (default: today, UTC).")
+    parser.add_argument("--image", metavar="NAME", help="Build, and push, a container image.")
+    parser.add_argument("--remote", default="origin", help="Remote to push to (default: origin).")
+    parser.add_argument(
+        "--skip-existing",
+        action="store_true",
+        help="Skip files that an earlier upload left at the index.",
+    )
+    options = parser.parse_args(arguments, Options())
+    if not _DATE.fullmatch(options.date):
+        parser.error(f"--date is like 2026-01-31, not {options.date}")
+    try:
+        release(root, options)
+    except (ReleaseError, ValueError) as error:
+        _say(str(error))
+        return 1
+    except subprocess.CalledProcessError as error:
+        _say(f"{' '.join(map(str, error.cmd))} failed with status {error.returncode}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

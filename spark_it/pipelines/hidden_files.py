@@ -1,0 +1,115 @@
+"""Files that Spark's file source leaves out by their names, and links by which it reads them.
+
+Spark reads no file whose name begins with `_` or `.`, or ends in `._COPYING_`, and nothing in
+directories of such names: rsync, Hadoop and Spark write temporary files under them. Two exceptions
+are Spark's: `_a=b`, and names that begin with `_metadata` or `_common_metadata`.
+
+Source: Spark's HadoopFSUtils.shouldFilterOutPathName; Hadoop's GlobPattern.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PATTERN: Final = re.compile(r"[*?{\[]")
+_SPECIAL: Final = re.compile(r"([*?{}\[\],\\])")
+_EXCEPTIONS: Final = ("_metadata", "_common_metadata")
+_COPYING: Final = "._COPYING_"
+_TOKEN: Final = re.compile(r"\\.|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
+_AS_REGEX: Final = {"*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether Spark leaves out a file or directory of this name."""
+    if name.startswith(_EXCEPTIONS):
+        return False
+    is_marked = name.startswith("_") and "=" not in name
+    return is_marked or name.startswith(".") or name.endswith(_COPYING)
+
+
+def folder_of(source: str) -> Path:
+    """Return the part of a pattern that must exist, though no file may match it yet."""
+    parts = Path(source).parts
+    plain = itertools.takewhile(lambda part: not _PATTERN.search(part), parts)
+    return Path(*plain)
+
+
+def hidden_files(source: str) -> Iterator[Path]:
+    """Return the files that a path or a pattern of Hadoop's names, and Spark leaves out."""
+    folder = folder_of(source)
+    is_pattern = folder != Path(source)
+    if folder.is_file():
+        yield from [folder] if is_hidden(folder.name) else []
+        return
+    matches = re.compile(_regex_of(source) if is_pattern else re.escape(str(folder)))
+    for directory, _, names in os.walk(folder):
+        for name in sorted(names):
+            path = Path(directory, name)
+            # Spark lists a directory that matches, whatever its name.
+            roots = [each for each in (path, *path.parents) if matches.fullmatch(str(each))]
+            if roots and any(map(is_hidden, (name, *path.relative_to(roots[-1]).parts[:-1]))):
+                yield path
+
+
+class HiddenLinks:
+    """Links to hidden files, under names that Spark reads.
+
+    Args:
+        source: The job's path or pattern.
+        folder: For the links; the job's own.
+    """
+
+    def __init__(self, source: str, folder: Path) -> None:
+        self._source = source
+        self._folder = folder
+
+    def refresh(self) -> None:
+        """Make the links that are missing; a file has the same link each time."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for path in hidden_files(self._source):
+            # With its ending, which says how it is compressed.
+            ending = Path(path.name.removesuffix(_COPYING)).suffix
+            name = blake2b(str(path).encode(), digest_size=16).hexdigest() + ending
+            with contextlib.suppress(FileExistsError):
+                (self._folder / name).symlink_to(path)
+
+    def pattern(self) -> str:
+        """Return a pattern of the job's files and the links."""
+        is_pattern = folder_of(self._source) != Path(self._source)
+        source = self._source if is_pattern else _escaped(self._source)
+        # Hadoop takes a pattern for absolute by its first character.
+        return f"/{{{source.lstrip('/')},{_escaped(str(self._folder)).lstrip('/')}}}"
+
+    def target_of(self, path: Path) -> Path:
+        """Return the file that a link leads to, or the path if it is no link of these."""
+        return path.readlink() if path.parent == self._folder else path
+
+
+def _escaped(path: str) -> str:
+    return _SPECIAL.sub(r"\\\1", path)
+
+
+def _regex_of(pattern: str) -> str:
+    depth = 0
+    found: list[str] = []
+    for token in _TOKEN.findall(pattern):
+        depth += (token == "{") - (token == "}")
+        if token == "," and depth:
+            found.append("|")
+        elif token[0] == "[" and len(token) > 1:
+            inside = token[1:-1].replace("\\", r"\\")
+            found.append(f"[^{inside[1:]}]" if inside[:1] in ("!", "^") else f"[{inside}]")
+        elif token[0] == "\\" and len(token) > 1:
+            found.append(re.escape(token[1:]))
+        else:
+            found.append(_AS_REGEX.get(token) or re.escape(token))
+    return "".join(found)

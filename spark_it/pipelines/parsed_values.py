@@ -1,0 +1,74 @@
+"""A topic's JSON values as columns of Spark's, read by the rules of typed_rows.py as ingest does.
+
+A value that is no row of the schema has no row: null. Fields beyond the schema are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow
+from pyspark.sql import functions
+
+from wirebroker.pipelines.errors import BadRowError
+from wirebroker.pipelines.sql_columns import sql_schema
+from wirebroker.pipelines.typed_rows import RowReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from wirebroker.pipelines.typed_rows import Column
+
+_ARROW_TYPES = {
+    "string": pyarrow.string(),
+    "boolean": pyarrow.bool_(),
+    "int": pyarrow.int32(),
+    "long": pyarrow.int64(),
+    "double": pyarrow.float64(),
+    "date": pyarrow.date32(),
+    "timestamp": pyarrow.timestamp("us", "UTC"),
+}
+
+
+def with_row(table: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Return the key and timestamp of a table of records, with their values as a struct `row`."""
+    records = table.select("key", functions.unix_millis("timestamp").alias("time_ms"), "value")
+    schema = f"key BINARY, time_ms LONG, row STRUCT<{sql_schema(columns)}>"
+    parsed = records.mapInArrow(ParsingTask(columns), schema)
+    time = functions.timestamp_millis("time_ms").alias("timestamp")
+    return parsed.select("key", time, "row")
+
+
+class ParsingTask:
+    """What a task of Spark's does that parses values.
+
+    Args:
+        columns: The schema of a value.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        reader = RowReader(self._columns, drops_unknown=True)
+        fields = [(each.name, _arrow_type(each)) for each in self._columns]
+        for batch in batches:
+            values = batch.column("value").to_pylist()
+            rows = pyarrow.array([_row(reader, each) for each in values], pyarrow.struct(fields))
+            columns = [batch.column("key"), batch.column("time_ms"), rows]
+            yield pyarrow.RecordBatch.from_arrays(columns, ["key", "time_ms", "row"])
+
+
+def _row(reader: RowReader, value: bytes | None) -> dict[str, Any] | None:
+    try:
+        return None if value is None else reader.from_json(value)
+    except BadRowError:
+        return None
+
+
+def _arrow_type(column: Column) -> pyarrow.DataType:
+    if column.type_name == "decimal":
+        return pyarrow.decimal128(*column.digits)
+    return _ARROW_TYPES[column.type_name]

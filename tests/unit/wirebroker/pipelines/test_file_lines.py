@@ -1,0 +1,79 @@
+"""Lines of files: every line once, however the file is cut; compressed; in bounded memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wirebroker.pipelines import file_lines
+from wirebroker.pipelines.file_lines import DamagedFileError, TextLine, lines_of, open_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", b"\xef\xbb\xbf"])).map(
+    b"".join
+)
+
+
+@given(TEXTS, st.lists(st.integers(1, 40), unique=True))
+def test_pieces_of_a_file_have_each_line_once(text: bytes, cuts: list[int]):
+    places = [0, *sorted(each for each in cuts if each < len(text)), None]
+    found = [
+        line.content
+        for start, end in itertools.pairwise(places)
+        for line in lines_of(io.BytesIO(text), start or 0, end)
+    ]
+    expected = text.splitlines(keepends=True)
+    if expected:
+        expected[0] = expected[0].removeprefix(b"\xef\xbb\xbf")
+    assert found == expected or b"".join(found) == b"".join(expected)
+    assert [each for each in found if each] == [each for each in expected if each]
+
+
+@given(TEXTS, st.integers(1, 5))
+def test_lines_do_not_depend_on_how_much_is_read_at_a_time(text: bytes, size: int):
+    before = file_lines._CHUNK_BYTES
+    file_lines._CHUNK_BYTES = size  # type: ignore[misc]
+    try:
+        found = [line.content for line in lines_of(io.BytesIO(text))]
+    finally:
+        file_lines._CHUNK_BYTES = before  # type: ignore[misc]
+    assert found == [line.content for line in lines_of(io.BytesIO(text))]
+
+
+def test_a_line_that_is_too_long_is_cut_and_what_follows_is_read(monkeypatch):
+    monkeypatch.setattr(file_lines, "MOST_LINE_BYTES", 100)
+    monkeypatch.setattr(file_lines, "_CHUNK_BYTES", 64)
+    text = b"a\n" + b"x" * 1_000 + b"\r\nb\n" + b"y" * 500
+    cut = [TextLine(b"x" * 100, is_cut=True), TextLine(b"y" * 100, is_cut=True)]
+    assert list(lines_of(io.BytesIO(text))) == [TextLine(b"a\n"), cut[0], TextLine(b"b\n"), cut[1]]
+    assert list(lines_of(io.BytesIO(text), 2, 3)) == [cut[0]]
+    assert list(lines_of(io.BytesIO(text), 500, 1_100)) == [TextLine(b"b\n"), cut[1]]
+
+
+@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress)])
+def test_a_compressed_file_is_read_up_to_its_damage(tmp_path: Path, ending, compress):
+    text = b"".join(b"%d\n" % each for each in range(1_000_000))
+    path = tmp_path / f"x.{ending}"
+    path.write_bytes(compress(text))
+    with open_file(path) as file:
+        assert b"".join(line.content for line in lines_of(file)) == text
+    path.write_bytes(path.read_bytes()[:-100])
+    found: list[bytes] = []
+    with pytest.raises(DamagedFileError), open_file(path) as file:
+        found.extend(line.content for line in lines_of(file))
+    assert text.startswith(b"".join(found))
+    assert len(found) > 10_000
+    path.write_bytes(b"not compressed")
+    with pytest.raises(DamagedFileError), open_file(path) as file:
+        list(lines_of(file))
+    with pytest.raises(FileNotFoundError):
+        open_file(tmp_path / "gone.gz")

@@ -1,0 +1,76 @@
+"""Files that Spark leaves out by their names: found, and linked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wirebroker.pipelines.hidden_files import HiddenLinks, hidden_files, is_hidden
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = (
+    *("in/a.csv", "in/.b.csv", "in/_c.csv", "in/_d=1.csv", "in/_metadata.csv", "in/e._COPYING_"),
+    *("in/_tmp/f.csv", "in/x=1/.g.csv", "in/deep/h.csv", ".trash/.i.csv", ".trash/j.csv"),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for each in FILES:
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_text(each, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "is_left_out"),
+    [
+        *((".x", True), ("_x", True), ("x._COPYING_", True), ("._x=1", True)),
+        *(("x", False), ("_x=1", False), ("_metadata.csv", False), ("_common_metadata", False)),
+    ],
+)
+def test_the_rule_is_sparks(name: str, is_left_out: bool):
+    assert is_hidden(name) == is_left_out
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("in", ["in/.b.csv", "in/_c.csv", "in/_tmp/f.csv", "in/e._COPYING_", "in/x=1/.g.csv"]),
+        ("in/.b.csv", ["in/.b.csv"]),
+        ("in/a.csv", []),
+        ("in/*.csv", ["in/.b.csv", "in/_c.csv"]),
+        ("in/{.b,a}.csv", ["in/.b.csv"]),
+        ("in/[._]?.csv", ["in/.b.csv", "in/_c.csv"]),
+        ("in/[!_]b.csv", ["in/.b.csv"]),
+        ("in/*/*.csv", ["in/x=1/.g.csv"]),
+        ("*", ["in/.b.csv", "in/_c.csv", "in/_tmp/f.csv", "in/e._COPYING_", "in/x=1/.g.csv"]),
+        (".trash", [".trash/.i.csv"]),
+        ("in/none*", []),
+    ],
+)
+def test_hidden_files_of_a_source(folder: Path, source: str, expected: list[str]):
+    if source == "*":
+        expected = [*expected, ".trash/.i.csv"]
+    found = sorted(str(each.relative_to(folder)) for each in hidden_files(f"{folder}/{source}"))
+    assert found == sorted(expected)
+
+
+def test_links_lead_to_hidden_files_and_stay_the_same(folder: Path):
+    links = HiddenLinks(f"{folder}/in", folder / "job" / "hidden")
+    links.refresh()
+    first = sorted((folder / "job" / "hidden").iterdir())
+    assert sorted(each.read_text(encoding="utf-8") for each in first) == sorted(
+        ["in/.b.csv", "in/_c.csv", "in/_tmp/f.csv", "in/e._COPYING_", "in/x=1/.g.csv"]
+    )
+    assert not any(is_hidden(each.name) for each in first)
+    (folder / "in" / ".new.gz").write_text("new", encoding="utf-8")
+    links.refresh()
+    (added,) = set((folder / "job" / "hidden").iterdir()) - set(first)
+    assert added.suffix == ".gz"
+    assert links.target_of(added) == folder / "in" / ".new.gz"
+    assert links.target_of(folder / "in" / "a.csv") == folder / "in" / "a.csv"
+    assert links.pattern() == f"/{{{str(folder)[1:]}/in,{str(folder)[1:]}/job/hidden}}"

@@ -1,0 +1,1 @@
+"""How `kafka-console-consumer` prints records: Kafka's formatters and deserializers."""

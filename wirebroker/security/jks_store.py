@@ -1,0 +1,74 @@
+"""Keystores and truststores in Java's old form, JKS; the only module that imports purejks.
+
+purejks is the maintained fork of pyjks, pure Python; its module is named `jks`.
+
+Source: sun.security.provider.JavaKeyStore.
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from typing import TYPE_CHECKING, NamedTuple
+
+import jks
+from jks.util import KeystoreException
+from pyasn1.error import PyAsn1Error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class JksEntries(NamedTuple):
+    """What a store holds, as PEM.
+
+    Attributes:
+        key: The first private key; empty if there is none.
+        chain: The certificates of that key, its own first.
+        trusted: The certificates that a truststore trusts: trusted entries, and the own
+            certificate of each key.
+    """
+
+    key: str
+    chain: str
+    trusted: str
+
+    def __repr__(self) -> str:
+        return "JksEntries(…)"
+
+
+def pem_of_jks(data: bytes, password: str, key_password: str) -> JksEntries:
+    """Return the entries of a store.
+
+    Args:
+        data: The file.
+        password: Of the file; empty if its integrity is not to be checked.
+        key_password: Of the key.
+
+    Raises:
+        ValueError: The file is damaged, or a password is wrong.
+    """
+    try:
+        store = jks.KeyStore.loads(data, password or None, try_decrypt_keys=False)
+        keys = list(store.private_keys.values())
+        trusted = [each.cert for each in store.certs.values()]
+        trusted += [key.cert_chain[0][1] for key in keys if key.cert_chain]
+        key, chain = "", []
+        if keys:
+            chain = [certificate for _, certificate in keys[0].cert_chain]
+            keys[0].decrypt(key_password)
+            key = _key(keys[0].pkey_pkcs8)
+    except KeystoreException as error:
+        raise ValueError(str(error)) from None
+    except PyAsn1Error:  # its text shows bytes of the entry
+        raise ValueError("a key is damaged") from None
+    return JksEntries(key, _certificates(chain), _certificates(trusted))
+
+
+def _certificates(found: Iterable[bytes]) -> str:
+    return "".join(map(ssl.DER_cert_to_PEM_cert, found))
+
+
+def _key(data: bytes) -> str:
+    text = base64.encodebytes(data).decode("ascii")
+    return f"-----BEGIN PRIVATE KEY-----\n{text}-----END PRIVATE KEY-----\n"
