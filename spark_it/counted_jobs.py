@@ -1,4 +1,4 @@
-"""Jobs that are a model's in the end, whatever was done to them: an ingest, a replay, windows.
+"""Jobs that are a model's in the end, whatever was done to them: three of ours, and a query.
 
 Each brings its input, in batches of a size that is given, and looks whether each row, record or
 window is in its topic once. Faults are the tests' (nightly_faults.py, nightly_cluster_faults.py).
@@ -24,6 +24,52 @@ if TYPE_CHECKING:
 _FUNCTION = """
 def double(record):
     return [record, record._replace(value=b"-" + record.value)]
+"""
+# As one's own: started again after whatever ended it, and ended between two batches when asked.
+_QUERY = """
+import json, signal, sys, time
+from pathlib import Path
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from wirebroker.pipelines import exactly_once
+
+job = json.loads(Path(__file__).with_name("query.json").read_text())
+builder = SparkSession.builder
+for name, value in job["spark"].items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+send = exactly_once(
+    job["to"], job["to"], kafka={"bootstrap.servers": job["servers"]}, checkpoint=job["checkpoint"]
+)
+
+
+def handle(table, batch):
+    twice = table.selectExpr("key", "value").union(
+        table.selectExpr("key", "CAST(concat('-', CAST(value AS STRING)) AS BINARY) AS value")
+    )
+    sent = send(twice, batch)
+    with Path(job["metrics"]).open("a") as metrics:
+        metrics.write(json.dumps({"kind": "batch", **sent._asdict()}) + "\\n")
+
+
+while True:
+    try:
+        reader = spark.readStream.format("kafka").option("subscribe", job["source"])
+        reader = reader.option("kafka.bootstrap.servers", job["servers"])
+        reader = reader.option("startingOffsets", "earliest")
+        table = reader.option("maxOffsetsPerTrigger", job["rows"]).load()
+        writer = table.writeStream.foreachBatch(handle).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", send.checkpoint).start()
+        while not query.awaitTermination(0.25):
+            if asked:
+                query.stop()
+                sys.exit()
+        sys.exit()
+    except PySparkException as error:
+        print(error, flush=True)
+        time.sleep(1)
 """
 _WRITTEN = 50_000  # at once: a client's queue has room for 100,000
 _WINDOW_MS, _APART_MS = 60_000, 100
@@ -78,6 +124,12 @@ class CountedJob(ABC):
             **settings,
         )
 
+    def _write_records(self, bootstrap: str, topic: str) -> None:
+        self._create_topics(bootstrap, topic)
+        for start in range(0, self._all, _WRITTEN):
+            numbers = range(start, min(start + _WRITTEN, self._all))
+            records.write(bootstrap, topic, numbers, partitions=self._partitions)
+
     def _create_topics(self, bootstrap: str, topic: str) -> None:
         # Both keep records however old: by the timestamps, which the jobs keep, they are.
         for name in (topic, f"{topic}-to"):
@@ -118,10 +170,7 @@ class CountedReplay(CountedJob):
 
     def write(self, folder: Path, bootstrap: str, topic: str, spark: Mapping[str, str]) -> Path:
         """See CountedJob."""
-        self._create_topics(bootstrap, topic)
-        for start in range(0, self._all, _WRITTEN):
-            numbers = range(start, min(start + _WRITTEN, self._all))
-            records.write(bootstrap, topic, numbers, partitions=self._partitions)
+        self._write_records(bootstrap, topic)
         (folder / "mine.py").write_text(_FUNCTION, encoding="utf-8")
         return self._write_job(
             *(folder, bootstrap, {"spark": spark}),
@@ -138,6 +187,29 @@ class CountedReplay(CountedJob):
         model = [b"%d" % each for each in range(self._all)]
         values = sorted(each.value() for each in found)
         assert values == sorted([*model, *(b"-" + each for each in model)])
+
+
+class CountedQuery(CountedReplay):
+    """The same by a query of one's own, with `exactly_once`."""
+
+    kind = faulty_runs.SCRIPT
+
+    def write(self, folder: Path, bootstrap: str, topic: str, spark: Mapping[str, str]) -> Path:
+        """See CountedJob."""
+        self._write_records(bootstrap, topic)
+        job = {
+            "servers": bootstrap,
+            "source": topic,
+            "to": f"{topic}-to",
+            "rows": self._rows,
+            "checkpoint": str(folder / "disk" / "checkpoint"),
+            "metrics": str(folder / "metrics.jsonl"),
+            "spark": dict(spark),
+        }
+        (folder / "query.json").write_text(json.dumps(job), encoding="utf-8")
+        path = folder / "query.py"
+        path.write_text(_QUERY, encoding="utf-8")
+        return path
 
 
 class CountedWindows(CountedJob):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TIMES = 10
 WAIT_S = 300.0
+SCRIPT = "script"
 FAULTS = ("broker", "driver", "workers", "terminate")
 _END_S = 60.0
 
@@ -54,19 +55,19 @@ def kill_workers(java: int) -> int:
     return kill_all([each for daemon in children_of(java) for each in children_of(daemon)])
 
 
-def plan_of(seed: int, faults: tuple[str, ...]) -> list[str]:
-    """Return ten faults, each kind as often as it goes, in an order that the seed gives."""
-    plan = [faults[number % len(faults)] for number in range(TIMES)]
+def plan_of(seed: int, faults: tuple[str, ...], times: int = TIMES) -> list[str]:
+    """Return faults, each kind as often as it goes, in an order that the seed gives."""
+    plan = [faults[number % len(faults)] for number in range(times)]
     random.Random(seed).shuffle(plan)
     return plan
 
 
 class Driver:
-    """A verb of the pipelines in a process of its own, with a small local Spark.
+    """A verb of the pipelines, or a script, in a process of its own, with a small local Spark.
 
     Args:
         folder: Where what it prints is added to `driver.log`.
-        arguments: The verb's name, then its own.
+        arguments: The verb's name, then its own; or SCRIPT and the script's path.
         settings: Of Spark, for verbs whose arguments have none.
     """
 
@@ -76,8 +77,10 @@ class Driver:
         self._log = (folder / "driver.log").open("ab")
         given = [part for each in (settings or {}).items() for part in ("--conf", "=".join(each))]
         submit = {"PYSPARK_SUBMIT_ARGS": " ".join([*map(_quoted, given), "pyspark-shell"])}
+        is_script = arguments[0] == SCRIPT
+        words = arguments[1:] if is_script else ("-m", "wirebroker.pipelines", *arguments)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "wirebroker.pipelines", *arguments],
+            [sys.executable, *words],
             env={**os.environ, **session.environment(), **(submit if given else {})},
             stdout=self._log,
             stderr=self._log,
@@ -117,11 +120,11 @@ class Driver:
 class FaultyRun:
     """Runs a job's drivers and does to them, and to the broker, what the seed says."""
 
-    def __init__(self, kind: str, job: Path, broker: Broker, seed: int) -> None:
+    def __init__(self, kind: str, job: Path, broker: Broker, seed: int, times: int = TIMES) -> None:
         self._kind = kind
         self._job = job
         self._broker = broker
-        self._plan = plan_of(seed, FAULTS)
+        self._plan = plan_of(seed, FAULTS, times)
         self._driver = self._new_driver()
 
     def run(self) -> None:
@@ -135,7 +138,8 @@ class FaultyRun:
             done += 1
         assert self._driver.wait(WAIT_S * 4) == 0
         sys.stdout.write(f"{self._kind}: {done} kills, {self._batches()} batches told\n")
-        assert done == TIMES, f"the job was done behind {done} of {TIMES} faults: give it more"
+        times = len(self._plan)
+        assert done == times, f"the job was done behind {done} of {times} faults: give it more"
 
     def _new_driver(self) -> Driver:
         return Driver(self._job.parent, self._kind, str(self._job))

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_it import faulty_runs
-from spark_it.counted_jobs import CountedIngest, CountedJob, CountedReplay, CountedWindows
+from spark_it.counted_jobs import (
+    CountedIngest,
+    CountedJob,
+    CountedQuery,
+    CountedReplay,
+    CountedWindows,
+)
 from spark_it.faulty_runs import FaultyRun
 
 if TYPE_CHECKING:
@@ -22,7 +28,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(3_600)]
 
-JOBS = (CountedIngest(75, 2_000, 3), CountedReplay(75, 2_000, 3), CountedWindows(15, 4_000, 3))
+JOBS = (
+    CountedIngest(75, 2_000, 3),
+    CountedReplay(75, 2_000, 3),
+    CountedWindows(15, 4_000, 3),
+    CountedQuery(75, 2_000, 3),
+)
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.kind)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -95,12 +95,16 @@ class Newcomer:
         )
         self._broker: subprocess.Popen[str] | None = None
 
+    def at_its_port(self, text: str) -> str:
+        """Return what the guide says, with the port of this one's broker."""
+        return text.replace("9092", self._port)
+
     def write(self, name: str, text: str) -> None:
-        (self._folder / name).write_text(text.replace("9092", self._port), encoding="utf-8")
+        (self._folder / name).write_text(self.at_its_port(text), encoding="utf-8")
 
     def types(self, command: str, **variables: str) -> str:
         """Run a command to its end, which must be success; return what it says."""
-        command = command.replace("9092", self._port).replace("/var/lib/kafka/data", "data")
+        command = self.at_its_port(command).replace("/var/lib/kafka/data", "data")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=self._folder,
@@ -189,3 +193,19 @@ def test_the_guides_table_shows_its_rows(
     (table,) = (each for each in blocks("python") if "SegmentDataSource" in each)
     exec(table.replace("/var/lib/kafka/data", str(tmp_path / "data")), {"spark": spark})
     assert "|first|" in capsys.readouterr().out
+
+
+def test_the_guides_own_query_sends_its_rows(
+    spark: SparkSession, newcomer: Newcomer, tmp_path: Path
+) -> None:
+    newcomer.serves(SERVE)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "sales.txt").write_text("first\nsecond\n", encoding="utf-8")
+    (own,) = (each for each in blocks("python") if "exactly_once" in each)
+    names: dict[str, Any] = {"sales": spark.readStream.format("text").load(str(tmp_path / "in"))}
+    exec(newcomer.at_its_port(own).replace("own-", f"{tmp_path}/own-"), names)
+    names["query"].processAllAvailable()
+    names["query"].stop()
+    names["send"].close()
+    said = newcomer.types("wirebroker consume --from-beginning --exit sales")
+    assert sorted(said.splitlines()) == ["first", "second"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import subprocess
 import sys
@@ -51,6 +53,24 @@ def said_by(folder: Path, settings: dict[str, str], **variables: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+class _FullDisk(io.StringIO):
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+
+def test_lines_are_read_though_none_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's process would wait for a reader, when its pipe is full."""
+    sys.path += [each for each in session.python_folders() if each not in sys.path]
+    from wirebroker.pipelines.java_start import _ErrorLines
+
+    monkeypatch.setattr(sys, "stderr", _FullDisk())
+    lines = _ErrorLines()
+    os.write(lines.writer, b"one\n" * 20_000 + b"last\n")
+    lines.close_writer()
+    lines.await_end()
+    assert lines.last[-1] == "last\n"
 
 
 @pytest.mark.parametrize(

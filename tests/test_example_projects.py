@@ -14,11 +14,13 @@ from tests.support import tools
 EXAMPLES = ROOT / "examples"
 # What is not among the tests' own packages: it wants another confluent-kafka than they have.
 APART = {"sensors": ("quixstreams", "quixstreams>=3.28,<4")}
+WITH_SPARK = "streams"  # spark_it/test_example_streams.py tries it
 PROJECTS = ("notifications", "orders", "payments", "sensors")
 
 
 def test_each_example_is_tried():
-    assert {path.parent.name for path in EXAMPLES.glob("*/test_*.py")} == set(PROJECTS)
+    found = {path.parent.name for path in EXAMPLES.glob("*/test_*.py")}
+    assert found == {*PROJECTS, WITH_SPARK}
 
 
 @pytest.mark.long

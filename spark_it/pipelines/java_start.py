@@ -5,6 +5,7 @@ They say why the process does not start. All lines are passed on as they come.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -80,5 +81,7 @@ class _ErrorLines:
         with os.fdopen(reader, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 self.last.append(line)
-                sys.stderr.write(line)
-                sys.stderr.flush()
+                # On a full disk lines are lost; unread ones would block the process.
+                with contextlib.suppress(OSError):
+                    sys.stderr.write(line)
+                    sys.stderr.flush()
