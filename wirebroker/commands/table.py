@@ -115,7 +115,7 @@ VERBS: Final = (
     Verb(
         "completion",
         "wirebroker.commands.completion:completion",
-        "Print a script that completes verbs, flags and names: bash, zsh or fish.",
+        "Print a shell completion script: bash, zsh or fish.",
     ),
     Verb("commands", "wirebroker.cli:commands", "Print every verb with its flags."),
 )
