@@ -24,6 +24,7 @@ more than what Python's own poll, receive and send cost with the kernel's part (
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import MalformedFrameError, without_frames
@@ -339,7 +340,9 @@ class Connection:
         answer = asyncio.ensure_future(pending.awaitable, loop=self._loop)
         answer.add_done_callback(self._on_answer)
         if pending.ends_with_peer:
-            session.when_ended(answer.cancel)
+            # After its first step: cancelled before, it would leave coroutines that were created
+            # for it and never awaited, and Python warns of each.
+            session.when_ended(partial(self._loop.call_soon, answer.cancel))
 
     def _on_answer(self, future: asyncio.Future[object]) -> None:
         pending, self._pending = self._pending, None

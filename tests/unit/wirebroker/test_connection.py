@@ -1,5 +1,6 @@
 """Real sockets: order, pausing, slow readers, file slices, what a bad peer or handler costs."""
 
+import asyncio
 import logging
 import select
 import socket
@@ -9,7 +10,7 @@ import pytest
 
 from tests.unit.wirebroker.network_server import frame, lines, serve
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.handlers import Registry
+from wirebroker.handlers import Cost, Registry
 from wirebroker.net.connection import Connection
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.session import THROTTLED
@@ -313,6 +314,34 @@ def ended_by_reset(peer):
 
 def ended_by_half(peer):
     peer.shutdown(socket.SHUT_WR)
+
+
+async def test_each_coroutine_of_a_request_has_begun_before_its_peers_end_cancels_it():
+    begun, called = [], []
+
+    async def inner():
+        begun.append("inner")
+        await asyncio.Event().wait()
+
+    async def outer(coroutine):
+        begun.append("outer")
+        await coroutine
+
+    def handler(broker, request):
+        called.append(request)
+        request.session.end()
+        return outer(inner())
+
+    async with serve() as server:
+        registry = Registry()
+        registry.handles_raw(ApiKey.HEARTBEAT, cost=Cost.READS)(handler)
+        server.table.dispatch = Dispatcher(None, registry)
+        peer = server.peer()
+        peer.sendall(frame(12))
+        await server.until(lambda: called)
+        peer.close()
+        await server.until(lambda: len(server.table) == 0)
+    assert begun == ["outer", "inner"]
 
 
 @pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset])
