@@ -113,6 +113,7 @@ def test_mistakes_are_told(spark: SparkSession, broker: Broker, topic: str, tmp_
         exactly_once("", "name", kafka={}, checkpoint=tmp_path)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1_200)
 def test_rows_are_there_once_when_broker_driver_and_workers_are_killed(
     start_broker: StartBroker, topic: str, tmp_path: Path, pytestconfig: pytest.Config

@@ -15,7 +15,7 @@ from tests.project_files import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.long, pytest.mark.java]
+pytestmark = [pytest.mark.nightly, pytest.mark.java]
 
 
 @pytest.mark.timeout(3_600)  # Spark starts six times

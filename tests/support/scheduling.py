@@ -31,8 +31,8 @@ APART = (
 )
 _SPARK = "spark_it/ in one session of Spark"
 _OF_SPARK = (
-    *("batch", "faults", "guide", "ingest", "pipelines", "quality", "replay", "segments"),
-    *("stream", "windows"),
+    *("batch", "exactly_once", "faults", "guide", "ingest", "pipelines"),
+    *("quality", "recreated_topics", "replay", "segments", "stream", "windows"),
 )
 TOGETHER = {f"spark_it/test_{name}.py": _SPARK for name in _OF_SPARK}
 # Until a run has noted what its units took: those of which many end late, or that build something.
