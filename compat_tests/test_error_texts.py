@@ -193,6 +193,23 @@ def test_timestamps(cluster: Cluster, timestamp_ms: int) -> None:
         )
 
 
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_records_without_a_key_for_a_compacted_topic(cluster: Cluster, count: int) -> None:
+    topic = cluster.create(configs={"cleanup.policy": "compact"})
+    found = cluster.produce(topic, batch(*["a"] * count, key=None))
+    assert found.error_code == ErrorCode.INVALID_RECORD
+    reason = f"Compacted topic cannot accept message without key in topic partition {topic}-0"
+    errors = [(each.batch_index, each.batch_index_error_message) for each in found.record_errors]
+    assert errors == [(index, reason) for index in range(count)]
+    shown = ", ".join(
+        f"RecordError(batchIndex={index}, message='{reason}')" for index in range(min(count, 3))
+    )
+    assert found.error_message == (
+        f"One or more records have been rejected due to {count} record errors in total, and only"
+        f" showing the first three errors at most: [{shown}]"
+    )
+
+
 def test_a_producer_that_claims_log_append_time(cluster: Cluster) -> None:
     topic = cluster.create(configs={"message.timestamp.type": "LogAppendTime"})
     found = cluster.produce(topic, batch("a", damage={"attributes": LOG_APPEND_TIME_FLAG}))

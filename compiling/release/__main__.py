@@ -11,7 +11,6 @@ built from what git has, so what lies about in the folder stays out.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from compiling.release.changelog import check_changelog, version_of
+from compiling.release.checksums import SUMS, sums_of
 from compiling.release.interpreters import Interpreter, interpreters
 from compiling.release.spoken_to import TrialError
 from compiling.release.trial import fetch_needed, try_wheel
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Made = TypeVar("Made")
-_SUMS = "SHA256SUMS"
 
 
 def main(output: Path, *, final: bool) -> None:
@@ -57,12 +56,9 @@ def main(output: Path, *, final: bool) -> None:
         _timed("bill of materials", lambda: _bill_of_materials(environment, output, version))
         for each in (own, *others):
             _compiled(each, sdist, output, work, version)
-    sums = [
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
-        for path in sorted(output.iterdir())
-    ]
-    (output / _SUMS).write_text("".join(sums), encoding="ascii")
-    _say(f"{len(sums)} files and their {_SUMS} in {output}")
+    sums = sums_of(output)
+    (output / SUMS).write_text(sums, encoding="ascii")
+    _say(f"{len(sums.splitlines())} files and their {SUMS} in {output}")
 
 
 def _running() -> tuple[int, ...]:

@@ -10,7 +10,8 @@ A release is built in a temporary git worktree, so a dry run changes nothing but
 
 With --upload the branch then gets the commit and the tag vVERSION, twine uploads the files, the
 image is pushed, and last the branch and the tag. Credentials are twine's, git's and the container
-engine's own. If a step fails, fix the cause and run the command again: a tag at HEAD is used.
+engine's own. If a step fails, fix the cause and run the command again: a tag at HEAD is used, and
+so is `dist` if it holds the files of its SHA256SUMS, because another build has other bytes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiling.release.changelog import check_changelog, dated, version_of
+from compiling.release.checksums import SUMS, sums_of
 from compiling.tree import ROOT
 
 if TYPE_CHECKING:
@@ -68,8 +70,14 @@ def release(root: Path, options: Options) -> None:
         commit = _commit_date(work, version, options.date)
         if is_tagged and commit != git(root, "rev-parse", "HEAD"):
             raise ReleaseError(f"tag v{version} has no date in CHANGELOG.md: delete the tag")
-        files = _build(work, image)
-        _move(work / "dist", root / "dist")
+        is_built = is_tagged and _is_whole(root / "dist", version)
+        if is_built:
+            shutil.copytree(root / "dist", work / "dist")
+        else:
+            _build(work)
+        files = _check(work, image)
+        if not is_built:
+            _move(work / "dist", root / "dist")
         files = [root / "dist" / path.name for path in files]
         if not options.upload:
             _say(f"dry run: {version} is ready; nothing was committed, tagged or uploaded")
@@ -85,7 +93,9 @@ def release(root: Path, options: Options) -> None:
 def git(folder: Path, *arguments: str) -> str:
     """Run git in a folder and return its output."""
     command = ["git", *arguments]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=folder, env=_without_token(), stdout=subprocess.PIPE, text=True, check=True
+    )
     return done.stdout.strip()
 
 
@@ -136,10 +146,24 @@ def _commit_date(work: Path, version: str, date: str) -> str:
     return git(work, "rev-parse", "HEAD")
 
 
-def _build(work: Path, image: str | None) -> list[Path]:
-    """Build and check the files in `dist`, and the image; return those for the package index."""
+def _build(work: Path) -> None:
+    command = [sys.executable, "-m", "compiling.release", "--final", "--output"]
+    _run([*command, str(work / "dist")], work)
+
+
+def _is_whole(dist: Path, version: str) -> bool:
+    """Return whether `dist` holds the files of a version, all as in its SHA256SUMS."""
+    if not (dist / SUMS).exists():
+        return False
+    text = sums_of(dist)
+    names = [line.split()[1] for line in text.splitlines()]
+    is_version = all(name.startswith(f"wirebroker-{version}") for name in names)
+    return is_version and bool(names) and (dist / SUMS).read_text("ascii") == text
+
+
+def _check(work: Path, image: str | None) -> list[Path]:
+    """Check the files in `dist`, and build the image; return those for the package index."""
     dist = work / "dist"
-    _run([sys.executable, "-m", "compiling.release", "--final", "--output", str(dist)], work)
     files = sorted([*dist.glob("*.tar.gz"), *dist.glob("*.whl")])
     _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)], work)
     if image:
@@ -163,7 +187,12 @@ def _upload(files: list[Path], image: str | None, *, skip_existing: bool) -> Non
 def _run(
     command: list[str], folder: Path | None, environment: Mapping[str, str] | None = None
 ) -> None:
-    subprocess.run(command, cwd=folder, env=environment, check=True)
+    subprocess.run(command, cwd=folder, env=environment or _without_token(), check=True)
+
+
+def _without_token() -> dict[str, str]:
+    """Return the environment of each command except the upload: builds run third-party code."""
+    return {name: text for name, text in os.environ.items() if name != TOKEN}
 
 
 def _say(line: str) -> None:

@@ -69,7 +69,7 @@ class AppendableLog(ReadableLog):
         super().__init__(directory, files, producer_id_expiration_ms=producer_id_expiration_ms)
         self._settings = settings
         self.walks_records = walks_records
-        self._validator = BatchValidator(settings, walks_all=walks_records)
+        self._validator = BatchValidator(settings, directory=directory, walks_all=walks_records)
         self._is_index_full: bool | None = None  # of the active segment; None: not looked yet
         self.appended_bytes = 0
         self.appended_records = 0
@@ -82,7 +82,9 @@ class AppendableLog(ReadableLog):
     @settings.setter
     def settings(self, settings: TopicSettings) -> None:
         self._settings = settings
-        self._validator = BatchValidator(settings, walks_all=self.walks_records)
+        self._validator = BatchValidator(
+            settings, directory=self.directory, walks_all=self.walks_records
+        )
         self._is_index_full = None
 
     def prepare_append(

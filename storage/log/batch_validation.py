@@ -66,11 +66,12 @@ class BatchValidator:
         "max_message_bytes",
     )
 
-    def __init__(self, settings: TopicSettings, *, walks_all: bool = True) -> None:
+    def __init__(self, settings: TopicSettings, *, directory: str, walks_all: bool = True) -> None:
         """Take a topic's settings.
 
         Args:
             settings: In force from now on.
+            directory: Path of the partition's directory, for error texts.
             walks_all: Whether the records of every batch are walked.
         """
         self.max_message_bytes = settings.max_message_bytes
@@ -80,7 +81,8 @@ class BatchValidator:
         self._before_max_ms = settings.message_timestamp_before_max_ms
         self._after_max_ms = settings.message_timestamp_after_max_ms
         self._target: Compression | None = Compression.of(settings)  # None: as the producer chose
-        self._records = RecordValidator(settings, self._target and self._target.codec)
+        codec = self._target and self._target.codec
+        self._records = RecordValidator(settings, codec, directory)
         self._looks_into_all = (
             self._log_append_time or self._is_compacted or self._target is not None
         )

@@ -41,6 +41,8 @@ _BRIEF_EFFORT: Final = 4000
 _BRIEF_STEPS: Final = 512
 # Python walks so much in a step: 4 ms if it takes the bytes one by one, as within a cut record.
 _STEP_BYTES: Final = 1 << 20 if IS_QUICK else 1 << 12
+# Errors that the text of a refused batch quotes, as in Kafka.
+_MOST_SHOWN: Final = 3
 
 
 class Walked(NamedTuple):
@@ -70,18 +72,21 @@ class RecordValidator:
         "_after_max_ms",
         "_before_max_ms",
         "_codec",
+        "_directory",
         "_log_append_time",
         "_most_bytes",
         "_needs_key",
     )
 
-    def __init__(self, settings: TopicSettings, codec: Codec | None) -> None:
+    def __init__(self, settings: TopicSettings, codec: Codec | None, directory: str) -> None:
         """Take a topic's settings.
 
         Args:
             settings: In force from now on.
             codec: In which batches are stored; None: as they come.
+            directory: Path of the partition's directory, for error texts.
         """
+        self._directory = directory
         self._codec = codec
         self._needs_key = settings.is_compacted
         self._log_append_time = settings.message_timestamp_type == "LogAppendTime"
@@ -263,7 +268,10 @@ class RecordValidator:
 
     def _reason(self, index: int, timestamp: int | None, now_ms: int) -> str:
         if timestamp is None:
-            return "A compacted topic takes no record without a key"
+            partition = self._directory.rpartition("/")[2]
+            return (
+                f"Compacted topic cannot accept message without key in topic partition {partition}"
+            )
         earliest, latest = now_ms - self._before_max_ms, now_ms + self._after_max_ms
         return (
             f"Timestamp {timestamp} of message with offset {index} is out of range. The timestamp"
@@ -307,5 +315,12 @@ def _refused_records(
         text = "One or more records have been rejected due to invalid timestamp"
     else:
         code = ErrorCode.INVALID_RECORD
-        text = f"{count} records were refused, for example: {errors[0].message}"
+        shown = ", ".join(
+            f"RecordError(batchIndex={each.batch_index}, message='{each.message}')"
+            for each in errors[:_MOST_SHOWN]
+        )
+        text = (
+            f"One or more records have been rejected due to {count} record errors in total, and"
+            f" only showing the first three errors at most: [{shown}]"
+        )
     return RefusedBatchError(code, text, record_errors=tuple(errors))

@@ -75,7 +75,7 @@ def test_what_is_taken_is_read_to_its_end(pytestconfig: pytest.Config) -> None:
         batch = bytearray(some_batch(random))
         is_stamped = bool(batch[22] & LOG_APPEND_TIME_FLAG)
         settings = random.choice(SETTINGS)
-        validator = BatchValidator(TopicSettings(**settings))
+        validator = BatchValidator(TopicSettings(**settings), directory="data/orders-0")
         try:
             records, header = validator.validate(
                 memoryview(batch),

@@ -158,8 +158,11 @@ def label(kind: int, name: str) -> str:
 async def _ask(
     client: KafkaClient, key: ApiKey, kind: int, name: str, body: Mapping[str, Any]
 ) -> Any:
+    is_change = key is ApiKey.INCREMENTAL_ALTER_CONFIGS
+    # The active controller changes the configs of any node; the rest only the node itself knows.
+    of_node = {BROKER_LOGGER} if client.asks_controllers and is_change else {BROKER, BROKER_LOGGER}
+    if kind in of_node and name:
+        return await client.request_of(int(name), key, body)
     if client.asks_controllers:
         return await client.request_of_controller(key, body)
-    if kind in {BROKER, BROKER_LOGGER} and name:  # only it knows its file
-        return await client.request_of(int(name), key, body)
     return await client.request(key, body)

@@ -81,9 +81,9 @@ async def check_deletable_topics(client: KafkaClient, names: Sequence[str]) -> N
         ClientError: They cannot (TOPIC_AUTHORIZATION_FAILED, TOPIC_DELETION_DISABLED).
     """
     await check_topic_rights(client, names, "delete", "deleted")
-    broker = str((await client.broker_ids())[0])
-    if await _config(client, BROKER, broker, "delete.topic.enable") == "false":
-        check(ErrorCode.TOPIC_DELETION_DISABLED, f"topic {names[0]} cannot be deleted")
+    for broker in (await client.broker_ids())[:1]:  # none if all are fenced
+        if await _config(client, BROKER, str(broker), "delete.topic.enable") == "false":
+            check(ErrorCode.TOPIC_DELETION_DISABLED, f"topic {names[0]} cannot be deleted")
 
 
 async def check_deletable_records(client: KafkaClient, places: Sequence[TopicPartition]) -> None:
@@ -141,7 +141,8 @@ async def check_broker_unregistration(client: KafkaClient, broker_id: int) -> No
     """
     what = f"broker {broker_id} cannot be unregistered"
     await check_cluster_rights(client, "alter", what)
-    await _check_registered(client, [broker_id], ErrorCode.BROKER_ID_NOT_REGISTERED, what)
+    known = await _registered(client)
+    _check_registered(known, [broker_id], ErrorCode.BROKER_ID_NOT_REGISTERED, what)
 
 
 async def check_controller_unregistration(client: KafkaClient, controller_id: int) -> None:
@@ -165,9 +166,10 @@ async def check_moves(client: KafkaClient, moves: Mapping[TopicPartition, Collec
             CLUSTER_AUTHORIZATION_FAILED).
     """
     await check_cluster_rights(client, "alter", "replicas cannot be moved")
+    known = await _registered(client)
     for place, brokers in moves.items():
         what = f"{place} cannot be moved"
-        await _check_registered(client, brokers, ErrorCode.INVALID_REPLICA_ASSIGNMENT, what)
+        _check_registered(known, brokers, ErrorCode.INVALID_REPLICA_ASSIGNMENT, what)
 
 
 async def _check_group_rights(client: KafkaClient, name: str, operation: str, what: str) -> None:
@@ -196,10 +198,13 @@ async def _check_idle(client: KafkaClient, name: str, code: int, what: str) -> N
         check(code, what)
 
 
-async def _check_registered(
-    client: KafkaClient, brokers: Iterable[int], code: int, what: str
-) -> None:
-    known = {each.broker_id for each in (await describe_cluster(client, fenced=True)).brokers}
+async def _registered(client: KafkaClient) -> frozenset[int]:
+    """Return the ids of all registered brokers, also of fenced ones."""
+    found = await describe_cluster(client, fenced=True)
+    return frozenset(each.broker_id for each in found.brokers)
+
+
+def _check_registered(known: frozenset[int], brokers: Iterable[int], code: int, what: str) -> None:
     unknown = sorted(set(brokers) - known)
     if unknown:
         check(code, what, f"broker {unknown[0]} is not registered")

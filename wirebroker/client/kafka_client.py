@@ -200,18 +200,19 @@ class KafkaClient:
         at_most: int | None = None,
         timeout_s: float | None = None,
     ) -> Any:
-        """Ask a certain broker.
+        """Ask a certain broker, or a certain controller if the first addresses are controllers.
 
         Raises:
             ClientError: It is not known, or does not answer.
         """
         address = self._brokers.get(broker_id)
+        kind = "controller" if self.asks_controllers else "broker"
         if address is None:
-            await self.metadata([])
+            await self._find_nodes()
             address = self._brokers.get(broker_id)
         if address is None:
             known = ", ".join(map(str, sorted(self._brokers)))
-            raise ClientError(f"there is no broker {broker_id}; running are {known}")
+            raise ClientError(f"there is no {kind} {broker_id}; running are {known}")
         node = self._node(address)
         try:
             return await node.request(
@@ -219,7 +220,7 @@ class KafkaClient:
             )
         except CannotConnectError as error:
             raise ClientError(
-                f"broker {broker_id} tells clients to connect to {address}, but there:"
+                f"{kind} {broker_id} tells clients to connect to {address}, but there:"
                 f" {_why(error)}. See its advertised.listeners"
             ) from error
         except UnsupportedVersionError as error:
@@ -236,7 +237,7 @@ class KafkaClient:
             ClientError: It does not answer.
         """
         if self._controller_id < 0:
-            await self.metadata([])
+            await self._find_nodes()
         if self._controller_id < 0:
             return await self.request(key, body, at_most=at_most)
         return await self.request_of(self._controller_id, key, body, at_most=at_most)
@@ -297,6 +298,12 @@ class KafkaClient:
         }
         self._controller_id = found.controller_id
         self.asks_controllers = True
+
+    async def _find_nodes(self) -> None:
+        if self.asks_controllers:
+            await self.use_controllers()
+        else:
+            await self.metadata([])
 
     async def broker_ids(self) -> list[int]:
         """Return the ids of all brokers.

@@ -20,6 +20,7 @@ from wirebroker.clock import Slices
 from wirebroker.cluster.data_directory import is_disk_failure
 from wirebroker.cluster.metadata_batches import BatchBuilder, decode_batch, framed
 from wirebroker.cluster.metadata_snapshot import (
+    FORMATTED,
     SnapshotContents,
     control_records,
     read_snapshot,
@@ -56,6 +57,8 @@ class MetadataLog:
 
     Attributes:
         epoch: The epoch that this node leads, from lead() on.
+        is_unused: Whether load() found no data record, except in the snapshot that Apache Kafka's
+            storage tool writes: no controller has written the records of a new cluster yet.
         snapshots: Writes them.
         store: The files.
     """
@@ -66,6 +69,7 @@ class MetadataLog:
         "_last_timestamp_ms",
         "_node_id",
         "epoch",
+        "is_unused",
         "snapshots",
         "store",
     )
@@ -79,6 +83,7 @@ class MetadataLog:
         self._clock = clock
         self._node_id = node_id
         self.epoch = 0
+        self.is_unused = False
         self._last_timestamp_ms = 0
         self.snapshots = SnapshotWriter(self.store, clock=clock, config=config)
 
@@ -116,12 +121,14 @@ class MetadataLog:
             snapshot = read_snapshot(content)
             await self._replay_snapshot(builder, snapshot, slices)
             offset, epoch = self.store.snapshots[-1]
+        self.is_unused = (offset, epoch) == FORMATTED
         for header, batch in self.store.recover():
             epoch = header.leader_epoch
             self._last_timestamp_ms = header.max_timestamp
             if header.is_control:
                 self._note_voters(control_records(batch, header))
                 continue
+            self.is_unused = False
             for record in decode_batch(batch, header, from_offset=offset):
                 builder.apply(record)
                 await slices.turn()

@@ -61,6 +61,10 @@ class SnapshotId(NamedTuple):
         return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
 
 
+# The snapshot that Apache Kafka's storage tool writes into a new directory.
+FORMATTED = SnapshotId(0, 0)
+
+
 def snapshot_ids(names: Iterable[str]) -> list[SnapshotId]:
     """Return the snapshots among a directory's file names, oldest first."""
     matches = (_NAME.fullmatch(name) for name in names)

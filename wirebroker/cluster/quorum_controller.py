@@ -177,8 +177,8 @@ class QuorumController:
             if METADATA_VERSION not in image.features and files.exists(bootstrap_path):
                 bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
                 check_features(bootstrap_levels(bootstrap))
-            elif METADATA_VERSION in image.features and image.offset <= 1:
-                # Kafka 4.4's storage tool puts the records into the log's first snapshot.
+            elif METADATA_VERSION in image.features and log.is_unused:
+                # Kafka 4.4's storage tool writes the levels to the first snapshot.
                 bootstrap = list(to_records(image))
             if bootstrap or METADATA_VERSION not in image.features:
                 bootstrap += first_users
@@ -196,7 +196,8 @@ class QuorumController:
                 "start the newer broker that wrote it, or restore it from a backup",
             ) from None
         # The log is ours from here on; until now it was only read.
-        if image.offset <= 1 and not files.exists(bootstrap_path):
+        is_new = log.is_unused and METADATA_VERSION not in image.features
+        if is_new and not files.exists(bootstrap_path):
             level = RELEASES[config.str(RELEASE_VERSION)]
             files.write_whole(bootstrap_path, encode_bootstrap(clock.now_ms(), level))
         controller = cls(log, image, clock=clock, rules=rules, endpoints=endpoints)

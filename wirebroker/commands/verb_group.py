@@ -38,7 +38,6 @@ class VerbGroup(click.Group):
         Raises:
             click.UsageError: Kafka has a script of that name, which is not here.
         """
-        del ctx
         name = cmd_name.removesuffix(_SUFFIX)
         names = {cmd_name, name} if name in _SCRIPT_NAMES else {cmd_name}
         for verb in (*VERBS, *SCRIPTS):
@@ -49,7 +48,7 @@ class VerbGroup(click.Group):
                         import_without_ssl()
                     return cast("click.Command", getattr(import_module(module), attribute))
         instead = instead_of(name)
-        if instead is not None:
+        if instead is not None and not ctx.resilient_parsing:
             raise click.UsageError(f"{name} is not here: {instead}")
         return None
 

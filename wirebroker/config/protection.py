@@ -11,7 +11,7 @@ may create or alter. Not counted in are sizes, times and windows that mean nothi
 setting they belong to (*.quota.window.*). The table's rows say which of the
 other names ask (`asks`); Kafka's default stands there too.
 
-A leaf.  Source: the defaults that Apache Kafka 4.3.1 shows by DescribeConfigs.
+A leaf.  Source: the defaults that Apache Kafka 4.4.0 shows by DescribeConfigs.
 """
 
 from __future__ import annotations

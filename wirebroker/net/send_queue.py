@@ -62,6 +62,7 @@ class SendQueue:
     __slots__ = (
         "_held",
         "_is_closed",
+        "_is_end_probed",
         "_is_led",
         "_is_warming",
         "_is_writing",
@@ -98,6 +99,8 @@ class SendQueue:
         self._items: deque[Piece] | None = None
         # Up to where the first item's file is known to be in the page cache.
         self._probed_end = -1
+        # Whether the byte at `_probed_end` is known to be in the page cache.
+        self._is_end_probed = False
         self._is_writing = False
         self._is_warming = False
         # A thread reads old data before it is sent.
@@ -283,16 +286,17 @@ class SendQueue:
             return False
         self._is_led = self._is_led and is_old(item.file, position)
         if not self._is_led or left < _SHORTEST_SEND_BYTES:
-            # A range begins at the byte that was probed as the end of the last one.
-            is_first = self._probed_end < item.position
+            # Where the last range ends this one begins; its probe may have read that byte.
+            is_first_probed = self._is_end_probed and self._probed_end >= item.position
             last = position + min(left - 1, _PROBED_BYTES)
-            first = position if is_first else last
+            first = last if is_first_probed else position
             try:
                 is_resident = item.file.is_resident(first, last - first + 1)
             except OSError as error:
                 raise SliceError(item.file.path, error) from error
             if is_resident:
                 self._probed_end = position + _PROBED_BYTES
+                self._is_end_probed = True
                 return False
         self._is_led = self._is_led or is_old(item.file, position)
         self._set_writing(False)
@@ -300,6 +304,7 @@ class SendQueue:
         count = min(left, _WARMED_BYTES)
         # If the kernel drops the pages again at once, the loop pays this once.
         self._probed_end = position + count
+        self._is_end_probed = False
         then = partial(self._on_warmed, item.file)
         self._old_pages.work.bring(self, item.file, position, count, then)
         return True

@@ -88,8 +88,9 @@ def entities_of(
         if kind not in KINDS and kind not in CLIENT_KINDS:
             known = ", ".join((*KINDS, *CLIENT_KINDS))
             raise click.UsageError(f"Invalid entity type {kind}: write one of {known}")
-    if len(set(kinds)) < len(kinds):
-        raise click.UsageError(f"Duplicate entity type(s) specified: {kinds[-1]}")
+    repeated = [kind for index, kind in enumerate(kinds) if kind in kinds[:index]]
+    if repeated:
+        raise click.UsageError(f"Duplicate entity type(s) specified: {','.join(repeated)}")
     if len(names) > len(kinds) and not found:
         raise click.UsageError("there are more names of entities than types")
     found += [

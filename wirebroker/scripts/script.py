@@ -62,10 +62,11 @@ class ScriptCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the flags; one that is cut short means the only one that begins so."""
-        if not args and any(each.required for each in self.params):
+        is_run = not ctx.resilient_parsing  # a shell completes unfinished arguments
+        if is_run and not args and any(each.required for each in self.params):
             raise click.UsageError("flags are missing", ctx)
         whole = [self.whole(each) for each in args]
-        if not self.takes_repeats:
+        if is_run and not self.takes_repeats:
             self._check_repeats(ctx, whole)
         return super().parse_args(ctx, whole)
 

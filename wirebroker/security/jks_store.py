@@ -23,7 +23,7 @@ class JksEntries(NamedTuple):
     """The content of a store, as PEM.
 
     Attributes:
-        key: The first private key; empty if there is none.
+        key: The first private key; empty if there is none or no key password was given.
         chain: The certificates of that key, its own first.
         trusted: The certificates that a truststore trusts: trusted entries, and the own
             certificate of each key.
@@ -37,13 +37,13 @@ class JksEntries(NamedTuple):
         return "JksEntries(…)"
 
 
-def pem_of_jks(data: bytes, password: str, key_password: str) -> JksEntries:
+def pem_of_jks(data: bytes, password: str, key_password: str | None) -> JksEntries:
     """Return the entries of a store.
 
     Args:
         data: The file.
         password: Of the file; empty if its integrity is not to be checked.
-        key_password: Of the key.
+        key_password: Of the key; None if the key is not needed, as in a truststore.
 
     Raises:
         ValueError: The file is damaged, or a password is wrong.
@@ -56,8 +56,9 @@ def pem_of_jks(data: bytes, password: str, key_password: str) -> JksEntries:
         key, chain = "", []
         if keys:
             chain = [certificate for _, certificate in keys[0].cert_chain]
-            keys[0].decrypt(key_password)
-            key = _key(keys[0].pkey_pkcs8)
+            if key_password is not None:
+                keys[0].decrypt(key_password)
+                key = _key(keys[0].pkey_pkcs8)
     except KeystoreException as error:
         raise ValueError(str(error)) from None
     except PyAsn1Error:  # its text shows bytes of the entry

@@ -83,14 +83,16 @@ def _of_jks(data: bytes, store: StoreSettings) -> KeyMaterial:
             f"{store.name}.location: {store.location} has Java's old form JKS, which needs the "
             f"library purejks: pip install 'wirebroker[jks]'; or {_conversion(store)}"
         ) from None
+    is_keystore = store.name.endswith("keystore")
+    key_password = store.key_password or store.password if is_keystore else None
     try:
-        found = pem_of_jks(data, store.password, store.key_password or store.password)
+        found = pem_of_jks(data, store.password, key_password)
     except ValueError as error:
+        passwords = "its password or ssl.key.password" if is_keystore else "its password"
         raise ConfigError(
-            f"{store.name}.location: {store.location} is damaged, or its password or "
-            f"ssl.key.password is wrong: {error}"
+            f"{store.name}.location: {store.location} is damaged, or {passwords} is wrong: {error}"
         ) from None
-    certificates = found.chain if store.name.endswith("keystore") else found.trusted
+    certificates = found.chain if is_keystore else found.trusted
     if not certificates:
         raise ConfigError(f"{store.name}.location: {store.location} has no certificate")
     return KeyMaterial(found.key, certificates, "")

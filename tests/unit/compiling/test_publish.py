@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 DATE = "2027-01-31"
 CHANGELOG = "# Changes\n\n## 0.2.0 (unreleased)\n\n- New.\n"
-# In place of the build: a wheel and an sdist that twine accepts.
+# In place of the build: a wheel and an sdist that twine accepts, other ones each time.
 BUILD = """\
-import io, pathlib, sys, tarfile, zipfile
+import hashlib, io, os, pathlib, sys, tarfile, zipfile
 assert sys.argv[1:3] == ["--final", "--output"]
+assert "TWINE_PASSWORD" not in os.environ
 dist = pathlib.Path(sys.argv[3])
 dist.mkdir()
 metadata = "Metadata-Version: 2.1\\nName: wirebroker\\nVersion: 0.2.0\\n"
@@ -32,12 +33,16 @@ metadata += "Description-Content-Type: text/markdown\\n\\nA broker.\\n"
 with zipfile.ZipFile(dist / "wirebroker-0.2.0-py3-none-any.whl", "w") as wheel:
     wheel.writestr("wirebroker-0.2.0.dist-info/METADATA", metadata)
     wheel.writestr("wirebroker-0.2.0.dist-info/WHEEL", "Wheel-Version: 1.0\\n")
+    wheel.writestr("wirebroker/build.txt", os.urandom(8).hex())
 with tarfile.open(dist / "wirebroker-0.2.0.tar.gz", "w:gz") as sdist:
     for name in ("PKG-INFO", "README.md"):
         info = tarfile.TarInfo(f"wirebroker-0.2.0/{name}")
         info.size = len(metadata)
         sdist.addfile(info, io.BytesIO(metadata.encode()))
-(dist / "SHA256SUMS").write_text("")
+sums = ""
+for path in sorted(dist.iterdir()):
+    sums += f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\\n"
+(dist / "SHA256SUMS").write_text(sums)
 """
 NAMES = ["wirebroker-0.2.0-py3-none-any.whl", "wirebroker-0.2.0.tar.gz"]
 
@@ -56,6 +61,10 @@ def commit_all(folder: Path) -> None:
     git(folder, "commit", "--quiet", "--message", "Begin")
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """Make a small project with version 0.2.0, and a bare repository that it is pushed to."""
@@ -64,7 +73,7 @@ def project(tmp_path: Path) -> Path:
         "wirebroker/__init__.py": '__version__ = "0.2.0"\n',
         "compiling/release/__main__.py": BUILD,
         "CHANGELOG.md": CHANGELOG,
-        "Makefile": "image:\n\t@echo build $(IMAGE) >> $(LOG)\n",
+        "Makefile": "image:\n\t@test -z $$TWINE_PASSWORD\n\t@echo build $(IMAGE) >> $(LOG)\n",
         ".gitignore": "dist/\n",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +141,7 @@ def test_an_upload_that_failed_is_repeated_from_the_same_tag(
 ):
     log = tmp_path / "engine.txt"
     engine = tmp_path / "engine"
-    engine.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
+    engine.write_text(f'#!/bin/sh\ntest -z "$TWINE_PASSWORD" && echo "$@" >> {log}\n')
     engine.chmod(0o755)
     monkeypatch.setenv("ENGINE", str(engine))
     monkeypatch.setenv("LOG", str(log))
@@ -146,9 +155,11 @@ def test_an_upload_that_failed_is_repeated_from_the_same_tag(
     released = git(project, "rev-parse", "v0.2.0^{commit}")
     assert released == git(project, "rev-parse", "HEAD")
     assert f"## 0.2.0 ({DATE})\n" in (project / "CHANGELOG.md").read_text("utf-8")
+    built = contents(project / "dist")
     index.status = 200
     index.uploads.clear()
     assert main(command, project) == 0
+    assert contents(project / "dist") == built
     assert sorted(name for name, _ in index.uploads) == NAMES
     assert {credentials for _, credentials in index.uploads} == {
         "Basic X190b2tlbl9fOnB5cGktdG9rZW4="  # __token__:pypi-token
@@ -161,6 +172,44 @@ def test_an_upload_that_failed_is_repeated_from_the_same_tag(
     pushed = git(project, "ls-remote", "origin", "main", "v0.2.0^{}").splitlines()
     assert {line.split()[0] for line in pushed} == {released}
     assert len(pushed) == 2
+
+
+def damaged(dist: Path) -> None:
+    (dist / NAMES[0]).write_bytes(b"damaged")
+
+
+def incomplete(dist: Path) -> None:
+    (dist / NAMES[0]).unlink()
+
+
+def with_another_file(dist: Path) -> None:
+    (dist / "wirebroker-0.2.0-cp311-cp311-linux_x86_64.whl").write_bytes(b"later")
+
+
+def of_another_version(dist: Path) -> None:
+    for name in NAMES:
+        (dist / name).unlink()
+    (dist / "SHA256SUMS").write_text("")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("change", [damaged, incomplete, with_another_file, of_another_version])
+def test_files_that_are_not_those_of_the_checksums_are_built_again(
+    project, index, monkeypatch, change
+):
+    monkeypatch.setenv(TOKEN, "pypi-token")
+    command = ["--upload", "--date", DATE]
+    index.status = 403
+    assert main(command, project) == 1
+    built = contents(project / "dist")
+    change(project / "dist")
+    index.status = 200
+    index.uploads.clear()
+    assert main(command, project) == 0
+    assert sorted(name for name, _ in index.uploads) == NAMES
+    again = contents(project / "dist")
+    assert again.keys() == built.keys()
+    assert again[NAMES[0]] != built[NAMES[0]]
 
 
 def nothing(_root: Path) -> None:

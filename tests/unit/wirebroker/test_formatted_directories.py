@@ -8,7 +8,8 @@ import pytest
 from tests.support.servers import config_of, running
 from tests.unit.wirebroker.metadata_kit import Node
 from wirebroker.cluster.metadata_batches import BatchBuilder
-from wirebroker.cluster.metadata_snapshot import control_records
+from wirebroker.cluster.metadata_snapshot import BOOTSTRAP_FILE, control_records
+from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.codecs.metadata_records import encode_metadata_record
 from wirebroker.codecs.records.batch import iterate_batches
 from wirebroker.codecs.records.control import (
@@ -21,7 +22,11 @@ from wirebroker.codecs.records.control import (
     VoterEndpoint,
 )
 from wirebroker.config import StartError
-from wirebroker.coordinator.controller.feature_control import feature_level
+from wirebroker.coordinator.controller.feature_control import (
+    bootstrap_levels,
+    feature_level,
+    new_cluster_levels,
+)
 from wirebroker.server import Server
 
 LEVELS = {"metadata.version": 30, "group.version": 1, "eligible.leader.replicas.version": 1}
@@ -46,9 +51,30 @@ def snapshot(*, controls=(), records=()):
 
 @pytest.fixture
 def node(tmp_path):
-    levels = [feature_level(name, level) for name, level in LEVELS.items()]
-    (tmp_path / "bootstrap.checkpoint").write_bytes(snapshot(records=levels))
+    (tmp_path / BOOTSTRAP_FILE).write_bytes(snapshot(records=level_records()))
     return Node(tmp_path)
+
+
+def level_records():
+    return [feature_level(name, level) for name, level in LEVELS.items()]
+
+
+def format_with_levels(tmp_path):
+    """Format a directory as Apache Kafka 4.4 does; return the log and the records."""
+    log = tmp_path / "__cluster_metadata-0"
+    log.mkdir()
+    (log / FIRST_SNAPSHOT).write_bytes(snapshot(controls=voters(1), records=level_records()))
+    return log, level_records()
+
+
+class KilledError(Exception):
+    """The process ends."""
+
+
+async def killed(controller, _bootstrap):
+    """Leave what is on the disk as it is."""
+    await controller.log.close()
+    raise KilledError
 
 
 def format_with_voters(tmp_path, *ids):
@@ -79,10 +105,7 @@ async def test_a_cluster_begins_with_the_levels_that_its_directory_was_formatted
 
 async def test_levels_of_the_first_snapshot_are_written_as_kafka_writes_them(tmp_path):
     """Apache Kafka 4.4's storage tool writes no bootstrap.checkpoint."""
-    log = tmp_path / "__cluster_metadata-0"
-    log.mkdir()
-    records = [feature_level(name, level) for name, level in LEVELS.items()]
-    (log / FIRST_SNAPSHOT).write_bytes(snapshot(controls=voters(1), records=records))
+    log, records = format_with_levels(tmp_path)
     node = Node(tmp_path)
     image = await start_and_close(node)
     assert image.features == LEVELS
@@ -92,6 +115,37 @@ async def test_levels_of_the_first_snapshot_are_written_as_kafka_writes_them(tmp
     # Once: the second start finds them.
     content = (log / LOG).read_bytes()
     assert [content.count(encode_metadata_record(each)) for each in records] == [1] * len(records)
+    assert not (tmp_path / BOOTSTRAP_FILE).exists()
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+@pytest.mark.parametrize("formatted", ["by Kafka 4.4", "by Kafka 4.3", "not at all"])
+async def test_a_start_after_a_crash_before_the_first_records_writes_them(
+    tmp_path, monkeypatch, starts, formatted
+):
+    """The first batch of an epoch has the leader and the voters; then the broker is killed."""
+    expected, is_beside = LEVELS, True
+    if formatted == "by Kafka 4.4":
+        format_with_levels(tmp_path)
+        is_beside = False
+    elif formatted == "by Kafka 4.3":
+        format_with_voters(tmp_path, 1)
+        (tmp_path / BOOTSTRAP_FILE).write_bytes(snapshot(records=level_records()))
+    else:
+        expected = bootstrap_levels(new_cluster_levels())
+    node = Node(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(QuorumController, "_activate", killed)
+        for _ in range(starts):
+            with pytest.raises(KilledError):
+                await node.open()
+    image = await start_and_close(node)
+    assert image.features == expected
+    assert image.configs[4, ""] == {"min.insync.replicas": "1"}
+    content = (tmp_path / "__cluster_metadata-0" / LOG).read_bytes()
+    written = [encode_metadata_record(feature_level(*each)) for each in expected.items()]
+    assert [content.count(each) for each in written] == [1] * len(written)
+    assert (tmp_path / BOOTSTRAP_FILE).exists() is is_beside
 
 
 async def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_path):

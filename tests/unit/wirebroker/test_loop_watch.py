@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,28 +19,43 @@ from wirebroker.metrics import HOLD_BOUNDS_MS, Metrics
 from wirebroker.net.connection_table import ConnectionTable
 from wirebroker.net.dispatch import Dispatcher
 from wirebroker.net.listener import Listener, bind
+from wirebroker.net.poller import Poller
 from wirebroker.net.settings import NetworkSettings
 
 
-def test_a_callback_that_holds_the_loop_is_seen_and_waiting_is_not():
+def test_a_callback_that_holds_the_loop_is_seen_and_waiting_is_not(monkeypatch):
+    clock = SimpleNamespace(wall_s=0.0, cpu_s=0.0)
+    readings = SimpleNamespace(
+        perf_counter=lambda: clock.wall_s,
+        thread_time=lambda: clock.cpu_s,
+        monotonic=time.monotonic,
+    )
+    monkeypatch.setattr("wirebroker.loop_watch.time", readings)
+    wait = Poller.wait
+
+    def wait_long(poller, timeout):
+        events = wait(poller, timeout)
+        clock.wall_s += 1000
+        return events
+
+    monkeypatch.setattr(Poller, "wait", wait_long)
     metrics = Metrics()
     watch = LoopWatch(metrics, with_cpu_time=True)
 
     async def hold() -> None:
-        await asyncio.to_thread(time.sleep, 0.2)
+        await asyncio.to_thread(int)
         await next_turn()
-        idle = watch.holds_ms.largest
-        assert idle < 200
-        end = time.thread_time() + 0.03
-        while time.thread_time() < end:
-            pass
+        assert clock.wall_s > 1000
+        assert watch.holds_ms.largest == 0
+        clock.wall_s += 0.05
+        clock.cpu_s += 0.03
         await next_turn()
 
     with asyncio.Runner(loop_factory=watch.new_event_loop) as runner:
         runner.run(hold())
-    assert watch.holds_ms.largest >= 30
-    assert watch.cpu_holds_ms.largest >= 30
-    assert watch.holds_ms.count_over(20.0) >= 1
+    assert watch.holds_ms.largest == pytest.approx(50)
+    assert watch.cpu_holds_ms.largest == pytest.approx(30)
+    assert watch.holds_ms.count_over(20.0) == 1
     assert watch.holds_ms is metrics.loop_hold_ms
     assert watch.holds_ms.bounds == HOLD_BOUNDS_MS
 

@@ -104,6 +104,20 @@ async def test_a_range_of_which_only_the_beginning_is_there_is_read_by_a_thread_
         assert cold.warmed[1:] == [(0, 200_000, False)]
 
 
+async def test_a_cold_beginning_after_a_range_that_a_thread_has_read_is_read_by_it_too(data_file):
+    file, content = data_file
+    warmed, length = 1 << 20, (1 << 20) + 200_000
+
+    async with serve() as server:
+        client = await server.client()
+        cold = ColdFile(file)
+        cold.warmed = [(length - 100_000, 100_000, False)]
+        server.pieces = [FileSlice(cast("DataFile", cold), 0, length)]
+        assert await client.ask(1) == content[:length]
+        assert cold.warmed[1:] == [(0, warmed, False), (warmed, 200_000, False)]
+        assert cold.sent_cold == 0
+
+
 async def test_a_reader_of_old_data_that_met_cold_pages_follows_a_thread(data_file):
     file, content = data_file
 

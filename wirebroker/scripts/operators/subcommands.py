@@ -31,7 +31,7 @@ class ScriptGroup(click.Group):
         **extra: Any,
     ) -> click.Context:
         """Read the flags before the subcommand."""
-        if not args:
+        if not args and not extra.get("resilient_parsing"):
             raise refused(click.UsageError("too few arguments: name a subcommand"), info_name)
         try:
             return super().make_context(info_name, args, parent, **extra)

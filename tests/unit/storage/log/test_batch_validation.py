@@ -38,7 +38,7 @@ def edit(batch, layout, position, value, *, with_crc=True):
 
 
 def validate(batch, *, version=13, **settings):
-    validator = BatchValidator(TopicSettings(**settings))
+    validator = BatchValidator(TopicSettings(**settings), directory="data/orders-0")
     return validator.validate(memoryview(bytearray(batch)), now_ms=NOW, request_version=version)
 
 

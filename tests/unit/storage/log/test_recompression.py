@@ -32,7 +32,7 @@ RECORDS = [(b"k%d" % index, b"value " * 20, (("h", b"x"),)) for index in range(2
 
 
 def validate(batch, **settings):
-    validator = BatchValidator(TopicSettings(**settings))
+    validator = BatchValidator(TopicSettings(**settings), directory="data/orders-0")
     return validator.validate(memoryview(bytearray(batch)), now_ms=NOW, request_version=13)
 
 

@@ -9,6 +9,7 @@ from click.shell_completion import ShellComplete
 from wirebroker import cli
 from wirebroker.commands.completed_names import GROUP_NAME, TOPIC_NAME
 from wirebroker.commands.table import SCRIPTS, VERBS
+from wirebroker.scripts.script import takes_one
 
 
 @pytest.fixture
@@ -71,6 +72,40 @@ def test_a_cluster_that_does_not_respond_completes_nothing(completed, monkeypatc
     assert completed("topic", "describe", "al") == []
     monkeypatch.setenv("WIREBROKER_BOOTSTRAP", "not:an:address")
     assert completed("topic", "describe", "al") == []
+    assert capsys.readouterr() == ("", "")
+
+
+def _complete(*words):
+    shell = ShellComplete(cli.cli, {}, "wirebroker", "_WIREBROKER_COMPLETE")
+    return [each.value for each in shell.get_completions(list(words), "--")]
+
+
+def _all_commands():
+    context = click.Context(cli.cli)
+    for verb in (*VERBS, *SCRIPTS):
+        command = cli.cli.get_command(context, verb.name)
+        yield (verb.name,), command
+        if isinstance(command, click.Group):
+            yield from (((verb.name, name), each) for name, each in command.commands.items())
+
+
+def test_flags_of_unfinished_commands_are_completed_without_an_error(capsys):
+    for path, command in _all_commands():
+        flags = [
+            each.opts[0]
+            for each in command.params
+            if isinstance(each, click.Option) and takes_one(each) and each.opts[0][:2] == "--"
+        ]
+        assert _complete(*path) or not flags, path
+        for flag in flags[:1]:
+            assert _complete(*path, flag, "1", flag, "2"), path
+        _complete(*path, "--unknown-flag")
+        _complete(*path, "--")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_script_that_is_not_here_completes_nothing(capsys):
+    assert _complete("kafka-streams-application-reset") == _complete("unknown")
     assert capsys.readouterr() == ("", "")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from wirebroker.codecs.scram import LEAST_ITERATIONS, MOST_ITERATIONS
 from wirebroker.scripts.client_configs import check_changes
-from wirebroker.scripts.config_entities import NamedEntity
+from wirebroker.scripts.config_entities import DEFAULT, NamedEntity, entities_of
 
 SHA_512 = 2
 
@@ -43,3 +43,19 @@ def test_what_cannot_be_used_is_one_sentence(name: str, text: str, words: str) -
     with pytest.raises(click.UsageError) as refused:
         check_changes([NamedEntity("users", "bob")], {name: text})
     assert words in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("kinds", "repeated"),
+    [
+        ("users clients users", "users"),
+        ("users users clients", "users"),
+        ("users users users", "users,users"),
+        ("clients users users clients", "users,clients"),
+    ],
+)
+def test_repeated_entity_types_are_named_as_by_kafka(kinds: str, repeated: str) -> None:
+    given = kinds.split()
+    with pytest.raises(click.UsageError) as refused:
+        entities_of(given, [DEFAULT] * len(given), named=[], is_changed=False)
+    assert refused.value.message == f"Duplicate entity type(s) specified: {repeated}"

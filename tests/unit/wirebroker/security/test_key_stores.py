@@ -145,10 +145,10 @@ def test_javas_old_form(tmp_path: Path, type_: str) -> None:
             type=type_,
             location=location,
             password=password,
-            key_password=KEY_PASSWORD,
             name="ssl.truststore",
         )
-        assert is_used(keystore, truststore)
+        assert is_used(keystore, truststore)  # the password of its key is not needed
+        assert not read_store(truststore).key
     assert is_used(
         StoreSettings(type=type_, location=old_form(tmp_path, PASSWORD), password=PASSWORD)
     )
@@ -167,11 +167,20 @@ def test_javas_old_form_with_another_password(tmp_path: Path, wrong: dict[str, s
     assert "secret" not in str(refused.value)
 
 
-def test_damaged_old_forms_are_refused_with_one_line(tmp_path: Path) -> None:
+def test_a_truststore_in_the_old_form_has_no_password_of_a_key(tmp_path: Path) -> None:
+    store = StoreSettings(
+        type="JKS", location=old_form(tmp_path), password="other-secret", name="ssl.truststore"
+    )
+    with pytest.raises(ConfigError, match="is damaged, or its password is wrong"):
+        read_store(store)
+
+
+@pytest.mark.parametrize("name", ["ssl.keystore", "ssl.truststore"])
+def test_damaged_old_forms_are_refused_with_one_line(tmp_path: Path, name: str) -> None:
     path = Path(old_form(tmp_path))
     data = path.read_bytes()
     store = StoreSettings(
-        type="JKS", location=str(path), password=PASSWORD, key_password=KEY_PASSWORD
+        type="JKS", location=str(path), password=PASSWORD, key_password=KEY_PASSWORD, name=name
     )
     for place in range(4, len(data), 7):
         for damaged in (data[:place], data[:place] + b"\xff" + data[place + 1 :]):
@@ -181,6 +190,25 @@ def test_damaged_old_forms_are_refused_with_one_line(tmp_path: Path) -> None:
             with pytest.raises(ConfigError) as refused:
                 read_store(store)
             assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["ssl.keystore", "ssl.truststore"])
+def test_damage_that_no_checksum_finds_is_refused_with_one_line(tmp_path: Path, name: str) -> None:
+    path = Path(old_form(tmp_path))
+    data = path.read_bytes()
+    store = StoreSettings(
+        type="JKS", location=str(path), password="", key_password=KEY_PASSWORD, name=name
+    )
+    refusals = []
+    for place in range(4, len(data), 3):
+        for damaged in (data[:place], data[:place] + b"\xff" + data[place + 1 :]):
+            path.write_bytes(damaged)
+            try:
+                read_store(store)
+            except ConfigError as error:
+                refusals.append(str(error))
+    assert len(refusals) > len(data) // 6  # at least the truncated ones
+    assert not any("\n" in each for each in refusals)
 
 
 def test_the_old_form_without_its_library_says_what_to_install(
