@@ -42,9 +42,8 @@ def test_a_range_of_time_is_transformed_once(
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=2)
     records.write(broker.bootstrap, topic, range(1_000), partitions=2)
-    # Beforehand, since its records are old: retention would take them from one that the job makes.
+    # Its records are old: retention would take them from a topic that the job makes.
     records.create_topic(broker.bootstrap, f"{topic}-to", partitions=3)
-    records.create_topic(broker.bootstrap, f"{topic}-to.dead-letters", partitions=1)
     (tmp_path / "mine.py").write_text(FUNCTION, encoding="utf-8")
     path = job_kit.write_job(
         tmp_path,
@@ -76,6 +75,10 @@ def test_a_range_of_time_is_transformed_once(
     dead = job_kit.read_all(broker.bootstrap, f"{topic}-to.dead-letters", 80, partitions=1)
     reasons = {dict(each.headers())["reason"] for each in dead}
     assert b"ValueError('107 is no good')" in reasons
+    for each in dead:
+        assert each.timestamp()[1] > records.START_MS + 1_000  # the present
+        time = records.START_MS + int(each.value())
+        assert dict(each.headers())["timestamp"] == b"%d" % time
 
 
 def test_a_function_that_is_to_stop_the_job_does(

@@ -65,7 +65,7 @@ DOORS = {
     # A package as well: what Spark calls, and the rows that it is given.
     "pyspark": {"spark_it/pipelines/", "spark_it/segments/"},
     # PySpark's way to Java, whose errors come through.
-    "py4j": {"spark_it/pipelines/java_start.py", "spark_it/pipelines/job_run.py"},
+    "py4j": {"spark_it/pipelines/java_start.py"},
     "pyarrow": {"spark_it/pipelines/", "spark_it/segments/"},
     "confluent_kafka": {"spark_it/pipelines/"},  # transactional producers, of Spark's tasks
     "fastavro": {"spark_it/pipelines/file_rows.py"},

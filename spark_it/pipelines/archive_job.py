@@ -14,8 +14,9 @@ from wirebroker.clock import SystemClock
 from wirebroker.pipelines.archive import MOST_OFFSETS, PartitionSummary, archive, compare
 from wirebroker.pipelines.broken_start import clear_broken_start
 from wirebroker.pipelines.errors import PatienceError, PipelineError, first_line
+from wirebroker.pipelines.java_start import OF_SPARK
 from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
-from wirebroker.pipelines.job_run import OF_SPARK, PAUSE_S
+from wirebroker.pipelines.job_run import PAUSE_S
 from wirebroker.pipelines.reader_options import refusal_in
 from wirebroker.pipelines.reporter import Reporter
 from wirebroker.pipelines.work_ticker import WorkTicker

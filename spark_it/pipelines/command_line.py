@@ -28,7 +28,7 @@ from wirebroker.pipelines.quality_job import QualityJob, run_quality
 from wirebroker.pipelines.restore import FolderExistsError
 from wirebroker.pipelines.restore_job import RestoreJob, restore_settings, run_restore
 from wirebroker.pipelines.source_table import check_topics
-from wirebroker.pipelines.spark_start import start_spark
+from wirebroker.pipelines.spark_start import running_spark
 from wirebroker.segments.errors import OptionError, RecreatedTopicError
 
 if TYPE_CHECKING:
@@ -85,12 +85,11 @@ def _run_on_directories(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _spark(name: str, settings: dict[str, Any], log: Path | None) -> Iterator[SparkSession]:
-    with noise_in(log) if log else nullcontext():
-        spark = start_spark(f"wirebroker-{name}", settings)
-        try:
-            yield spark
-        finally:
-            spark.stop()
+    with (
+        noise_in(log) if log else nullcontext(),
+        running_spark(f"wirebroker-{name}", settings) as spark,
+    ):
+        yield spark
 
 
 def _log_of(options: argparse.Namespace, job: ArchiveJob | RestoreJob) -> Path | None:

@@ -2,7 +2,8 @@
 
 Spark reads no file whose name begins with `_` or `.`, or ends in `._COPYING_`, and nothing in
 directories of such names: rsync, Hadoop and Spark write temporary files under them. Spark makes two
-exceptions: `_a=b`, and names that begin with `_metadata` or `_common_metadata`.
+exceptions: `_a=b`, and names that begin with `_metadata` or `_common_metadata`. Hadoop's checksum
+files (`.NAME.crc`) hold no data: they are neither counted nor linked.
 
 Source: Spark's HadoopFSUtils.shouldFilterOutPathName; Hadoop's GlobPattern.
 """
@@ -24,6 +25,7 @@ _PATTERN: Final = re.compile(r"[*?{\[]")
 _SPECIAL: Final = re.compile(r"([*?{}\[\],\\])")
 _EXCEPTIONS: Final = ("_metadata", "_common_metadata")
 _COPYING: Final = "._COPYING_"
+_CHECKSUM: Final = re.compile(r"\..+\.crc")
 _TOKEN: Final = re.compile(r"\\.|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
 _AS_REGEX: Final = {"*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
 
@@ -53,6 +55,8 @@ def hidden_files(source: str) -> Iterator[Path]:
     matches = re.compile(_regex_of(source) if is_pattern else re.escape(str(folder)))
     for directory, _, names in os.walk(folder):
         for name in sorted(names):
+            if _CHECKSUM.fullmatch(name):
+                continue
             path = Path(directory, name)
             # Spark lists a directory that matches, whatever its name.
             roots = [each for each in (path, *path.parents) if matches.fullmatch(str(each))]
@@ -73,8 +77,11 @@ class HiddenLinks:
         self._folder = folder
 
     def refresh(self) -> None:
-        """Make the links that are missing; a file has the same link each time."""
+        """Make missing links, and drop those whose files are gone; a file keeps its link's name."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        for link in self._folder.iterdir():
+            if not link.exists():
+                link.unlink()
         for path in hidden_files(self._source):
             # The suffix stays: it shows the compression.
             ending = Path(path.name.removesuffix(_COPYING)).suffix

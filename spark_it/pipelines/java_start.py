@@ -12,9 +12,9 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from wirebroker.pipelines.errors import PipelineError, first_line
@@ -23,6 +23,10 @@ from wirebroker.pipelines.start_failure import reason_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# Errors of a Spark that runs: in its own words, or Java's (a worker that was killed).
+OF_SPARK: Final = (PySparkException, Py4JJavaError)
+# Without OF_SPARK: the Java process has ended.
+SPARK_ENDED: Final = (Py4JError, ConnectionError)
 _KEPT_LINES: Final = 400
 _END_S: Final = 10.0
 

@@ -19,7 +19,7 @@ from wirebroker.pipelines.replay import Replay, ReplayJob
 from wirebroker.pipelines.reporter import Reporter
 from wirebroker.pipelines.rights import refusal_of
 from wirebroker.pipelines.source_table import packages_for
-from wirebroker.pipelines.spark_start import start_spark
+from wirebroker.pipelines.spark_start import running_spark
 from wirebroker.pipelines.windows import Windows, WindowsJob
 from wirebroker.pipelines.work_ticker import WorkTicker
 
@@ -132,11 +132,7 @@ def _session(
     job: Any, packages: dict[str, str], log: Path, stop: StopWish
 ) -> Iterator[SparkSession]:
     """Start Spark for a job; from then on signals ask for the job's end."""
-    with noise_in(log):
-        spark = start_spark(job.name, packages | job.spark)
+    with noise_in(log), running_spark(job.name, packages | job.spark) as spark:
         # Behind Spark's own start, which has a handler, too.
         stop.heed_signals()
-        try:
-            yield spark
-        finally:
-            spark.stop()
+        yield spark

@@ -14,10 +14,10 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException
 
 from wirebroker.pipelines.errors import PatienceError, PipelineError, first_line
+from wirebroker.pipelines.java_start import OF_SPARK, SPARK_ENDED
 from wirebroker.pipelines.reader_options import refusal_in
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.reporter import Reporter
     from wirebroker.pipelines.work_ticker import WorkTicker
 
-# Failures of Spark's: in words of its own, or as Java has them (a worker that was killed).
-OF_SPARK: Final = (PySparkException, Py4JJavaError)
 _LOOK_S: Final = 0.25
 PAUSE_S: Final = 2.0
 # What a task raised that no other try mends: it comes as text.
@@ -118,6 +116,7 @@ class JobRun:
 
         Raises:
             PipelineError: It cannot go on.
+            Py4JError, ConnectionError: Spark's process has ended (spark_start.py).
         """
         self._got_on = self._clock.monotonic()
         while not self._stop.is_asked:
@@ -134,14 +133,12 @@ class JobRun:
                 self._consider(error)
             except (KafkaException, *OF_SPARK) as error:
                 self._consider(error)
-            except (Py4JError, ConnectionError) as error:
-                raise PipelineError("Spark's process has ended: start the job again") from error
             else:
                 return
             finally:
                 if query is not None:
                     # With Spark gone there is nothing to stop.
-                    with contextlib.suppress(Py4JError, ConnectionError):
+                    with contextlib.suppress(*SPARK_ENDED):
                         query.stop()
 
     def _watch(self, query: StreamingQuery) -> None:

@@ -52,6 +52,7 @@ class QueryWatch:
 
         Raises:
             StreamingQueryException: The query has failed.
+            Py4JError, ConnectionError: Spark's process has ended.
         """
         asked_at: tuple[int, str] | None = None
         try:
@@ -62,8 +63,13 @@ class QueryWatch:
                     self._query.stop()
                 elif asked_at is None and self._stop is not None and self._stop.is_asked:
                     asked_at = self._noted
-        finally:
-            self._note()
+        except Exception as cause:
+            try:
+                self._note()
+            except Exception as error:  # noqa: BLE001 - the first error is raised
+                cause.add_note(f"the last batches are not counted: {error!r}")
+            raise
+        self._note()
 
     def _note(self) -> None:
         for progress in self._query.recentProgress:

@@ -1,7 +1,7 @@
 """What a task makes of a topic's records: placed rows by the user's function, or dead letters.
 
-A dead letter has the record's key and value, its headers, and with them `reason`, `job` and `place`
-(TOPIC-PARTITION@OFFSET).
+A dead letter has the record's key, value and headers, and the headers `reason`, `job`, `place`
+(TOPIC-PARTITION@OFFSET) and `timestamp`: the record's, as the dead letter's is the time of sending.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ class RecordPlacer:
 
     def _dead(self, record: InputRecord, place: str, reason: str) -> PlacedRow:
         wish, plan = self._wish, self._plan
-        told = (("reason", reason), ("job", wish.job), ("place", place))
+        time = str(record.timestamp)
+        told = (("reason", reason), ("job", wish.job), ("place", place), ("timestamp", time))
         headers = [{"key": name, "value": content} for name, content in record.headers]
         headers += [{"key": name, "value": text.encode(errors="replace")} for name, text in told]
         source = _source_of(record)
@@ -113,7 +114,8 @@ class RecordPlacer:
             partition_of(record.key, record.value, source, plan.partitions),
             *(source, record.offset, 0, wish.dead_letters),
             partition_of(record.key, record.value, source, plan.dead_partitions),
-            *(record.key, record.value, record.timestamp, headers),
+            # Sent with the present time: retention would take it soon if its record is old.
+            *(record.key, record.value, None, headers),
             is_dead=True,
         )
 

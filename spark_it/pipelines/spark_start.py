@@ -1,18 +1,44 @@
-"""Spark for a job: its settings, and what jobs cannot do without."""
+"""Spark for a job: its settings, what jobs cannot do without, and its end."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from wirebroker.pipelines.java_start import start_java
+from wirebroker.pipelines.errors import PipelineError
+from wirebroker.pipelines.java_start import OF_SPARK, SPARK_ENDED, start_java
 from wirebroker.pipelines.reader_options import texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+
+@contextlib.contextmanager
+def running_spark(name: str, settings: Mapping[str, Any]) -> Iterator[SparkSession]:
+    """Start Spark for a block of work, and stop it after the block.
+
+    Args:
+        name: As `start_spark`.
+        settings: As `start_spark`.
+
+    Raises:
+        PipelineError: It does not start, or its process ends within the block.
+    """
+    spark = start_spark(name, settings)
+    try:
+        yield spark
+    except OF_SPARK:
+        raise
+    except SPARK_ENDED as error:
+        raise PipelineError("Spark's process has ended: start the job again") from error
+    finally:
+        # Without its process there is nothing to stop, and the error of the block is the cause.
+        with contextlib.suppress(*SPARK_ENDED):
+            spark.stop()
 
 
 def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:

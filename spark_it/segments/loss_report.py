@@ -1,26 +1,33 @@
 """Offsets that a read found missing and skipped, as files in a folder: option `lossReport`.
 
-    TOPIC-PARTITION@FROM-TO         FROM = TO: the partition is gone, or ends before FROM
-    TOPIC-PARTITION@FROM-TO.told    the same, reported before
+    new-HASH.json         {"topic": "orders", "partition": 0, "from": 5, "to": 9}
+    reported-HASH.json    the same, after `take_losses` has returned it
 
-Planners and workers of a read write them; a repeated batch writes the same names.
+`to` is excluded. With `from` equal to `to` the partition is gone, or ends before `from`. The hash
+is that of the content: a batch that runs again writes the same file. A name with a long topic in it
+would be too long for a file system.
 """
 
 from __future__ import annotations
 
-import re
+import json
+import os
+from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import uuid4
+
+from wirebroker.codecs.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_NAME: Final = re.compile(r"(.+)-(\d+)@(\d+)-(\d+)")
-_TOLD: Final = ".told"
+_NEW: Final = "new-"
+_REPORTED: Final = "reported-"
 
 
 class LostRange(NamedTuple):
-    """Offsets of a partition that are gone, the last one excluded."""
+    """Missing offsets of a partition, the last one excluded."""
 
     topic: str
     partition: int
@@ -29,32 +36,43 @@ class LostRange(NamedTuple):
 
 
 def note_loss(folder: str | None, lost: LostRange) -> None:
-    """Note a lost range in a folder, if there is one."""
-    if folder is not None:
-        topic, partition, start, end = lost
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        (Path(folder) / f"{topic}-{partition}@{start}-{end}").touch()
+    """Write a lost range into a folder, durably; None: write nothing."""
+    if folder is None:
+        return
+    topic, partition, start, end = lost
+    fields = {"topic": topic, "partition": partition, "from": start, "to": end}
+    content = json.dumps(fields).encode()
+    name = f"{blake2b(content, digest_size=16).hexdigest()}.json"
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    # Several workers may write the same range: each writes a file with another name first.
+    incomplete = Path(folder, f".{uuid4().hex}-{name}")
+    with incomplete.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    incomplete.replace(Path(folder, _NEW + name))
 
 
 def take_losses(folder: Path) -> list[LostRange]:
-    """Return lost ranges that were not reported before, and mark them as reported."""
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    """Return the lost ranges that were not reported before, and mark them as reported."""
     found: list[LostRange] = []
-    for path in paths:
-        match = _NAME.fullmatch(path.name)
-        if match:
-            found.append(LostRange(match[1], *map(int, match.groups()[1:])))
-            path.replace(path.with_name(path.name + _TOLD))
+    for path in folder.glob(f"{_NEW}*.json"):
+        fields: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
+        found.append(LostRange(*(fields[each] for each in ("topic", "partition", "from", "to"))))
+        path.replace(path.with_name(_REPORTED + path.name.removeprefix(_NEW)))
     return _merged(found)
 
 
 def _merged(ranges: Iterable[LostRange]) -> list[LostRange]:
-    """Return ranges in order, with overlapping and adjacent ones merged."""
+    """Return the union of the ranges, and the partitions that are gone, in order."""
     found: list[LostRange] = []
+    gone: set[LostRange] = set()
     for each in sorted(ranges):
         last = found[-1] if found else None
-        if last and each[:2] == last[:2] and each.from_offset <= last.end_offset:
+        if each.from_offset == each.end_offset:
+            gone.add(each)
+        elif last and each[:2] == last[:2] and each.from_offset <= last.end_offset:
             found[-1] = last._replace(end_offset=max(last.end_offset, each.end_offset))
         else:
             found.append(each)
-    return found
+    return sorted([*found, *gone])

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
+    from wirebroker.segments.log_directories import PartitionPlace
     from wirebroker.segments.options import SegmentOptions
     from wirebroker.storage.checkpoints import TopicPartition
 
@@ -76,7 +77,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where a new query begins."""
         found: dict[TopicPartition, int] = {}
         directories = self._opened()
-        places = directories.find(self._options.wants)
+        places = self._places()
         for key, place in places.items():
             log = place.log()
             end = directories.end_offset(key, place, log, is_committed=self._options.is_committed)
@@ -93,7 +94,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note the ends that there are now, beyond which this query won't go."""
-        self._target = self._ends()
+        self._target = self._ends(self._places())
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
         """Return where the next micro-batch ends.
@@ -104,7 +105,8 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             KafkaError, OSError: A log cannot be read.
         """
         begun = _from_json(start)
-        now = self._target or self._ends()
+        places = self._places()
+        now = self._target or self._ends(places)
         restarted = self._recreated(begun, now)
         ends = dict(now.offsets)
         for key, begin in begun.offsets.items():
@@ -116,7 +118,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ids = begun.ids | now.ids
         if isinstance(limit, ReadAllAvailable):
             return _to_json(StreamMark(ends, ids))
-        starts = {key: self._begin(key, begun, restarted) for key in ends}
+        starts = {key: self._begin(key, begun, restarted, places) for key in ends}
         if not self._trigger_gate().opens(starts, ends):
             return start
         most = self._options.max_offsets_per_trigger
@@ -124,7 +126,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
         """Return the ends that there are now, for the query's progress."""
-        return _to_json(self._ends())
+        return _to_json(self._ends(self._places()))
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """Return a partition for each task of a micro-batch.
@@ -133,13 +135,13 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         begun, planned = _from_json(start), _from_json(end)
         restarted = begun.recreated_in(planned)
-        places = self._opened().find(self._options.wants)
+        places = self._places()
         gone = self._recreated(planned, StreamMark({}, topic_ids(places)))
         ranges: list[RowRange] = []
         for key, last in planned.offsets.items():
             if key[0] in gone:
                 continue
-            first = self._begin(key, begun, restarted)
+            first = self._begin(key, begun, restarted, places)
             if first >= last:
                 continue
             if key not in places:
@@ -168,21 +170,30 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._directories = LogDirectories(self._options.directories)
         return self._directories
 
-    def _ends(self) -> StreamMark:
+    def _places(self) -> dict[TopicPartition, PartitionPlace]:
+        """List the directories, which opens a file of each partition: do it once in a call."""
+        return self._opened().find(self._options.wants)
+
+    def _ends(self, places: dict[TopicPartition, PartitionPlace]) -> StreamMark:
         directories = self._opened()
         is_committed = self._options.is_committed
-        places = directories.find(self._options.wants)
         ends = {
             key: directories.end_offset(key, place, place.log(), is_committed=is_committed)
             for key, place in places.items()
         }
         return StreamMark(ends, topic_ids(places))
 
-    def _begin(self, key: TopicPartition, begun: StreamMark, restarted: set[str]) -> int:
+    def _begin(
+        self,
+        key: TopicPartition,
+        begun: StreamMark,
+        restarted: set[str],
+        places: dict[TopicPartition, PartitionPlace],
+    ) -> int:
         """Return where a partition is read from; a new one from its first offset."""
         if key in begun.offsets and key[0] not in restarted:
             return begun.offsets[key]
-        place = self._opened().find(self._options.wants).get(key)
+        place = places.get(key)
         return 0 if place is None else place.log().start_offset
 
     def _recreated(self, before: StreamMark, now: StreamMark) -> set[str]:

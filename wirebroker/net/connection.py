@@ -342,7 +342,7 @@ class Connection:
         if pending.ends_with_peer:
             # After its first step: cancelled before, it would leave coroutines that were created
             # for it and never awaited, and Python warns of each.
-            session.when_ended(partial(self._loop.call_soon, answer.cancel))
+            session.when_ended(lambda: self._loop.call_soon(answer.cancel))
 
     def _on_answer(self, future: asyncio.Future[object]) -> None:
         pending, self._pending = self._pending, None

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
 
 FILES = (
     *("in/a.csv", "in/.b.csv", "in/_c.csv", "in/_d=1.csv", "in/_metadata.csv", "in/e._COPYING_"),
-    *("in/_tmp/f.csv", "in/x=1/.g.csv", "in/deep/h.csv", ".trash/.i.csv", ".trash/j.csv"),
+    *(
+        "in/.a.csv.crc",
+        ".trash/.j.csv.crc",
+        "in/_tmp/f.csv",
+        "in/x=1/.g.csv",
+        "in/deep/h.csv",
+        ".trash/.i.csv",
+        ".trash/j.csv",
+    ),
 )
 
 
@@ -74,3 +82,17 @@ def test_links_lead_to_hidden_files_and_stay_the_same(folder: Path):
     assert links.target_of(added) == folder / "in" / ".new.gz"
     assert links.target_of(folder / "in" / "a.csv") == folder / "in" / "a.csv"
     assert links.pattern() == f"/{{{str(folder)[1:]}/in,{str(folder)[1:]}/job/hidden}}"
+
+
+def test_links_to_files_that_are_gone_are_dropped(folder: Path):
+    kept = folder / "job" / "hidden"
+    links = HiddenLinks(f"{folder}/in", kept)
+    links.refresh()
+    before = set(kept.iterdir())
+    (folder / "in" / ".b.csv").rename(folder / "in" / "b.csv")
+    links.refresh()
+    (dropped,) = before - set(kept.iterdir())
+    (folder / "in" / "b.csv").rename(folder / "in" / ".b.csv")
+    links.refresh()
+    assert set(kept.iterdir()) == before
+    assert links.target_of(dropped) == folder / "in" / ".b.csv"

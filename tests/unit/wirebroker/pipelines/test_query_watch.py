@@ -71,3 +71,28 @@ def test_a_query_that_fails_is_not_passed_over():
 
     with pytest.raises(RuntimeError, match="records are gone"):
         QueryWatch(_Failing(1, 1), None, None).follow()
+
+
+def test_a_query_whose_progress_cannot_be_read_keeps_its_cause():
+    cause = RuntimeError("Spark has ended")
+
+    class _Ended:
+        def awaitTermination(self, _: float) -> bool:  # noqa: N802 - Spark's
+            raise cause
+
+        @property
+        def recentProgress(self) -> Any:  # noqa: N802 - Spark's
+            raise ConnectionRefusedError("no answer")
+
+    query: Any = _Ended()
+    with pytest.raises(RuntimeError) as raised:
+        QueryWatch(query, None, None).follow()
+    assert raised.value is cause
+
+
+def test_progress_that_cannot_be_read_at_the_end_is_an_error():
+    class _Ended(_Query):
+        recentProgress = property(lambda _: 1 // 0, lambda *_: None)  # noqa: N815 - Spark's
+
+    with pytest.raises(ZeroDivisionError):
+        QueryWatch(_Ended(0, 1), None, None).follow()

@@ -63,9 +63,11 @@ def test_a_function_returns_none_one_or_many():
 def test_what_a_function_fails_for_is_a_dead_letter_or_the_end(function, reason):
     (row,) = place(function)
     told = {each["key"]: each["value"] for each in row.headers}
-    assert set(told) == {"h", "reason", "job", "place"}
+    assert set(told) == {"h", "reason", "job", "place", "timestamp"}
     assert reason in told["reason"].decode()
     assert (told["place"], told["job"], told["h"]) == (b"from-2@99", b"job", None)
+    # Sent with the present time: retention would take a dead letter with an old one.
+    assert (row.timestamp, told["timestamp"]) == (None, b"7")
     assert (row.is_dead, row.topic, row.partition, row.key, row.value) == (
         *(True, "dead", 0, b"k", b"v"),
     )

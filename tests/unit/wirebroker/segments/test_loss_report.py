@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wirebroker.segments.loss_report import LostRange, note_loss, take_losses
 
 
@@ -19,3 +21,33 @@ def test_ranges_that_overlap_are_one_and_are_taken_once(tmp_path):
     assert take_losses(folder) == [("b", 0, 1, 2)]
     note_loss(None, LostRange("b", 0, 2, 3))
     assert take_losses(folder) == []
+
+
+@pytest.mark.parametrize("length", [1, 229, 230, 240, 249])
+def test_a_topic_of_any_length_is_reported(tmp_path, length):
+    lost = LostRange("t" * length, 1_000_000, 0, 9_000_000_000_000_000_000)
+    note_loss(str(tmp_path), lost)
+    note_loss(str(tmp_path), lost)
+    assert take_losses(tmp_path) == [lost]
+    assert take_losses(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        [("a", 0, 5, 10), ("a", 0, 10, 10)],
+        [("a", 0, 5, 10), ("a", 0, 7, 7)],
+        [("a", 0, 5, 5), ("a", 0, 5, 10)],
+        [("a", 0, 5, 5), ("a", 0, 7, 7)],
+    ],
+)
+def test_a_partition_that_is_gone_is_reported_next_to_its_ranges(tmp_path, ranges):
+    for each in ranges:
+        note_loss(str(tmp_path), LostRange(*each))
+    assert take_losses(tmp_path) == ranges
+
+
+def test_a_partition_that_is_gone_does_not_keep_ranges_apart(tmp_path):
+    for each in [("a", 0, 5, 10), ("a", 0, 10, 10), ("a", 0, 10, 15)]:
+        note_loss(str(tmp_path), LostRange(*each))
+    assert take_losses(tmp_path) == [("a", 0, 5, 15), ("a", 0, 10, 10)]
