@@ -143,7 +143,7 @@ class Ingest(Pipeline[IngestJob]):
         files = sorted((str(source), int(size)) for source, size in table.collect())
         self._reporter.found(batch, len(files), sum(size for _, size in files))
         plan = self._delivery.plan(batch)
-        sent = self._delivery.send(self._placed(files, plan), plan)
+        sent = self._send(self._placed(files, plan), plan)
         self._reporter.batch(batch, sent, began)
 
     def told_at_end(self) -> dict[str, Any]:
