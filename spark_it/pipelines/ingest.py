@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 _FORMATS: Final = ("json", "csv", "avro")
 # What Spark has for a file as a whole.
 _BINARY_FILE: Final = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
-# Spark passes over files a week older than the newest, and tells nothing of it.
+# By default Spark skips files a week older than the newest, without a word. With this age it keeps
+# the paths of all files that it has seen, about 190 bytes each (README).
 _ANY_AGE: Final = "36500d"
 
 
