@@ -233,6 +233,49 @@ def test_a_job_that_runs(
     )
 
 
+@pytest.mark.parametrize("recreated_topic", ["stop", "restart"])
+@pytest.mark.parametrize("by_path", [False, True])
+def test_a_batch_that_is_read_later_than_its_topic_was_checked(
+    spark: SparkSession,
+    broker: Broker,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    by_path: bool,
+    recreated_topic: str,
+) -> None:
+    from wirebroker.pipelines.source_identity import SourceIdentity
+
+    to = f"{topic}-to"
+    ids = [create(broker, topic, OLD)]
+    records.create_topic(broker.bootstrap, to, partitions=2)
+    path = job_kit.write_job(
+        *(tmp_path, broker.bootstrap, {}),
+        name=to,
+        source=topic,
+        topic=to,
+        recreated_topic=recreated_topic,
+        patience=60,
+        path=str(broker.data_dir) if by_path else "",
+    )
+    check = SourceIdentity.check
+
+    def check_and_recreate(self: SourceIdentity) -> None:
+        check(self)
+        if len(ids) == 1:
+            ids.append(recreate(broker, topic))
+
+    monkeypatch.setattr(SourceIdentity, "check", check_and_recreate)
+    if recreated_topic == "restart":
+        assert job_kit.run("replay", path, spark)["records"] == len(NEW)
+    else:
+        refused((ids[0], ""), lambda: job_kit.run("replay", path, spark))
+    count = len(NEW) if recreated_topic == "restart" else 0
+    found = job_kit.read_all(broker.bootstrap, to, count, partitions=2)
+    assert sorted(int(each.value()) for each in found) == [*NEW][:count]
+
+
 def test_a_look_at_quality(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
     from wirebroker.pipelines.quality_job import QualityJob, run_quality
 

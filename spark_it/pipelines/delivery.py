@@ -3,7 +3,8 @@
     plan    a batch that is new: positions are as its number says, missing ones are written, then
             the plan is kept; one that was begun before: its own plan, and every position is there
     place   the job makes placed rows of its input, by the plan
-    send    slices are tasks of Spark; one that was sent is told so by its position
+    send    slices are tasks of Spark; one that was sent is told so by its position. Before it
+            sends, a slice checks that the source's topic was not recreated (source_identity.py)
 
 Where it can't hold: input that is another when it is read again (files that were changed, a
 function that is not one), and a group whose offsets were deleted while a batch was broken off,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from wirebroker.pipelines.job_folder import JobFolder
+    from wirebroker.pipelines.source_identity import ReadTopic
 
 
 class Target(NamedTuple):
@@ -136,8 +138,15 @@ class Delivery:
                 end_open_transaction(SliceWish(*of, last), number)
             positions.write(dict.fromkeys(slices, last + 1))
 
-    def send(self, placed: DataFrame, plan: BatchPlan) -> list[SliceSent]:
+    def send(
+        self, placed: DataFrame, plan: BatchPlan, read: ReadTopic | None = None
+    ) -> list[SliceSent]:
         """Send placed rows; return what became of each slice.
+
+        Args:
+            placed: The rows.
+            plan: The batch's.
+            read: The topic that the rows come from, if they come from a broker.
 
         Raises:
             PySparkException: A task failed: the batch is to be done again.
@@ -147,7 +156,9 @@ class Delivery:
             target.kafka, target.job, target.topic, self._checkpoint.identity, plan.batch
         )
         slices = placed.repartitionById(plan.partitions, "slice")
-        sent = slices.sortWithinPartitions(*SOURCE_ORDER).mapInArrow(_Sender(wish), SENT_COLUMNS)
+        sent = slices.sortWithinPartitions(*SOURCE_ORDER).mapInArrow(
+            _Sender(wish, read), SENT_COLUMNS
+        )
         return [SliceSent(*row) for row in sent.collect()]
 
     def _check(self, found: dict[int, int], plan: BatchPlan, *, sent_before: int) -> None:
@@ -171,12 +182,16 @@ _positions: Final = KeptPositions()
 class _Sender:
     """What a task does with its slice."""
 
-    def __init__(self, wish: SliceWish) -> None:
+    def __init__(self, wish: SliceWish, read: ReadTopic | None) -> None:
         self._wish = wish
+        self._read = read
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
+        if self._read is not None:
+            # Spark has read the whole batch: its rows come to the slices by a shuffle.
+            self._read.check()
         wish, rows = self._wish, from_batches(batches)
         with _positions.lend(wish.kafka, wish.job, wish.topic, wish.identity) as positions:
             sent = send_slice(wish, context.partitionId(), rows, positions)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from wirebroker.clock import Clock
     from wirebroker.pipelines.delivery import Target
-    from wirebroker.pipelines.job_folder import JobFolder
+    from wirebroker.pipelines.job_folder import BatchPlan, JobFolder
     from wirebroker.pipelines.reporter import Reporter
+    from wirebroker.pipelines.slice_sender import SliceSent
     from wirebroker.pipelines.source_table import SourceWish
 
 
@@ -91,6 +92,11 @@ class Pipeline(Generic[J]):
     def told_at_end(self) -> dict[str, Any]:
         """Return fields for the summary besides the totals of batches."""
         return {}
+
+    def _send(self, placed: DataFrame, plan: BatchPlan) -> list[SliceSent]:
+        """Send a batch's placed rows, as `Delivery.send`."""
+        read = self._identity.read_topic() if self._identity is not None else None
+        return self._delivery.send(placed, plan, read)
 
     def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
         """Start the query of a table: at the job's pace, by the positions in its folder.

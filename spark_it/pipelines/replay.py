@@ -136,7 +136,7 @@ class Replay(Pipeline[ReplayJob]):
         )
         placer = RecordPlacer(wish, plan, self._function)
         placed = table.mapInArrow(PlacingTask(placer.rows), COLUMNS)
-        self._reporter.batch(batch, self._delivery.send(placed, plan), began)
+        self._reporter.batch(batch, self._send(placed, plan), began)
 
     @cached_property
     def _function(self) -> Callable[[InputRecord], Any]:

@@ -6,7 +6,8 @@ and created again. A folder without an id, from an earlier version, gets it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaException, TopicCollection
 
@@ -29,6 +30,34 @@ _NO_ID: Final = bytes(16)
 
 class SourceChangedError(OSError):
     """The source's topic was recreated, and the run must restart with the new one."""
+
+
+class ReadTopic(NamedTuple):
+    """The topic at a broker that a batch reads.
+
+    Attributes:
+        kafka: Settings of clients.
+        topic: Its name.
+        topic_id: Its id when the batch began.
+    """
+
+    kafka: dict[str, str]
+    topic: str
+    topic_id: str
+
+    def check(self) -> None:
+        """Check that the topic was not recreated, after the batch was read and before it is sent.
+
+        Raises:
+            SourceChangedError: The batch may have records of the new topic at the old offsets.
+            KafkaException: The broker.
+        """
+        now = ids_at_broker(_kept_admin(tuple(self.kafka.items())), [self.topic])
+        if now.get(self.topic, self.topic_id) != self.topic_id:
+            raise SourceChangedError(
+                f"topic {self.topic} was recreated while it was read: topic id {self.topic_id}, "
+                f"now {now[self.topic]}"
+            )
 
 
 class SourceIdentity:
@@ -78,6 +107,13 @@ class SourceIdentity:
         if self.find_restart():
             raise SourceChangedError(f"topic {self._topic} was recreated: reading restarts")
 
+    def read_topic(self) -> ReadTopic | None:
+        """Return what a batch reads; None: log directories, whose readers check it, or no id."""
+        known = self._folder.source_id
+        if self._path or not known:
+            return None
+        return ReadTopic(dict(self._kafka), self._topic, known)
+
     def told(self, now: str) -> str:
         """Return the message that reading restarts with a topic of this id."""
         known = self._folder.source_id
@@ -101,6 +137,12 @@ class SourceIdentity:
         if self._admin is None:
             self._admin = quiet_admin(self._kafka)
         return self._admin
+
+
+@lru_cache(maxsize=1)
+def _kept_admin(settings: tuple[tuple[str, str], ...]) -> AdminClient:
+    """Return the client of a worker, which checks slice after slice."""
+    return quiet_admin(dict(settings))
 
 
 def ids_at_broker(admin: AdminClient, topics: Collection[str]) -> dict[str, str]:

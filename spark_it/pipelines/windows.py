@@ -157,7 +157,7 @@ class Windows(Pipeline[WindowsJob]):
                 functions.unix_millis("window_end").alias("timestamp"),
             )
             placer = WindowPlacer(self._target.topic, plan)
-            sent = self._delivery.send(rows.mapInArrow(PlacingTask(placer.rows), COLUMNS), plan)
+            sent = self._send(rows.mapInArrow(PlacingTask(placer.rows), COLUMNS), plan)
             if job.parquet is not None and not windows.isEmpty():
                 folder = Path(job.parquet) / f"batch={batch:08d}"
                 windows.write.mode("overwrite").parquet(str(folder))

@@ -24,7 +24,6 @@ more than what Python's own poll, receive and send cost with the kernel's part (
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import MalformedFrameError, without_frames
