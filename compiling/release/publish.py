@@ -158,7 +158,7 @@ def _is_whole(dist: Path, version: str) -> bool:
     text = sums_of(dist)
     names = [line.split()[1] for line in text.splitlines()]
     is_version = all(name.startswith(f"wirebroker-{version}") for name in names)
-    return is_version and bool(names) and (dist / SUMS).read_text("ascii") == text
+    return is_version and bool(names) and (dist / SUMS).read_bytes() == text.encode()
 
 
 def _check(work: Path, image: str | None) -> list[Path]:

@@ -186,6 +186,11 @@ def with_another_file(dist: Path) -> None:
     (dist / "wirebroker-0.2.0-cp311-cp311-linux_x86_64.whl").write_bytes(b"later")
 
 
+def with_damaged_checksums(dist: Path) -> None:
+    (dist / NAMES[0]).write_bytes(b"damaged")
+    (dist / "SHA256SUMS").write_bytes(b"\xff")
+
+
 def of_another_version(dist: Path) -> None:
     for name in NAMES:
         (dist / name).unlink()
@@ -193,7 +198,10 @@ def of_another_version(dist: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("change", [damaged, incomplete, with_another_file, of_another_version])
+@pytest.mark.parametrize(
+    "change",
+    [damaged, incomplete, with_another_file, with_damaged_checksums, of_another_version],
+)
 def test_files_that_are_not_those_of_the_checksums_are_built_again(
     project, index, monkeypatch, change
 ):
