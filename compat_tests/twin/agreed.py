@@ -28,12 +28,6 @@ AGREED: tuple[Agreed, ...] = (
         " locking it another broker may have removed it, and then two hold the lock.",
     ),
     Agreed(
-        r"bootstrap\.checkpoint",
-        r"\+ PRESENT",
-        "The storage tool of Apache Kafka 4.4 puts the first levels into the metadata log's first"
-        " snapshot; this file is what Apache Kafka 4.3 reads.",
-    ),
-    Agreed(
         r"__cluster_metadata-0/\d{20}\.snapshot",
         "- PRESENT",
         "Nobody produces into the metadata log with a producer's id: no states of producers are"

@@ -30,11 +30,12 @@ APART = (
     "compat_tests/test_kills.py",
 )
 _SPARK = "spark_it/ in one session of Spark"
-_OF_SPARK = (
-    *("batch", "exactly_once", "faults", "guide", "ingest", "pipelines"),
-    *("quality", "recreated_topics", "replay", "segments", "stream", "windows"),
-)
-TOGETHER = {f"spark_it/test_{name}.py": _SPARK for name in _OF_SPARK}
+_OTHER_SPARK = "spark_it/ in another session of Spark"
+_OF_SPARK = {
+    _SPARK: ("batch", "faults", "pipelines", "quality", "replay", "segments", "stream", "windows"),
+    _OTHER_SPARK: ("exactly_once", "guide", "ingest", "recreated_topics"),
+}
+TOGETHER = {f"spark_it/test_{name}.py": unit for unit, names in _OF_SPARK.items() for name in names}
 # Until a run has noted what its units took: those of which many end late, or that build something.
 _FIRST_RUN_SECONDS = {
     # Clients in Rust and Go, which are built, and librdkafka's own tests.
@@ -43,6 +44,7 @@ _FIRST_RUN_SECONDS = {
     "compat_tests/groups/test_mixed_groups.py": 90.0,
     "compat_tests/lockstep/": 60.0,
     _SPARK: 400.0,
+    _OTHER_SPARK: 400.0,
     "spark_it/": 90.0,
     "tests/test_packaging.py": 90.0,
     "tests/java/": 50.0,

@@ -58,7 +58,7 @@ def test_what_is_written_in_c_checks_its_arguments():
         with pytest.raises(TypeError):
             check(*few_or_many)
     walker: Any = record_walk.RecordWalker
-    for wrong in ((), (1,), (1, 2, 3, 4, 5, 6), (None, 1), (1, 1 << 64)):
+    for wrong in ((), (1,), (1, 2, 3, 4, 5, 6, 7), (None, 1), (1, 1 << 64)):
         with pytest.raises((TypeError, OverflowError)):
             walker(*wrong)
     with pytest.raises(TypeError):
