@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,7 +56,8 @@ async def test_a_broker_compares_whom_a_client_means_with_itself(tmp_path: Path)
 def controller(tmp_path: Path) -> Iterator[BlockingClient]:
     with FirstBroker(tmp_path / "1") as node:
         host, _, port = node.controller.rpartition(":")
-        yield BlockingClient((host, int(port)))
+        with closing(BlockingClient((host, int(port)))) as client:
+            yield client
 
 
 def test_a_controller_compares_nothing(controller: BlockingClient) -> None:
