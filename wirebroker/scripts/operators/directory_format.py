@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.clock import SystemClock
-from wirebroker.cluster.metadata_snapshot import SnapshotId, encode_first_snapshot
+from wirebroker.cluster.metadata_snapshot import FORMATTED, encode_first_snapshot
+from wirebroker.cluster.metadata_store import TOPIC
 from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.codecs.records.control import KRaftVersion, KRaftVoters, Voter
 from wirebroker.config.row import ConfigError
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.control import ControlRecord
     from wirebroker.storage.files import Files
 
-_METADATA_LOG: Final = "__cluster_metadata-0"
-_FIRST: Final = SnapshotId(0, 0)
+_METADATA_LOG: Final = f"{TOPIC}-0"
 
 
 class Formatting(NamedTuple):
@@ -177,7 +177,7 @@ def _check_empty(directory: str, files: Files) -> None:
         return
     taken = {each for each in files.list_subdirectories(directory) if partition_of(each)}
     log = f"{directory}/{_METADATA_LOG}"
-    if _METADATA_LOG in taken and set(files.list_files(log)) <= {_FIRST.file_name}:
+    if _METADATA_LOG in taken and set(files.list_files(log)) <= {FORMATTED.file_name}:
         taken.remove(_METADATA_LOG)
     if taken:
         raise ConfigError(
@@ -205,7 +205,7 @@ def _format(wanted: Formatting, directory: str, files: Files) -> None:
         log = f"{directory}/{_METADATA_LOG}"
         files.make_directory(log)
         content = encode_first_snapshot(SystemClock().now_ms(), wanted.records, voters=voters)
-        files.write_whole(f"{log}/{_FIRST.file_name}", content)
+        files.write_whole(f"{log}/{FORMATTED.file_name}", content)
         files.sync_directory(directory)
     properties = MetaProperties(wanted.cluster_id, wanted.node_id, directory_id)
     files.write_whole(f"{directory}/{META_PROPERTIES}", format_meta_properties(properties).encode())
