@@ -73,16 +73,15 @@ def deserializer_of(name: str | None, null: bytes) -> Callable[[bytes | None], b
         name: One of Kafka's classes, with or without its package.
         null: Text for null.
     """
-    if name is None:
-        return lambda data: null if data is None else data
-    short = name.removeprefix(_PACKAGE)
-    read = _OTHERS.get(short)
+    short = "ByteArrayDeserializer" if name is None else name.removeprefix(_PACKAGE)
     if short in _NUMBERS:
         read = _number_reader(short)
-    if read is None:
+    elif short in _OTHERS:
+        read = _OTHERS[short]
+    else:
         known = ", ".join(sorted([*_OTHERS, *_NUMBERS]))
         click.echo(f"Unable to instantiate a deserializer from {name}: there are {known}", err=True)
-        return lambda data: null if data is None else data
+        read = bytes
     return lambda data: null if data is None else read(data)
 
 
