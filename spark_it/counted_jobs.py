@@ -1,7 +1,7 @@
-"""Jobs that are a model's in the end, whatever was done to them: three of ours, and a query.
+"""Three of our jobs and a user's query, whose output is compared with a model after faults.
 
-Each brings its input, in batches of a size that is given, and looks whether each row, record or
-window is in its topic once. Faults are the tests' (nightly_faults.py, nightly_cluster_faults.py).
+Each writes its input in batches of a given size, and checks that each row, record or window is in
+its topic exactly once. nightly_faults.py and nightly_cluster_faults.py plant the faults.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _run(names: Sequence[str], broker: suite.Broker, output: Path, jobs: int) ->
 
 
 def main() -> int:
-    """Run the classes and print what is unexpected; return 1 if anything is."""
+    """Run the classes and print each unexpected result; return 1 if there is one, else 0."""
     options = _options()
     is_apache = options.broker == "apache"
     broker = suite.Broker(

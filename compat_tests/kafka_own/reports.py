@@ -15,8 +15,8 @@ from typing import Final
 from compat_tests.suites.outcomes import Outcome
 
 _FOLDER: Final = Path(__file__).parent
-# A test that looks into the broker's memory is aborted by its stand-in (java/Seen.java), perhaps
-# within a helper that waits, or by a cast to a class of Kafka's broker.
+# A test that reads a field of the broker object gets an exception: from java/Seen.java (also inside
+# a wait loop), or because the object cannot be cast to Kafka's class.
 _ABORTED: Final = "TestAbortedException: "
 _CAST: Final = re.compile(r"Proxy\d+ cannot be cast to class kafka\.")
 _MOST_WORDS: Final = 220

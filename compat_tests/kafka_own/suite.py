@@ -1,7 +1,7 @@
-"""Apache Kafka's own integration tests, as published: their jars, their classes, one class's run.
+"""Apache Kafka's published integration tests: their jars, class names, and how to run one class.
 
-Kafka's tests start their clusters inside the JVM with a class of Kafka's test library. The classes
-in `java/` come before it on the class path and start each node as a process (`Nodes.java`).
+Kafka's test library starts the nodes of a cluster inside the JVM. The classes in `java/` come first
+on the class path and start each node as a process instead (`Nodes.java`).
 """
 
 from __future__ import annotations

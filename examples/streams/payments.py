@@ -4,7 +4,7 @@ from pyspark.sql import functions
 from spark import read, run, start
 
 spark = start("payments")
-# What is older than a watermark is forgotten: without them Spark would keep all orders.
+# Spark drops orders that are older than the watermark; without one it would keep them all.
 orders = read(spark, "orders", "id LONG, item STRING, ordered TIMESTAMP")
 orders = orders.withWatermark("ordered", "1 minute")
 payments = read(spark, "payments", "order_id LONG, cents LONG, paid TIMESTAMP")

@@ -55,7 +55,7 @@ def test_pages_are_counted_by_the_minute(broker, restart):
     restart("views.py")
     first = told(broker, "views-by-minute", 2)
     restart("views.py")
-    # Of a minute that was told already, and of one that ends all others.
+    # The first is late: its minute was already sent. The second is later than all other minutes.
     write(broker, "views", {"page": "home", "at": at(0, 50)}, {"page": "home", "at": at(9, 0)})
     rows = {key: [] for key in (b"home", b"help")}
     for key, value in told(broker, "views-by-minute", 3):

@@ -23,8 +23,8 @@ _VARIABLE: Final = "_WIREBROKER_COMPLETE"
 def completion(context: click.Context, *, shell: str) -> int:
     """Print a shell completion script: bash, zsh or fish.
 
-    It completes verbs, flags and names: of topics, groups and brokers in the cluster that flags,
-    WIREBROKER_BOOTSTRAP or the profile name, and of Kafka's configs.
+    It completes verbs, flags, the names of Kafka's configs, and the names of topics, groups and
+    brokers. It asks the cluster given by flags, WIREBROKER_BOOTSTRAP or the profile for those.
 
     For bash, put `eval "$(wirebroker completion bash)"` into ~/.bashrc; for zsh the same with zsh
     into ~/.zshrc; for fish, `wirebroker completion fish` into a file of its completions folder.

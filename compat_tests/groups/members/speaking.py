@@ -29,7 +29,7 @@ class Settings:
 
 
 def settings_of(arguments: list[str] | None = None) -> Settings:
-    """Read the arguments of a member program; `-` stands for no instance id."""
+    """Read the arguments of a member program; `-` means: without an instance id."""
     parser = argparse.ArgumentParser(description="A member of a group; see ../README.md.")
     for name in ("name", "bootstrap", "topic", "group"):
         parser.add_argument(name)
