@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.support.raw_client import BlockingClient
+from tests.support.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ def hold(ask: Ask) -> list[dict[str, Any]]:
             (name, newest if level == NEWEST else level, kind) for name, level, kind in updates
         ]
         response = ask(ApiKey.UPDATE_FEATURES, version, _update_request(version, levels, is_trial))
+        if not is_trial and _field(response, "error_code") == 0:
+            _wait_for_levels(ask, {name: level for name, level, _ in levels if name != QUORUM})
         said.append(
             {
                 "version": version,
@@ -121,6 +124,16 @@ def hold(ask: Ask) -> list[dict[str, Any]]:
         response = ask(ApiKey.ALTER_CONFIGS, 2, _resource(name, dict(whole)))
         said.append(_config_step(name, dict(whole), response))
     return said
+
+
+def _wait_for_levels(ask: Ask, levels: dict[str, int]) -> None:
+    """Wait until the broker has applied the metadata records that the controller acknowledged."""
+
+    def is_applied() -> bool:
+        finalized = _features(ask)["finalized"]
+        return all(finalized.get(name, 0) == level for name, level in levels.items())
+
+    eventually(is_applied)
 
 
 def _update_request(
