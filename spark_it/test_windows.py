@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compat_tests import topics
-from compat_tests.clients import confluent
-from compat_tests.clients.message import WAIT_S
 from spark_it import job_kit, records
+from spark_it.event_rows import START_MS, WINDOW_MS, event, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,24 +21,6 @@ if TYPE_CHECKING:
     from tests.support.brokers import Broker
 
 pytestmark = [pytest.mark.long, pytest.mark.java]
-
-WINDOW_MS = 60_000
-START_MS = records.START_MS // WINDOW_MS * WINDOW_MS
-
-
-def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) -> None:
-    """Write records: key and value, None, its bytes, or what JSON is made of."""
-    producer = confluent.make_producer(bootstrap)
-    for key, value in rows:
-        is_text = value is None or isinstance(value, bytes)
-        text = value if is_text else json.dumps(value).encode()
-        producer.produce(topic, text, None if key is None else key.encode(), partition=0)
-    assert producer.flush(WAIT_S) == 0
-
-
-def event(at_ms: int, who: str, cents: int) -> tuple[None, dict[str, Any]]:
-    moment = datetime.datetime.fromtimestamp((START_MS + at_ms) / 1000, datetime.UTC)
-    return None, {"at": moment.isoformat(), "who": who, "price": f"{cents / 100:.2f}"}
 
 
 def job_with_table(

@@ -123,8 +123,10 @@ class JobRun:
             query = None
             try:
                 query = start(self._on_batch)
-                self._watch(query)
-                self._note_batches(query)
+                try:
+                    self._watch(query)
+                finally:
+                    self._note_batches(query)
             except (AnalysisException, IllegalArgumentException) as error:
                 # What Spark does not understand it won't understand later; but what it has
                 # understood before, it may again: a folder that is away for a time.
@@ -159,7 +161,9 @@ class JobRun:
         if query.id != self._checkpoint:  # another checkpoint's batches begin at 0 again
             self._checkpoint, self._noted = query.id, -1
         for progress in query.recentProgress:
-            if progress["batchId"] > self._noted:
+            # An idle query reports its progress with the number of the next batch.
+            is_batch = "addBatch" in progress["durationMs"]
+            if is_batch and progress["batchId"] > self._noted:
                 self._noted = progress["batchId"]
                 self._note(dict(progress))
 

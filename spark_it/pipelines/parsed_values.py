@@ -5,12 +5,13 @@ A value that does not match the schema becomes null. Fields beyond the schema ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow
 from pyspark.sql import functions
 
 from wirebroker.pipelines.errors import BadRowError
+from wirebroker.pipelines.late_rows import task_late_watermark
 from wirebroker.pipelines.sql_columns import sql_schema
 from wirebroker.pipelines.typed_rows import RowReader
 
@@ -30,15 +31,20 @@ _ARROW_TYPES = {
     "date": pyarrow.date32(),
     "timestamp": pyarrow.timestamp("us", "UTC"),
 }
+_NAMES: Final = ["key", "time_ms", "late_watermark_ms", "row"]
 
 
 def with_row(table: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Return the key and timestamp of a table of records, with their values as a struct `row`."""
+    """Return the key and timestamp of a table of records, with their values as a struct `row`.
+
+    The column `late_watermark_ms` is that of the batch (late_rows.py).
+    """
     records = table.select("key", functions.unix_millis("timestamp").alias("time_ms"), "value")
-    schema = f"key BINARY, time_ms LONG, row STRUCT<{sql_schema(columns)}>"
+    fields = sql_schema(columns)
+    schema = f"key BINARY, time_ms LONG, late_watermark_ms LONG, row STRUCT<{fields}>"
     parsed = records.mapInArrow(ParsingTask(columns), schema)
     time = functions.timestamp_millis("time_ms").alias("timestamp")
-    return parsed.select("key", time, "row")
+    return parsed.select("key", time, "late_watermark_ms", "row")
 
 
 class ParsingTask:
@@ -54,11 +60,13 @@ class ParsingTask:
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         reader = RowReader(self._columns, drops_unknown=True)
         fields = [(each.name, _arrow_type(each)) for each in self._columns]
+        watermark = task_late_watermark()
         for batch in batches:
             values = batch.column("value").to_pylist()
             rows = pyarrow.array([_row(reader, each) for each in values], pyarrow.struct(fields))
-            columns = [batch.column("key"), batch.column("time_ms"), rows]
-            yield pyarrow.RecordBatch.from_arrays(columns, ["key", "time_ms", "row"])
+            watermarks = pyarrow.array([watermark] * len(values), pyarrow.int64())
+            columns = [batch.column("key"), batch.column("time_ms"), watermarks, rows]
+            yield pyarrow.RecordBatch.from_arrays(columns, _NAMES)
 
 
 def _row(reader: RowReader, value: bytes | None) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from pyspark.sql import functions
 
 from wirebroker.pipelines.errors import JobFileError
 from wirebroker.pipelines.job_file import RECREATED_TOPIC, setting
+from wirebroker.pipelines.late_rows import set_late_watermark, too_late
 from wirebroker.pipelines.parsed_values import with_row
 from wirebroker.pipelines.pipeline import Pipeline
 from wirebroker.pipelines.placed_batches import PlacingTask
@@ -144,6 +145,8 @@ class Windows(Pipeline[WindowsJob]):
         began = self._clock.monotonic()
         job = self._job
         plan = self._delivery.plan(batch, self._table_ends)
+        known = self._checkpoint
+        set_late_watermark(self._spark, Path(known.spark), batch - known.first_batch)
         windows = self._joined(table, plan)
         if job.parquet is not None:
             windows = windows.persist()  # else all would be added up and joined twice
@@ -169,19 +172,26 @@ class Windows(Pipeline[WindowsJob]):
         """Count what a batch has left out."""
         counted = (progress.get("observedMetrics") or {}).get(_COUNTS)
         if counted is not None:
-            self._reporter.count(rows=counted["all"], bad_rows=counted["bad"])
-        for each in progress.get("stateOperators") or ():
-            self._reporter.count(late_rows=each["numRowsDroppedByWatermark"])
+            late = counted["late"]
+            self._reporter.count(rows=counted["all"], bad_rows=counted["bad"], late_rows=late)
 
     def _windows(self, records: DataFrame) -> DataFrame:
         job = self._job
         columns = parse_schema(job.schema)
-        rows = with_row(records, columns).select("timestamp", "row")
+        rows = with_row(records, columns).select("timestamp", "late_watermark_ms", "row")
         time = f"row.{quoted(job.time)}" if job.time else "timestamp"
         # Records cannot have a time before 1970, so windows cannot.
         bad = functions.expr(f"row IS NULL OR {time} IS NULL OR {time} < timestamp_millis(0)")
-        counts = [functions.count("*").alias("all"), functions.count_if(bad).alias("bad")]
-        good = rows.observe(_COUNTS, *counts).where(~bad)
+        late = too_late(
+            *(self._spark, functions.expr(time), rows["late_watermark_ms"]),
+            *(job.window, job.slide or job.window),
+        )
+        good = rows.observe(
+            _COUNTS,
+            functions.count("*").alias("all"),
+            functions.count_if(bad).alias("bad"),
+            functions.count_if(~bad & late).alias("late"),
+        ).where(~bad)
         timed = good.select(functions.expr(time).alias(_TIME), "row.*")
         lengths = [job.window, *([job.slide] if job.slide else [])]
         grouped = timed.withWatermark(_TIME, job.delay).groupBy(
