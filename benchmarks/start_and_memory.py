@@ -44,7 +44,7 @@ class Figures(NamedTuple):
     rss_idle_mb: float  # with IDLE_CONNECTIONS open
 
 
-_TITLES = {
+TITLES = {
     "start_ms": "start to the first answer (ms)",
     "start_cpu_ms": "its CPU (ms)",
     "rss_mb": "memory then (MB)",
@@ -73,19 +73,24 @@ def main() -> None:
 
 
 def _measure_all(ours: Path | None, pairs: int) -> dict[str, list[Figures]]:
-    rounds: dict[str, list[Figures]] = {"ours": [], "theirs": []}
     with tempfile.TemporaryDirectory(prefix="wirebroker-start-") as directory:
         brokers: dict[str, Broker] = {
             "ours": Checkout(Path(directory) / "ours", ours),
             "theirs": apache_kafka(Path(directory) / "theirs", {}),
         }
-        for broker in brokers.values():
-            broker.start()  # formats the directory, and brings the files into the page cache
-            broker.stop()
-        for number in range(pairs):
-            for name, broker in brokers.items():
-                rounds[name].append(measure(broker))
-                print(f"{number + 1}: {name} {rounds[name][-1]}", file=sys.stderr, flush=True)
+        return measure_rounds(brokers, pairs)
+
+
+def measure_rounds(brokers: Mapping[str, Broker], count: int) -> dict[str, list[Figures]]:
+    """Start each broker `count` times, in turn, and return its figures."""
+    rounds: dict[str, list[Figures]] = {name: [] for name in brokers}
+    for broker in brokers.values():
+        broker.start()  # formats the directory, and brings the files into the page cache
+        broker.stop()
+    for number in range(count):
+        for name, broker in brokers.items():
+            rounds[name].append(measure(broker))
+            print(f"{number + 1}: {name} {rounds[name][-1]}", file=sys.stderr, flush=True)
     return rounds
 
 
@@ -127,7 +132,7 @@ def ask_metadata(port: int) -> None:
 def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     """Return medians and the ratios theirs / ours, pair by pair, with 95 % bounds."""
     rows = ["| what | ours | theirs | times less |", "| --- | ---: | ---: | ---: |"]
-    for field, title in _TITLES.items():
+    for field, title in TITLES.items():
         ours, theirs = (
             [float(getattr(each, field)) for each in rounds[name]] for name in ("ours", "theirs")
         )

@@ -29,6 +29,7 @@ from wirebroker.cluster.replication import Replication
 from wirebroker.cluster.transaction_coordinator import TransactionCoordinator
 from wirebroker.cluster.transaction_markers import MarkerWriter
 from wirebroker.cluster.transaction_verifier import TransactionVerifier
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
 from wirebroker.coordinator.groups.settings import GroupSettings
 from wirebroker.coordinator.transactions.settings import TransactionSettings
 from wirebroker.fetch_sessions import FetchSessions
@@ -204,7 +205,13 @@ class BrokerOpening:
             producer_ids=producer_ids,
             fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
             metadata_cache=MetadataCache(),
-            auto_creation=AutoCreation(quorum.channel),
+            auto_creation=AutoCreation(
+                quorum.channel,
+                {
+                    CONSUMER_OFFSETS: groups.create_topic,
+                    TRANSACTION_STATE: transactions.create_topic,
+                },
+            ),
             quotas=ClientQuotas(config, self._network_clock),
             replication_quotas=replication.quotas,
             auto_listeners=self._reception.auto_listeners,

@@ -17,7 +17,7 @@ from wirebroker.log_bound import about
 from wirebroker.wording import few_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from wirebroker.cluster.controller_channel import ControllerChannel
     from wirebroker.config import Config
@@ -36,10 +36,20 @@ _CONTROLLERS_DEFAULT = -1  # in a CreateTopics request
 class AutoCreation:
     """The topics that are being created."""
 
-    __slots__ = ("_controller", "_names", "_tasks")
+    __slots__ = ("_controller", "_internal", "_names", "_tasks")
 
-    def __init__(self, controller: ControllerChannel) -> None:
+    def __init__(
+        self, controller: ControllerChannel, internal: Mapping[str, Callable[[], None]]
+    ) -> None:
+        """Create nothing yet.
+
+        Args:
+            controller: The controller that creates topics.
+            internal: The functions that create the broker's internal topics, by topic name. These
+                topics have partitions, replicas and configs of their own.
+        """
         self._controller = controller
+        self._internal = internal
         self._names: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -52,7 +62,12 @@ class AutoCreation:
                 it sets none, the controller's configuration applies.
             asker: Whose request it was: lines of what fails are bounded by his address.
         """
-        wanted = [name for name in names if name not in self._names]
+        wanted: list[str] = []
+        for name in names:
+            if name in self._internal:
+                self._internal[name]()
+            elif name not in self._names:
+                wanted.append(name)
         wanted = wanted[: MAX_UNDER_CREATION - len(self._names)]
         if not wanted:
             return

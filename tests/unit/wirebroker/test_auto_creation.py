@@ -40,7 +40,7 @@ async def test_only_explicit_broker_settings_are_sent_to_the_controller(
     static, cluster_wide, shape
 ):
     channel = RecordingChannel()
-    creation = AutoCreation(channel)  # type: ignore[arg-type]
+    creation = AutoCreation(channel, {})  # type: ignore[arg-type]
     creation.create(["a", "b"], Config(static, cluster_wide=cluster_wide), CONNECTION)
     assert await creation.until_made(timeout_s=10)
     sent = [
@@ -48,3 +48,14 @@ async def test_only_explicit_broker_settings_are_sent_to_the_controller(
         for each in channel.topics
     ]
     assert sent == [("a", *shape), ("b", *shape)]
+
+
+async def test_an_internal_topic_is_created_as_its_coordinator_does():
+    channel = RecordingChannel()
+    created: list[str] = []
+    internal = {"__consumer_offsets": lambda: created.append("__consumer_offsets")}
+    creation = AutoCreation(channel, internal)  # type: ignore[arg-type]
+    creation.create(["__consumer_offsets", "a"], Config({}), CONNECTION)
+    assert await creation.until_made(timeout_s=10)
+    assert created == ["__consumer_offsets"]
+    assert [each["name"] for each in channel.topics] == ["a"]

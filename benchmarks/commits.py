@@ -1,0 +1,135 @@
+"""Compare this tree with an earlier commit and with Apache Kafka, over the whole table in one run.
+
+    python -m benchmarks.commits COMMIT [--quick] [--pairs 9] [--only TEXT] [--output DIR]
+
+The three brokers take each case and each start in turn (A B C A B C). Both of ours are compiled.
+The earlier commit is cloned into .venv/commits and compiled there by its own Makefile, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.awake_cores import add_option, awake_cores
+from benchmarks.brokers import Checkout, apache_kafka, side_by_side, version
+from benchmarks.cases import all_cases
+from benchmarks.machine import describe
+from benchmarks.pairs import Pairs, bounded, measure
+from benchmarks.start_and_memory import TITLES, measure_rounds
+from benchmarks.warm_memory import warm_memory
+from compiling.tree import ROOT, make_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_QUICK_SCALE: Final = 0.5
+_QUICK_PAIRS: Final = 5
+_PAIRS: Final = 9
+_STARTS: Final = 15
+
+
+def main() -> int:
+    """Measure, and print a table row by row."""
+    options = _arguments()
+    old_name = _git("rev-parse", "--short", options.commit)
+    old, new = _compiled(old_name), ROOT / ".venv" / "compiled"
+    make_tree(new)
+    warm_memory()
+    lines: list[str] = []
+    for line in _lines(new, old, old_name, options):
+        print(line, flush=True)
+        lines.append(line)
+        if options.output:
+            options.output.mkdir(parents=True, exist_ok=True)
+            (options.output / "commits.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("commit", metavar="COMMIT", help="what to compare this tree with")
+    parser.add_argument("--quick", action="store_true", help="short runs, 5 of each broker")
+    parser.add_argument("--pairs", type=int, help="runs of each broker (9; quick: 5)")
+    parser.add_argument("--starts", type=int, default=_STARTS, help="starts of each broker (15)")
+    parser.add_argument("--only", action="append", default=[], help="cases with this in their name")
+    parser.add_argument("--output", type=Path, help="write commits.md here")
+    add_option(parser)
+    return parser.parse_args()
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _compiled(commit: str) -> Path:
+    """Return the compiled tree of a commit, made by that commit's Makefile."""
+    checkout = ROOT / ".venv" / "commits" / commit
+    if not checkout.exists():
+        _git("clone", "--quiet", "--shared", str(ROOT), str(checkout))
+        subprocess.run(["git", "checkout", "--quiet", commit], cwd=checkout, check=True)
+    subprocess.run(["make", "compiled"], cwd=checkout, check=True)
+    return checkout / ".venv" / "compiled"
+
+
+def _lines(new: Path, old: Path, old_name: str, options: argparse.Namespace) -> Iterator[str]:
+    yield f"{version(new)}; {old_name}: {version(old)}; {describe()}. Above 1: this tree is better."
+    yield ""
+    yield f"| case | rate / {old_name} | CPU: {old_name} / ours | rate / Kafka | CPU: Kafka / ours |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    yield from _case_rows(new, old, options)
+    if not options.only:
+        yield ""
+        yield f"| start | ours | {old_name} | Kafka | {old_name} / ours | Kafka / ours |"
+        yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+        yield from _start_rows(new, old, options)
+
+
+def _case_rows(new: Path, old: Path, options: argparse.Namespace) -> Iterator[str]:
+    pairs = options.pairs or (_QUICK_PAIRS if options.quick else _PAIRS)
+    cases = [
+        case
+        for case in all_cases(_QUICK_SCALE if options.quick else 1)
+        if not options.only or any(text in case.name for text in options.only)
+    ]
+    with side_by_side(new, None, old) as (ours, kafka, earlier):
+        for case in cases:
+            with awake_cores(wanted=case.is_awake and not options.let_cores_sleep):
+                of_kafka = measure(case, ours, kafka, pairs, earlier)
+            of_old = Pairs(of_kafka.ours, of_kafka.plain)
+            ratios = [
+                ratio
+                for each in (of_old, of_kafka)
+                for ratio in (each.rate_ratio(), each.cpu_ratio())
+            ]
+            yield f"| {case.name} | {' | '.join(map(str, ratios))} |"
+
+
+def _start_rows(new: Path, old: Path, options: argparse.Namespace) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="wirebroker-start-") as name:
+        folder = Path(name)
+        brokers = {
+            "ours": Checkout(folder / "ours", new),
+            "earlier": Checkout(folder / "earlier", old),
+            "kafka": apache_kafka(folder / "kafka", {}),
+        }
+        with awake_cores(wanted=not options.let_cores_sleep):
+            rounds = measure_rounds(brokers, options.starts)
+    for field, title in TITLES.items():
+        columns = [[float(getattr(each, field)) for each in rounds[key]] for key in brokers]
+        ours, *others = columns
+        medians = [f"{bounded(column).median:,.0f}" for column in columns]
+        ratios = [
+            str(bounded([theirs / own for own, theirs in zip(ours, column, strict=True)]))
+            for column in others
+        ]
+        yield f"| {title} | {' | '.join(medians + ratios)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
