@@ -78,9 +78,10 @@ def _compiled(commit: str) -> Path:
 
 
 def _lines(new: Path, old: Path, old_name: str, options: argparse.Namespace) -> Iterator[str]:
-    yield f"{version(new)}; {old_name}: {version(old)}; {describe()}. Above 1: this tree is better."
+    yield f"{version(new)}; {old_name}: {version(old)}; {describe()}. Above 1: ours is better."
     yield ""
-    yield f"| case | rate / {old_name} | CPU: {old_name} / ours | rate / Kafka | CPU: Kafka / ours |"
+    titles = (f"rate / {old_name}", f"CPU: {old_name} / ours", "rate / Kafka", "CPU: Kafka / ours")
+    yield f"| case | {' | '.join(titles)} |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     yield from _case_rows(new, old, options)
     if not options.only:

@@ -1,4 +1,4 @@
-"""Internal topics that a client's Metadata request creates have their own partitions and configs."""
+"""A Metadata request creates internal topics with their own partitions and configs."""
 
 from __future__ import annotations
 
@@ -64,8 +64,6 @@ def test_a_metadata_request_creates_it_as_the_coordinator_does(
     resource = ConfigResource(ConfigResource.Type.TOPIC, name)
     described = client.describe_configs([resource])[resource].result(30)
     own = {
-        each.name: each.value
-        for each in described.values()
-        if each.source == _DYNAMIC_TOPIC_CONFIG
+        each.name: each.value for each in described.values() if each.source == _DYNAMIC_TOPIC_CONFIG
     }
     assert own == configs

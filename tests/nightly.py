@@ -275,6 +275,15 @@ STEPS = (
         5,
         "Prometheus and kafka_exporter ask a broker what dashboards ask of them",
     ),
+    *(
+        Step(
+            f"kafka-own-{part}",
+            ("compat_tests.kafka_own", "--part", f"{part}/5"),
+            18,
+            f"Apache Kafka's own integration tests, part {part} of 5",
+        )
+        for part in range(1, 6)
+    ),
     Step("clients-suites", ("compat_tests.suites",), 5, "client libraries' own tests"),
     Step(
         "security-suites",

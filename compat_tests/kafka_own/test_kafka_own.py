@@ -14,8 +14,19 @@ from compat_tests.suites.outcomes import Outcome
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Of each area the classes that take least; all of them are a step of the nightly runs.
-CLASSES = ("ClusterToolTest",)
+# Short classes of several areas, two minutes together; nightly steps run all classes.
+CLASSES = (
+    "AdminFenceProducersTest",
+    "BrokerApiVersionsCommandTest",
+    "ClusterToolTest",
+    "DeleteRecordsCommandTest",
+    "DescribeGroupsRequestTest",
+    "DescribeQuorumRequestTest",
+    "LogDirsCommandTest",
+    "RackAwareAutoTopicCreationTest",
+    "TransactionsWithMaxInFlightOneTest",
+    "UserScramCredentialsCommandTest",
+)
 _REPORT = """<testsuite>
   <testcase name="passes()"/>
   <testcase name="looksInside()"><failure message="">
@@ -60,6 +71,12 @@ def test_a_known_failure_that_passes_is_named() -> None:
     assert unexpected([Outcome(known, "failed"), Outcome("X.y", "failed")]) == [
         Outcome("X.y", "failed")
     ]
+
+
+def test_a_class_that_is_a_known_failure_runs_only_when_asked_for() -> None:
+    names = ["a.ShareConsumerTest", "a.TopicTest"]
+    assert chosen(names, (), (1, 1)) == ["a.TopicTest"]
+    assert chosen(names, ("Share",), (1, 1)) == ["a.ShareConsumerTest"]
 
 
 def test_the_parts_are_all_classes() -> None:
