@@ -61,7 +61,8 @@ def test_absent_keys_values_and_headers_stay_absent_and_empty_ones_empty(
 @named(LIBRARIES)
 def test_create_time_is_the_producers(broker: Broker, topic: str, client: Client) -> None:
     messages = [Message(b"%d" % n, timestamp_ms=JULY_2020_MS + 1000 * n) for n in range(5)]
-    topics.create(broker.bootstrap, topic)
+    # Retention must not delete records of 2020 while the test runs.
+    topics.create(broker.bootstrap, topic, configs={"retention.ms": "-1"})
     client.produce(broker.bootstrap, topic, messages, codec="lz4")
     for reader in CLIENTS:
         read = reader.consume(broker.bootstrap, topic, len(messages))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import Files
 
 # What waits for something that must come waits no longer than this.
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 # Groups and transactions of a single broker, at once.
 ONE_NODE = {
     "offsets.topic.num.partitions": "1",
