@@ -105,6 +105,8 @@ class JobRun:
         self._got_on = clock.monotonic()
         self._checkpoint = ""
         self._noted = -1
+        # Whether a query of this checkpoint has reported progress, be it idle.
+        self._has_worked = False
         self._failure: Exception | None = None
         self._cause: Exception | None = None
 
@@ -130,7 +132,7 @@ class JobRun:
             except (AnalysisException, IllegalArgumentException) as error:
                 # What Spark does not understand it won't understand later; but what it has
                 # understood before, it may again: a folder that is away for a time.
-                if query is None and self._noted < 0:
+                if query is None and not self._has_worked:
                     raise PipelineError(first_line(error)) from error
                 self._consider(error)
             except (KafkaException, *OF_SPARK) as error:
@@ -159,8 +161,9 @@ class JobRun:
     def _note_batches(self, query: StreamingQuery) -> None:
         """Pass on what Spark says of batches; it keeps the last hundred."""
         if query.id != self._checkpoint:  # another checkpoint's batches begin at 0 again
-            self._checkpoint, self._noted = query.id, -1
+            self._checkpoint, self._noted, self._has_worked = query.id, -1, False
         for progress in query.recentProgress:
+            self._has_worked = True
             # An idle query reports its progress with the number of the next batch.
             is_batch = "addBatch" in progress["durationMs"]
             if is_batch and progress["batchId"] > self._noted:
@@ -199,7 +202,7 @@ class JobRun:
         explained = self._explain(cause)
         if explained is not None:
             raise explained from error
-        refusal = refusal_in(cause) if self._noted < 0 else None
+        refusal = None if self._has_worked else refusal_in(cause)
         if refusal:
             # With what was taken before, such a thing is of a moment, as a broker that is away.
             raise PipelineError(f"Spark's reader: {refusal}") from error
