@@ -1,4 +1,4 @@
-"""Which rows come too late for their windows, so that a job can count them one by one.
+"""Detection of rows that are too late for their windows, so that a job can count each of them.
 
 Spark first aggregates the rows of a window and key in a batch, and then drops and counts late
 groups. This module compares each row's earliest window with the same watermark before that step.
@@ -31,10 +31,10 @@ def set_late_watermark(spark: SparkSession, folder: Path, batch: int) -> None:
     Args:
         spark: The session.
         folder: The folder of Spark's checkpoint.
-        batch: The batch that is being done, by Spark's number.
+        batch: The number of the current batch in Spark's checkpoint.
     """
-    # By default a query may have several stateful operators. For late rows, Spark then uses the
-    # watermark of the batch before.
+    # Unless several stateful operators are forbidden, Spark compares late rows with the watermark
+    # of the previous batch.
     allows_several = str(spark.conf.get(_SEVERAL_OPERATORS, "true")).lower() == "true"
     watermark = _watermark(folder / "offsets", batch - 1 if allows_several else batch)
     spark.sparkContext.setLocalProperty(_PROPERTY, str(watermark))
@@ -51,6 +51,8 @@ def too_late(
     spark: SparkSession, time: Column, watermark_ms: Column, window: str, slide: str
 ) -> Column:
     """Return whether the earliest window of a time ended by the watermark.
+
+    Runs two short Spark jobs to learn where windows lie.
 
     Args:
         spark: The session.

@@ -37,7 +37,7 @@ _NAMES: Final = ["key", "time_ms", "late_watermark_ms", "row"]
 def with_row(table: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """Return the key and timestamp of a table of records, with their values as a struct `row`.
 
-    The column `late_watermark_ms` is that of the batch (late_rows.py).
+    The column `late_watermark_ms` holds the batch's watermark for late rows (late_rows.py).
     """
     records = table.select("key", functions.unix_millis("timestamp").alias("time_ms"), "value")
     fields = sql_schema(columns)
@@ -60,11 +60,11 @@ class ParsingTask:
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         reader = RowReader(self._columns, drops_unknown=True)
         fields = [(each.name, _arrow_type(each)) for each in self._columns]
-        watermark = task_late_watermark()
+        watermark = pyarrow.scalar(task_late_watermark(), pyarrow.int64())
         for batch in batches:
             values = batch.column("value").to_pylist()
             rows = pyarrow.array([_row(reader, each) for each in values], pyarrow.struct(fields))
-            watermarks = pyarrow.array([watermark] * len(values), pyarrow.int64())
+            watermarks = pyarrow.repeat(watermark, len(values))
             columns = [batch.column("key"), batch.column("time_ms"), watermarks, rows]
             yield pyarrow.RecordBatch.from_arrays(columns, _NAMES)
 

@@ -145,8 +145,8 @@ class Windows(Pipeline[WindowsJob]):
         began = self._clock.monotonic()
         job = self._job
         plan = self._delivery.plan(batch, self._table_ends)
-        known = self._checkpoint
-        set_late_watermark(self._spark, Path(known.spark), batch - known.first_batch)
+        sparks_batch = batch - self._checkpoint.first_batch
+        set_late_watermark(self._spark, Path(self._checkpoint.spark), sparks_batch)
         windows = self._joined(table, plan)
         if job.parquet is not None:
             windows = windows.persist()  # else all would be added up and joined twice
@@ -183,8 +183,11 @@ class Windows(Pipeline[WindowsJob]):
         # Records cannot have a time before 1970, so windows cannot.
         bad = functions.expr(f"row IS NULL OR {time} IS NULL OR {time} < timestamp_millis(0)")
         late = too_late(
-            *(self._spark, functions.expr(time), rows["late_watermark_ms"]),
-            *(job.window, job.slide or job.window),
+            self._spark,
+            functions.expr(time),
+            rows["late_watermark_ms"],
+            job.window,
+            job.slide or job.window,
         )
         good = rows.observe(
             _COUNTS,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import Files
 
 # What waits for something that must come waits no longer than this.
-PATIENCE_S = 120.0
+PATIENCE_S = 30.0
 # Groups and transactions of a single broker, at once.
 ONE_NODE = {
     "offsets.topic.num.partitions": "1",
@@ -102,9 +102,11 @@ class ThreadedServer:
     Attributes:
         watch: The histograms of the loop's holds, with CPU time.
         server: The broker; only its loop may touch it (`call`).
+        patience_s: How long its start, its stop and a call may each take, in seconds.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, patience_s: float = PATIENCE_S) -> None:
+        self.patience_s = patience_s
         self.watch = LoopWatch(with_cpu_time=True)
         self.server = Server(config)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -120,7 +122,7 @@ class ThreadedServer:
 
     def __enter__(self) -> ThreadedServer:
         self._thread.start()
-        assert self._is_ready.wait(PATIENCE_S), "the broker does not start"
+        assert self._is_ready.wait(self.patience_s), "the broker does not start"
         if self._error is not None:
             raise self._error
         return self
@@ -129,7 +131,7 @@ class ThreadedServer:
         assert self._loop is not None
         assert self._told_to_stop is not None
         self._loop.call_soon_threadsafe(self._told_to_stop.set)
-        self._thread.join(PATIENCE_S)
+        self._thread.join(self.patience_s)
         assert not self._thread.is_alive(), "the broker does not stop"
         if self._error is not None:
             raise self._error
@@ -137,7 +139,7 @@ class ThreadedServer:
     def call(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the broker's loop and return its result."""
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(self.patience_s)
 
     def _run(self) -> None:
         try:
