@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from benchmarks import report
 from benchmarks.awake_cores import KEPT_AWAKE, add_option, awake_cores
 from benchmarks.brokers import side_by_side, version
-from benchmarks.cases import Case, all_cases
+from benchmarks.cases import QUICK_SCALE, Case, all_cases, named
 from benchmarks.machine import describe
 from benchmarks.pairs import measure
 from benchmarks.warm_memory import warm_memory
@@ -29,8 +29,6 @@ from tests.support import tools
 
 if TYPE_CHECKING:
     from benchmarks.pairs import Pairs
-
-_QUICK_SCALE = 0.5
 
 
 def main() -> int:
@@ -40,7 +38,7 @@ def main() -> int:
         pass  # only to know whether it can be done: each case says whether it is
     cores = f"{possible} for small raw requests" if possible == KEPT_AWAKE else possible
     pairs = options.pairs or (3 if options.quick else 9)
-    table = all_cases(_QUICK_SCALE if options.quick else 1)
+    table = all_cases(QUICK_SCALE if options.quick else 1)
     facts = {
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": describe(),
@@ -91,7 +89,7 @@ def _arguments() -> argparse.Namespace:
 
 def _chosen(table: list[Case], options: argparse.Namespace) -> list[Case]:
     if options.only:
-        return [case for case in table if any(text in case.name for text in options.only)]
+        return named(table, options.only)
     return [case for case in table if case.is_quick or not options.quick]
 
 

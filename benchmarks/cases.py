@@ -19,11 +19,13 @@ from benchmarks import generators, raw_requests
 from benchmarks.growth_requests import await_leaders, client_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from benchmarks.pairs import Sample
     from tests.support.brokers import Broker
 
+# Lengths of runs in the quick form, as a share of those in the full form.
+QUICK_SCALE = 0.5
 _numbers = itertools.count()
 
 
@@ -89,6 +91,11 @@ def _create(admin: AdminClient, broker: Broker, topic: str, partitions: int) -> 
     client = client_of(broker)
     await_leaders(client, topic, partitions)
     client.close()
+
+
+def named(table: Sequence[Case], texts: Sequence[str]) -> list[Case]:
+    """Return the cases with one of the texts in their names; all without texts."""
+    return [case for case in table if not texts or any(text in case.name for text in texts)]
 
 
 def all_cases(scale: float) -> list[Case]:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.commits COMMIT [--quick] [--pairs 9] [--only TEXT] [--output DIR]
 
-The three brokers take each case and each start in turn (A B C A B C). Both of ours are compiled.
-The earlier commit is cloned into .venv/commits and compiled there by its own Makefile, once.
+The three brokers run in turn, in each case and each start. Both wirebroker trees are compiled. The
+earlier commit is cloned into .venv/commits and compiled there by its own Makefile.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.awake_cores import add_option, awake_cores
 from benchmarks.brokers import Checkout, apache_kafka, side_by_side, version
-from benchmarks.cases import all_cases
+from benchmarks.cases import QUICK_SCALE, all_cases, named
 from benchmarks.machine import describe
-from benchmarks.pairs import Pairs, bounded, measure
-from benchmarks.start_and_memory import TITLES, measure_rounds
+from benchmarks.pairs import Pairs, measure
+from benchmarks.start_and_memory import measure_rounds, table
 from benchmarks.warm_memory import warm_memory
 from compiling.tree import ROOT, make_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_QUICK_SCALE: Final = 0.5
 _QUICK_PAIRS: Final = 5
 _PAIRS: Final = 9
 _STARTS: Final = 15
@@ -36,7 +35,7 @@ _STARTS: Final = 15
 def main() -> int:
     """Measure, and print a table row by row."""
     options = _arguments()
-    old_name = _git("rev-parse", "--short", options.commit)
+    old_name = _git("rev-parse", "--short", "--verify", f"{options.commit}^{{commit}}")
     old, new = _compiled(old_name), ROOT / ".venv" / "compiled"
     make_tree(new)
     warm_memory()
@@ -52,7 +51,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("commit", metavar="COMMIT", help="what to compare this tree with")
+    parser.add_argument("commit", metavar="COMMIT", help="commit to compare this tree with")
     parser.add_argument("--quick", action="store_true", help="short runs, 5 of each broker")
     parser.add_argument("--pairs", type=int, help="runs of each broker (9; quick: 5)")
     parser.add_argument("--starts", type=int, default=_STARTS, help="starts of each broker (15)")
@@ -68,13 +67,22 @@ def _git(*arguments: str) -> str:
 
 
 def _compiled(commit: str) -> Path:
-    """Return the compiled tree of a commit, made by that commit's Makefile."""
+    """Return the compiled tree of a commit, made by that commit's Makefile.
+
+    Raises:
+        RuntimeError: It is compiled for another Python.
+    """
     checkout = ROOT / ".venv" / "commits" / commit
     if not checkout.exists():
-        _git("clone", "--quiet", "--shared", str(ROOT), str(checkout))
-        subprocess.run(["git", "checkout", "--quiet", commit], cwd=checkout, check=True)
-    subprocess.run(["make", "compiled"], cwd=checkout, check=True)
-    return checkout / ".venv" / "compiled"
+        _git("clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(checkout))
+    # Also after a run that was interrupted.
+    _git("-C", str(checkout), "checkout", "--quiet", "--detach", commit)
+    command = ["make", "compiled", f"PYTHON={sys.executable}"]
+    subprocess.run(command, cwd=checkout, check=True, stdout=sys.stderr)
+    tree = checkout / ".venv" / "compiled"
+    if "(compiled)" not in version(tree):
+        raise RuntimeError(f"{tree} is not compiled for {sys.executable}: delete {checkout}")
+    return tree
 
 
 def _lines(new: Path, old: Path, old_name: str, options: argparse.Namespace) -> Iterator[str]:
@@ -86,18 +94,12 @@ def _lines(new: Path, old: Path, old_name: str, options: argparse.Namespace) -> 
     yield from _case_rows(new, old, options)
     if not options.only:
         yield ""
-        yield f"| start | ours | {old_name} | Kafka | {old_name} / ours | Kafka / ours |"
-        yield "| --- | ---: | ---: | ---: | ---: | ---: |"
-        yield from _start_rows(new, old, options)
+        yield _start_table(new, old, old_name, options)
 
 
 def _case_rows(new: Path, old: Path, options: argparse.Namespace) -> Iterator[str]:
     pairs = options.pairs or (_QUICK_PAIRS if options.quick else _PAIRS)
-    cases = [
-        case
-        for case in all_cases(_QUICK_SCALE if options.quick else 1)
-        if not options.only or any(text in case.name for text in options.only)
-    ]
+    cases = named(all_cases(QUICK_SCALE if options.quick else 1), options.only)
     with side_by_side(new, None, old) as (ours, kafka, earlier):
         for case in cases:
             with awake_cores(wanted=case.is_awake and not options.let_cores_sleep):
@@ -111,25 +113,16 @@ def _case_rows(new: Path, old: Path, options: argparse.Namespace) -> Iterator[st
             yield f"| {case.name} | {' | '.join(map(str, ratios))} |"
 
 
-def _start_rows(new: Path, old: Path, options: argparse.Namespace) -> Iterator[str]:
+def _start_table(new: Path, old: Path, old_name: str, options: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory(prefix="wirebroker-start-") as name:
         folder = Path(name)
         brokers = {
             "ours": Checkout(folder / "ours", new),
-            "earlier": Checkout(folder / "earlier", old),
-            "kafka": apache_kafka(folder / "kafka", {}),
+            old_name: Checkout(folder / "earlier", old),
+            "Kafka": apache_kafka(folder / "kafka", {}),
         }
         with awake_cores(wanted=not options.let_cores_sleep):
-            rounds = measure_rounds(brokers, options.starts)
-    for field, title in TITLES.items():
-        columns = [[float(getattr(each, field)) for each in rounds[key]] for key in brokers]
-        ours, *others = columns
-        medians = [f"{bounded(column).median:,.0f}" for column in columns]
-        ratios = [
-            str(bounded([theirs / own for own, theirs in zip(ours, column, strict=True)]))
-            for column in others
-        ]
-        yield f"| {title} | {' | '.join(medians + ratios)} |"
+            return table(measure_rounds(brokers, options.starts))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Figures(NamedTuple):
     rss_idle_mb: float  # with IDLE_CONNECTIONS open
 
 
-TITLES = {
+_TITLES = {
     "start_ms": "start to the first answer (ms)",
     "start_cpu_ms": "its CPU (ms)",
     "rss_mb": "memory then (MB)",
@@ -130,15 +130,20 @@ def ask_metadata(port: int) -> None:
 
 
 def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
-    """Return medians and the ratios theirs / ours, pair by pair, with 95 % bounds."""
-    rows = ["| what | ours | theirs | times less |", "| --- | ---: | ---: | ---: |"]
-    for field, title in TITLES.items():
-        ours, theirs = (
-            [float(getattr(each, field)) for each in rounds[name]] for name in ("ours", "theirs")
-        )
-        ratio = bounded([b / a for a, b in zip(ours, theirs, strict=True)])
-        medians = f"{statistics.median(ours):,.0f} | {statistics.median(theirs):,.0f}"
-        rows.append(f"| {title} | {medians} | {ratio} |")
+    """Return each broker's medians, and the others' ratios to the first, with 95 % bounds."""
+    first, *others = rounds
+    heads = [*rounds, *(f"{name} / {first}" for name in others)]
+    rows = [f"| what | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
+    for field, title in _TITLES.items():
+        columns = {
+            name: [float(getattr(each, field)) for each in runs] for name, runs in rounds.items()
+        }
+        medians = [f"{statistics.median(column):,.0f}" for column in columns.values()]
+        ratios = [
+            str(bounded([b / a for a, b in zip(columns[first], columns[name], strict=True)]))
+            for name in others
+        ]
+        rows.append(f"| {title} | {' | '.join(medians + ratios)} |")
     return "\n".join(rows)
 
 

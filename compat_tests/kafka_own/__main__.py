@@ -19,7 +19,7 @@ from compat_tests.kafka_own.reports import outdated, reasons, unexpected
 from compat_tests.suites.outcomes import Outcome, failed, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 
 def _options() -> argparse.Namespace:
@@ -39,21 +39,20 @@ def _part(text: str) -> tuple[int, int]:
     return int(number), int(count)
 
 
-def chosen(names: Sequence[str], patterns: Sequence[str], part: tuple[int, int]) -> list[str]:
+def chosen(
+    names: Sequence[str],
+    patterns: Sequence[str],
+    part: tuple[int, int],
+    left_out: Collection[str] = (),
+) -> list[str]:
     """Return the classes that match a pattern, and of those every N-th from the I-th on.
 
-    Without patterns these are all classes but those that known_failures.txt names as a whole.
+    Without patterns, return all classes except those in `left_out` (names without the package).
     """
-    known = reasons("known_failures.txt")
-    found = [
-        name
-        for name in names
-        if (
-            any(re.search(each, name) for each in patterns)
-            if patterns
-            else name.rpartition(".")[2] not in known
-        )
-    ]
+    if patterns:
+        found = [name for name in names if any(re.search(each, name) for each in patterns)]
+    else:
+        found = [name for name in names if name.rpartition(".")[2] not in left_out]
     number, count = part
     return found[number - 1 :: count]
 
@@ -84,7 +83,8 @@ def main() -> int:
         options.controllers,
     )
     output = options.output or Path(tempfile.mkdtemp(prefix="kafka-own-"))
-    names = chosen(suite.class_names(), options.classes, options.part)
+    left_out = () if is_apache else reasons("known_failures.txt")
+    names = chosen(suite.class_names(), options.classes, options.part, left_out)
     outcomes = _run(names, broker, output, options.jobs)
     failures = failed(outcomes) if is_apache else unexpected(outcomes)
     passed = [] if is_apache else outdated(outcomes)
