@@ -39,14 +39,16 @@ class AutoCreation:
     __slots__ = ("_controller", "_internal", "_names", "_tasks")
 
     def __init__(
-        self, controller: ControllerChannel, internal: Mapping[str, Callable[[], None]]
+        self,
+        controller: ControllerChannel,
+        internal: Mapping[str, Callable[[], asyncio.Task[None]]],
     ) -> None:
-        """Create nothing yet.
+        """Initialize without any creation under way.
 
         Args:
             controller: The controller that creates topics.
-            internal: The functions that create the broker's internal topics, by topic name. These
-                topics have partitions, replicas and configs of their own.
+            internal: For each internal topic, the function that creates it with its own
+                partitions, replicas and configs.
         """
         self._controller = controller
         self._internal = internal
@@ -58,14 +60,14 @@ class AutoCreation:
 
         Args:
             names: Of topics that do not exist.
-            config: The broker's; partitions and replicas that it sets apply to the topics. Where
-                it sets none, the controller's configuration applies.
+            config: The broker's. Its partitions and replicas apply, except to internal topics;
+                where it sets none, the controller's configuration applies.
             asker: Whose request it was: lines of what fails are bounded by his address.
         """
         wanted: list[str] = []
         for name in names:
             if name in self._internal:
-                self._internal[name]()
+                self._keep(self._internal[name]())
             elif name not in self._names:
                 wanted.append(name)
         wanted = wanted[: MAX_UNDER_CREATION - len(self._names)]
@@ -75,6 +77,9 @@ class AutoCreation:
         task = asyncio.get_running_loop().create_task(
             self._create(wanted, _shape(config), about(asker.peer, asker.listener_name))
         )
+        self._keep(task)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

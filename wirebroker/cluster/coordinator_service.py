@@ -130,9 +130,9 @@ class CoordinatorService(Generic[ShardT]):
         """Return the partition of the internal topic that a name is kept in."""
         return partition_for(name, self._topic.partition_count)
 
-    def create_topic(self) -> None:
-        """Begin to create the internal topic, unless that is under way."""
-        self._topic.create()
+    def create_topic(self) -> asyncio.Task[None]:
+        """Begin to create the internal topic, unless that is under way; return the task."""
+        return self._topic.create()
 
     def _clocks_now(self) -> ClockReading:
         return self._clocks.moment(self._clock.now_ms(), self._clock.monotonic())

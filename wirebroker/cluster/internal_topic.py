@@ -63,10 +63,11 @@ class InternalTopic:
         topic = self._metadata.image.topics.get(self.name)
         return self._partition_count if topic is None else len(topic.partitions)
 
-    def create(self) -> None:
-        """Begin to create it, unless that is under way."""
+    def create(self) -> asyncio.Task[None]:
+        """Begin to create it, unless that is under way; return the task that creates it."""
         if self._creation is None or self._creation.done():
             self._creation = asyncio.create_task(self._create(), name=f"create {self.name}")
+        return self._creation
 
     async def stop(self) -> None:
         """Give up what is under way."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from tests.unit.coordinator.kit import request
 from tests.unit.wirebroker.api_kit import CONNECTION
+from wirebroker.clock import next_turn
 from wirebroker.cluster.auto_creation import AutoCreation
 from wirebroker.config import Config
 
@@ -53,9 +55,18 @@ async def test_only_explicit_broker_settings_are_sent_to_the_controller(
 async def test_an_internal_topic_is_created_as_its_coordinator_does():
     channel = RecordingChannel()
     created: list[str] = []
-    internal = {"__consumer_offsets": lambda: created.append("__consumer_offsets")}
-    creation = AutoCreation(channel, internal)  # type: ignore[arg-type]
-    creation.create(["__consumer_offsets", "a"], Config({}), CONNECTION)
+
+    async def create() -> None:
+        await next_turn()
+        created.append("__consumer_offsets")
+
+    def begin() -> asyncio.Task[None]:
+        return asyncio.create_task(create())
+
+    creation = AutoCreation(channel, {"__consumer_offsets": begin})  # type: ignore[arg-type]
+    creation.create(["__consumer_offsets"], Config({}), CONNECTION)
     assert await creation.until_made(timeout_s=10)
     assert created == ["__consumer_offsets"]
+    creation.create(["a"], Config({}), CONNECTION)
+    assert await creation.until_made(timeout_s=10)
     assert [each["name"] for each in channel.topics] == ["a"]
