@@ -38,6 +38,13 @@ def end_of(number: int) -> int:
 
 
 _RANGES: Final = range_of(LARGEST) + 1
+# Slots of one histogram.
+SLOTS: Final = _RANGES + 1
+
+
+def new_slots(histograms: int = 1) -> memoryview:
+    """Return the empty slots of histograms that lie one after another."""
+    return memoryview(bytearray(histograms * SLOTS * _INT64_BYTES)).cast("q")
 
 
 class IntegerHistogram:
@@ -49,8 +56,8 @@ class IntegerHistogram:
 
     __slots__ = ("slots",)
 
-    def __init__(self) -> None:
-        self.slots = memoryview(bytearray((_RANGES + 1) * _INT64_BYTES)).cast("q")
+    def __init__(self, slots: memoryview | None = None) -> None:
+        self.slots = new_slots() if slots is None else slots
 
     @property
     def counts(self) -> list[int]:

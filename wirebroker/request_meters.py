@@ -20,7 +20,7 @@ from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.integer_histogram import IntegerHistogram
+from wirebroker.integer_histogram import SLOTS, IntegerHistogram, new_slots
 
 try:
     from wirebroker import _histogram
@@ -39,6 +39,8 @@ STOPWATCH: Final = time.perf_counter
 
 # Looked up once: a module's attribute costs 40 ns each time.
 _COUNT_REQUEST: Final[Any] = None if _histogram is None else _histogram.count_request
+_COUNT_SLOW: Final[Any] = None if _histogram is None else _histogram.count_slow
+_COUNT_SENT: Final[Any] = None if _histogram is None else _histogram.count_sent
 
 # Fetch requests of consumers, and those of followers, have meters of their own, as in Kafka.
 FETCH_NAMES: Final = ("FetchConsumer", "FetchFollower")
@@ -55,16 +57,20 @@ class Phase(Enum):
 
 
 class _SlowPhases:
-    """The phases of an API's slow requests."""
+    """The phases of an API's slow requests: histograms whose slots lie one after another.
 
-    __slots__ = ("local", "queue", "remote", "send", "totals")
+    Attributes:
+        slots: All of them, in the order of `_histogram.c`.
+    """
+
+    __slots__ = ("local", "queue", "remote", "send", "slots", "totals")
 
     def __init__(self) -> None:
-        self.totals = IntegerHistogram()
-        self.queue = IntegerHistogram()
-        self.local = IntegerHistogram()
-        self.remote = IntegerHistogram()
-        self.send = IntegerHistogram()
+        count = 5
+        self.slots = new_slots(count)
+        ends = range(SLOTS, count * SLOTS + 1, SLOTS)
+        parts = [IntegerHistogram(self.slots[end - SLOTS : end]) for end in ends]
+        self.totals, self.queue, self.local, self.remote, self.send = parts
 
 
 # For APIs without slow requests; it never changes.
@@ -119,8 +125,7 @@ class RequestMeter:
             size: Its bytes, header included.
         """
         if received_s and began_s - received_s > _NOTICED_QUEUE_S:
-            self.sizes.record(size)
-            self.served_later(received_s, began_s, self.stopwatch())
+            self._count_slow(received_s, began_s, self.stopwatch(), size)
             return
         if self._is_fast:
             self.last_us = _COUNT_REQUEST(self._total_slots, began_s, self._size_slots, size)
@@ -132,19 +137,37 @@ class RequestMeter:
 
     def served_later(self, received_s: float, began_s: float, returned_s: float) -> None:
         """Count a request whose response is ready now; its handler has returned at `returned_s`."""
+        self._count_slow(received_s, began_s, returned_s, -1)
+
+    def _count_slow(self, received_s: float, began_s: float, returned_s: float, size: int) -> None:
+        """Count every phase of a request, and its size unless that is negative."""
+        slow = self._slow_phases()
+        now_s = self.stopwatch()
+        self.was_slow = True
+        if _COUNT_SLOW is not None:
+            self.last_us = _COUNT_SLOW(
+                self._total_slots,
+                slow.slots,
+                self._size_slots,
+                size,
+                received_s,
+                began_s,
+                returned_s,
+                now_s,
+            )
+            return
         queue_s = began_s - received_s if received_s else 0.0
         queue_us = int(queue_s * _US) if queue_s > _NOTICED_QUEUE_S else 0
         local_us = int((returned_s - began_s) * _US)
-        remote_us = int((self.stopwatch() - returned_s) * _US)
-        total_us = queue_us + local_us + remote_us
+        remote_us = int((now_s - returned_s) * _US)
+        self.last_us = total_us = queue_us + local_us + remote_us
         self.totals.record(total_us)
-        slow = self._slow_phases()
         slow.totals.record(total_us)
         slow.queue.record(queue_us)
         slow.local.record(local_us)
         slow.remote.record(remote_us)
-        self.last_us = total_us
-        self.was_slow = True
+        if size >= 0:
+            self.sizes.record(size)
 
     def of(self, phase: Phase) -> IntegerHistogram:
         """Return the times of all requests in one phase."""
@@ -167,10 +190,13 @@ class RequestMeter:
             send_us: Since then.
             was_slow: Whether its phases were counted.
         """
+        slow = self._slow_phases()
+        if _COUNT_SENT is not None:
+            _COUNT_SENT(self._total_slots, slow.slots, total_us, send_us, was_slow)
+            return
         after_us = total_us + send_us
         self.totals.record(total_us, -1)
         self.totals.record(after_us)
-        slow = self._slow_phases()
         slow.send.record(send_us)
         if was_slow:
             slow.totals.record(total_us, -1)

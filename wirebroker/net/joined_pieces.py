@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.net.slice_error import SliceError
+from wirebroker.storage.files import FileSlice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,10 +45,7 @@ def joined(pieces: Iterable[Piece], old_pages: OldPages) -> memoryview | None:
         _memory.view = memory = memoryview(bytearray(MOST_JOINED_BYTES))
     position = 0
     for piece in pieces:
-        if isinstance(piece, bytes | bytearray | memoryview):
-            end = position + len(piece)
-            memory[position:end] = piece
-        else:
+        if isinstance(piece, FileSlice):
             end = position + piece.length
             try:
                 count = piece.file.read_cached(piece.position, memory[position:end])
@@ -56,5 +54,8 @@ def joined(pieces: Iterable[Piece], old_pages: OldPages) -> memoryview | None:
             if count != piece.length:
                 return None
             old_pages.sent(piece.file, piece.position, count)
+        else:
+            end = position + len(piece)
+            memory[position:end] = piece
         position = end
     return memory[:position]

@@ -24,6 +24,7 @@ from wirebroker.net.joined_pieces import MOST_JOINED_BYTES, joined
 from wirebroker.net.old_pages import is_old
 from wirebroker.net.poller import Poller
 from wirebroker.net.slice_error import SliceError
+from wirebroker.storage.files import FileSlice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from wirebroker.net.old_pages import OldPages
     from wirebroker.net.transport import ConnectionTransport
     from wirebroker.request import Piece
-    from wirebroker.storage.files import DataFile, FileSlice
+    from wirebroker.storage.files import DataFile
 
 # A connection's next request is served while no more than this is unsent.
 HIGH_WATER_BYTES: Final = 64 << 10
@@ -168,15 +169,12 @@ class SendQueue:
         if items is None:
             items = self._items = deque()
         for each in pieces:
-            if isinstance(each, bytes):
-                items.append(memoryview(each))
-                self.unsent_bytes += len(each)
-            elif isinstance(each, bytearray | memoryview):
-                items.append(each)
-                self.unsent_bytes += len(each)
-            else:
+            if isinstance(each, FileSlice):
                 items.append(each)
                 self.unsent_bytes += each.length
+            else:
+                items.append(memoryview(each) if isinstance(each, bytes) else each)
+                self.unsent_bytes += len(each)
         if not self._is_writing and not self._is_warming:
             self._flush(items)
 
@@ -211,7 +209,7 @@ class SendQueue:
                 item = items[0]
                 if (all_bytes := self._joined(items)) is not None:
                     sent = self._transport.send_piece(all_bytes, has_more=False)
-                elif isinstance(item, bytes | bytearray | memoryview):
+                elif not isinstance(item, FileSlice):
                     sent = self._transport.send_piece(item, has_more=len(items) > 1)
                 elif self._is_cold(item):
                     return
@@ -236,7 +234,7 @@ class SendQueue:
         """Return everything in one piece if it is short and not just bytes anyway."""
         if self.unsent_bytes > MOST_JOINED_BYTES:
             return None
-        if len(items) == 1 and isinstance(items[0], bytes | bytearray | memoryview):
+        if len(items) == 1 and not isinstance(items[0], FileSlice):
             return None
         return joined(items, self._old_pages)
 
@@ -245,15 +243,15 @@ class SendQueue:
         self.unsent_bytes -= count
         while count:
             item = items[0]
-            if isinstance(item, bytes | bytearray | memoryview):
-                length = len(item)
-                if count < length:
-                    items[0] = memoryview(item)[count:]
-                    return
-            else:
+            if isinstance(item, FileSlice):
                 length = item.length
                 if count < length:
                     items[0] = item._replace(position=item.position + count, length=length - count)
+                    return
+            else:
+                length = len(item)
+                if count < length:
+                    items[0] = memoryview(item)[count:]
                     return
             count -= length
             items.popleft()
@@ -338,7 +336,7 @@ def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
     """Return an answer of several pieces in one if it is small and needs no disk."""
     size = 0
     for each in pieces:
-        size += len(each) if isinstance(each, bytes | bytearray | memoryview) else each.length
+        size += each.length if isinstance(each, FileSlice) else len(each)
         if size > MOST_HELD_BYTES:
             return None
     view = joined(pieces, old_pages)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING
+
 import pytest
 
+from wirebroker import request_meters
 from wirebroker.request_meters import STOPWATCH, LateSend, Phase, RequestMeter, RequestMeters
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 class Stopwatch:
@@ -84,6 +91,28 @@ def test_the_clock_of_a_compiled_build_is_the_usual_stopwatch():
     assert meter.last_us == meter.totals.total
     assert (meter.sizes.count, meter.sizes.total) == (1, 80)
     assert sum(meter.totals.counts) == sum(meter.sizes.counts) == 1
+
+
+@pytest.mark.skipif(request_meters._COUNT_SLOW is None, reason="counted in Python")
+def test_a_compiled_build_counts_slow_requests_without_a_call_of_python(
+    meter: RequestMeter, watch: Stopwatch
+):
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and not isinstance(frame.f_locals.get("self"), Stopwatch):
+            called.append(frame.f_code.co_qualname)
+
+    meter.served(99.0, 100.0, 80)  # makes the histograms of slow requests
+    sys.setprofile(note)
+    try:
+        meter.served(99.0, 100.0, 80)
+        meter.served_later(0.0, 100.0, 100.25)
+        meter.sent_late(1_000, 2_000, was_slow=True)
+    finally:
+        sys.setprofile(None)
+    assert called == []
+    assert meter.totals.count == meter.of(Phase.SEND).count == 3
 
 
 def test_errors_are_counted_by_code(meter: RequestMeter):
