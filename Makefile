@@ -13,7 +13,7 @@ ARGS ?=
 # make run COMPILED=1 waits until the hot path is compiled, if it isn't.
 COMPILED ?=
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-# Twice the cores: half of the tests wait for brokers and clients (tests/support/scheduling.py).
+# Twice the cores: half of the tests wait for brokers and clients (tests/support/harness/scheduling.py).
 WORKERS ?= $(shell echo $$((2 * $(CORES))))
 
 # Of images: podman will do as well; the name of the image; what it is based on.
@@ -29,7 +29,7 @@ TREE := .venv/compiled
 # tests try other cases than the plain run does.
 COMPILED_TESTS := tests/unit tests/property tests/hostile tests/transcripts \
   $(addprefix --ignore=tests/unit/,benchmarks compiling support) \
-  $(addprefix --ignore=tests/unit/wirebroker/,commands config inspect pipelines scrape scripts segments shadow test_cli.py test_loop_holds.py test_other_systems.py) \
+  $(addprefix --ignore=tests/unit/wirebroker/,cli/kafka cli/plumbing cli/verbs cli/test_cli.py cli/test_verb_imports.py config inspect pipelines metrics segments shadow api/test_loop_holds.py broker/test_other_systems.py) \
   $(addprefix --ignore=tests/unit/wirebroker/testing/,test_cluster.py test_examples.py test_plugin.py test_snapshots.py) \
   $(addprefix --ignore=tests/property/,test_acl_index.py test_cluster_image.py test_quota_rates.py test_sasl_messages.py test_seed.py)
 COMPILED_SEED := 2000

@@ -27,9 +27,9 @@ import hypothesis
 import pytest
 
 from compiling.messages.build import COMMAND, are_current
-from tests.support.async_tests import pytest_pyfunc_call
-from tests.support.own_data import refuse_own_data
-from tests.support.run_times import RunTimes
+from tests.support.harness.async_tests import pytest_pyfunc_call
+from tests.support.harness.own_data import refuse_own_data
+from tests.support.harness.run_times import RunTimes
 
 # Hooks that conftest.py has of other modules.
 __all__ = ["pytest_pyfunc_call"]

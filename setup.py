@@ -34,17 +34,21 @@ def _extensions(wanted: Wish) -> list[Any]:
                 extra_compile_args=["-O2"],
             ),
             Extension(
-                "wirebroker._histogram", ["wirebroker/_histogram.c"], extra_compile_args=["-O2"]
+                "wirebroker.base._histogram",
+                ["wirebroker/base/_histogram.c"],
+                extra_compile_args=["-O2"],
             ),
             Extension(
-                "wirebroker.net._calls", ["wirebroker/net/_calls.c"], extra_compile_args=["-O2"]
+                "wirebroker.net.sockets._calls",
+                ["wirebroker/net/sockets/_calls.c"],
+                extra_compile_args=["-O2"],
             ),
         ]
     if wanted.c and sys.platform == "linux":
         extensions.append(
             Extension(
-                "wirebroker.net._page_threads",
-                ["wirebroker/net/_page_threads.c"],
+                "wirebroker.net.pages._page_threads",
+                ["wirebroker/net/pages/_page_threads.c"],
                 extra_compile_args=["-O2", "-pthread"],
             )
         )

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import report
-from benchmarks.awake_cores import KEPT_AWAKE, add_option, awake_cores
-from benchmarks.brokers import side_by_side, version
 from benchmarks.cases import QUICK_SCALE, Case, all_cases, named
-from benchmarks.machine import describe
-from benchmarks.pairs import measure
-from benchmarks.warm_memory import warm_memory
-from tests.support import tools
+from benchmarks.measurement.awake_cores import KEPT_AWAKE, add_option, awake_cores
+from benchmarks.measurement.brokers import side_by_side, version
+from benchmarks.measurement.machine import describe
+from benchmarks.measurement.pairs import measure
+from benchmarks.measurement.warm_memory import warm_memory
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
-    from benchmarks.pairs import Pairs
+    from benchmarks.measurement.pairs import Pairs
 
 
 def main() -> int:

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks import generators, raw_requests
-from benchmarks.growth_requests import await_leaders, client_of
+from benchmarks import raw_requests
+from benchmarks.load import generators
+from benchmarks.load.growth_requests import await_leaders, client_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from benchmarks.pairs import Sample
-    from tests.support.brokers import Broker
+    from benchmarks.measurement.pairs import Sample
+    from tests.support.brokers.brokers import Broker
 
 # Lengths of runs in the quick form, as a share of those in the full form.
 QUICK_SCALE = 0.5

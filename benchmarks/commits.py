@@ -15,13 +15,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.awake_cores import add_option, awake_cores
-from benchmarks.brokers import Checkout, apache_kafka, side_by_side, version
 from benchmarks.cases import QUICK_SCALE, all_cases, named
-from benchmarks.machine import describe
-from benchmarks.pairs import Pairs, measure
-from benchmarks.start_and_memory import measure_rounds, table
-from benchmarks.warm_memory import warm_memory
+from benchmarks.measurement.awake_cores import add_option, awake_cores
+from benchmarks.measurement.brokers import Checkout, apache_kafka, side_by_side, version
+from benchmarks.measurement.machine import describe
+from benchmarks.measurement.pairs import Pairs, measure
+from benchmarks.measurement.warm_memory import warm_memory
+from benchmarks.scenarios.start_and_memory import measure_rounds, table
 from compiling.tree import ROOT, make_tree
 
 if TYPE_CHECKING:

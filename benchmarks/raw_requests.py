@@ -9,19 +9,19 @@ import random
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import generators
-from benchmarks.growth_cases import find_coordinator, join
-from benchmarks.growth_requests import client_of
-from benchmarks.pairs import Sample
-from tests.support.raw_client import request_frame
-from tests.support.requests import produce_request
+from benchmarks.growth.growth_cases import find_coordinator, join
+from benchmarks.load import generators
+from benchmarks.load.growth_requests import client_of
+from benchmarks.measurement.pairs import Sample
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.requests import produce_request
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.codecs.records.layout import BASE_SEQUENCE_AT
 
 if TYPE_CHECKING:
-    from tests.support.brokers import Broker
-    from tests.support.raw_client import BlockingClient
+    from tests.support.brokers.brokers import Broker
+    from tests.support.protocol.raw_client import BlockingClient
 
 _START_MS = 1_700_000_000_000
 _STAMPED_BATCHES = 2_000

@@ -7,15 +7,15 @@ import json
 import statistics
 from typing import TYPE_CHECKING
 
-from benchmarks.awake_cores import MAY_SLEEP, check_same
-from benchmarks.pairs import Pairs, Run
+from benchmarks.measurement.awake_cores import MAY_SLEEP, check_same
+from benchmarks.measurement.pairs import Pairs, Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from benchmarks.cases import Case
-    from benchmarks.pairs import Bounded
+    from benchmarks.measurement.pairs import Bounded
 
 _HEAD = (
     "| case | plain | ours | theirs | CPU ratio | rate ratio | to reach (rate, CPU) "

@@ -23,27 +23,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks import generators
-from benchmarks.brokers import SETTINGS, Checkout, apache_kafka, version
 from benchmarks.cases import Case
-from benchmarks.growth_requests import client_of
-from benchmarks.machine import describe
-from benchmarks.pairs import Sample, measure
-from tests.support.ports import HOST, free_port
-from tests.support.raw_client import request_frame
-from tests.support.requests import fetch_request, produce_request
-from tests.support.tls_files import client_side, tls_configs
+from benchmarks.load import generators
+from benchmarks.load.growth_requests import client_of
+from benchmarks.measurement.brokers import SETTINGS, Checkout, apache_kafka, version
+from benchmarks.measurement.machine import describe
+from benchmarks.measurement.pairs import Sample, measure
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.requests import fetch_request, produce_request
+from tests.support.security.tls_files import client_side, tls_configs
+from tests.support.tools.ports import HOST, free_port
 from wirebroker.codecs.acls import ALL_OPERATIONS, ALLOW, LITERAL, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.config.authorizer import STANDARD
+from wirebroker.config.rows.authorizer import STANDARD
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from benchmarks.pairs import Pairs
-    from tests.support.brokers import Broker
-    from tests.support.raw_client import BlockingClient
+    from benchmarks.measurement.pairs import Pairs
+    from tests.support.brokers.brokers import Broker
+    from tests.support.protocol.raw_client import BlockingClient
 
 _ACLS: Final = 10_000
 _ACLS_IN_A_REQUEST: Final = 1_000

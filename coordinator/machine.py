@@ -10,7 +10,7 @@ and `replay` alone change it, at run time and at load alike) or soft (who waits,
 its way into the log): soft state is lost with a load, and taken back by `on_failure` if an append
 fails.
 
-The records are between a machine and its log; whoever runs them (cluster/engine.py) never looks
+The records are between a machine and its log; whoever runs them (engine/engine.py) never looks
 into one. A coordinator's shard has key and value pairs and a partition of an internal topic; the
 controller has whole changes, encoded and applied to a copy of its state beforehand, which the
 metadata log appends and `take_over` makes its newest state.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.errors import ErrorCode, KafkaError
     from wirebroker.coordinator.outcome import Answer, Moment, ProducerEpoch, Timers
-    from wirebroker.storage.log.verification import VerificationGuard
+    from wirebroker.storage.log.producers.verification import VerificationGuard
 
 
 class Result(Protocol):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.conftest import broker, broker_kind, start_broker, topic
-from spark_it import session
+from spark_it.tools import session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,6 +18,7 @@ import errno
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirebroker.base.wording import few_of
 from wirebroker.codecs.json_text import MAX_INT64, json_integer, parse_json
 from wirebroker.codecs.primitives import random_uuid, uuid_text
 from wirebroker.storage.checkpoints import (
@@ -40,7 +41,6 @@ from wirebroker.storage.partition_metadata import (
     content_for,
     topic_id_in,
 )
-from wirebroker.wording import few_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

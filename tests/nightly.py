@@ -22,8 +22,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.project_files import ROOT
-from tests.support.step_process import ended_by_signals, run_step
+from tests.support.harness.project_files import ROOT
+from tests.support.harness.step_process import ended_by_signals, run_step
 
 RESULTS = ROOT / ".venv" / "nightly"
 _PYTEST = ("pytest", "--color=no", "-p", "no:cacheprovider", "-s", "--timeout", "36000")
@@ -86,13 +86,13 @@ _SPARK_FAULTS = {
 STEPS = (
     Step(
         "loop-holds",
-        _tests("tests/unit/wirebroker/test_loop_holds.py", "--measure-holds"),
+        _tests("tests/unit/wirebroker/api/test_loop_holds.py", "--measure-holds"),
         1,
         "how long the longest turn of the loop is for large requests; nothing else may run",
     ),
     Step(
         "largest-requests",
-        ("benchmarks.largest_requests",),
+        ("benchmarks.scenarios.largest_requests",),
         10,
         "how long another client waits for the largest requests of each kind, and memory for them",
     ),
@@ -141,7 +141,7 @@ STEPS = (
     Step(
         "kills",
         _tests(
-            "compat_tests/test_kills.py",
+            "compat_tests/faults/test_kills.py",
             "compat_tests/transactions/test_java_kills.py",
             *("--kills", "100", "--seed", "random"),
         ),
@@ -177,12 +177,12 @@ STEPS = (
     Step(
         "logins",
         _tests(
-            "compat_tests/security/nightly_kerberos.py",
-            "compat_tests/security/nightly_kerberos_cluster.py",
-            "compat_tests/security/nightly_kerberos_names.py",
-            "compat_tests/security/nightly_kerberos_times.py",
-            "compat_tests/security/nightly_signed_tokens.py",
-            "compat_tests/security/nightly_tokens.py",
+            "compat_tests/security/kerberos/nightly_kerberos.py",
+            "compat_tests/security/kerberos/nightly_kerberos_cluster.py",
+            "compat_tests/security/kerberos/nightly_kerberos_names.py",
+            "compat_tests/security/kerberos/nightly_kerberos_times.py",
+            "compat_tests/security/tokens/nightly_signed_tokens.py",
+            "compat_tests/security/tokens/nightly_tokens.py",
             "--long",
         ),
         6,
@@ -318,32 +318,43 @@ STEPS = (
     ),
     Step(
         "spark-connector",
-        _tests("spark_it/nightly_connector.py", "spark_it/nightly_secured.py", "--long"),
+        _tests(
+            "spark_it/connector/nightly_connector.py",
+            "spark_it/connector/nightly_secured.py",
+            "--long",
+        ),
         4,
         "the connector's other ways of reading, lost data, topics that go; by SASL_SSL with SCRAM",
     ),
     Step(
         "spark-connector-apache",
-        _tests("spark_it/nightly_connector.py", "--long", "--broker", "apache"),
+        _tests("spark_it/connector/nightly_connector.py", "--long", "--broker", "apache"),
         4,
         "the same from Apache Kafka",
     ),
     Step(
         "spark-rows",
-        _tests("spark_it/nightly_rows.py", "--long", "--seed", "random"),
+        _tests("spark_it/directories/nightly_rows.py", "--long", "--seed", "random"),
         3,
         "the data source gives the connector's rows, of random topics",
     ),
     Step(
         "spark-rows-apache",
-        _tests("spark_it/nightly_rows.py", "--long", "--seed", "random", "--broker", "apache"),
+        _tests(
+            "spark_it/directories/nightly_rows.py",
+            "--long",
+            "--seed",
+            "random",
+            "--broker",
+            "apache",
+        ),
         4,
         "the same of Apache Kafka's directories",
     ),
     *(
         Step(
             f"spark-{kind}faults{'-apache' if broker else ''}".replace("_", "-"),
-            _tests(f"spark_it/nightly_{kind}faults.py", "--long", *broker),
+            _tests(f"spark_it/faults/nightly_{kind}faults.py", "--long", *broker),
             15,
             what + (", on Apache Kafka" if broker else ""),
         )
@@ -352,7 +363,7 @@ STEPS = (
     ),
     Step(
         "spark-cluster",
-        _tests("spark_it/nightly_cluster.py", "--long"),
+        _tests("spark_it/connector/nightly_cluster.py", "--long"),
         3,
         "Spark streams from a cluster of three while those who lead are killed",
     ),

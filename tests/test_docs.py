@@ -31,10 +31,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.project_files import ROOT, copy_of_the_project, project_files
-from tests.support.ports import free_port
-from wirebroker.cli import cli
-from wirebroker.commands.docs import verbs_as_markdown
+from tests.support.harness.project_files import ROOT, copy_of_the_project, project_files
+from tests.support.tools.ports import free_port
+from wirebroker.cli.docs import verbs_as_markdown
+from wirebroker.cli.main import cli
 from wirebroker.config.docs import as_markdown
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from tests.project_files import ROOT
-from tests.support import tools
+from tests.support.harness.project_files import ROOT
+from tests.support.tools import tools
 
 EXAMPLES = ROOT / "examples"
 # What is not among the tests' own packages: it wants another confluent-kafka than they have.
 APART = {"sensors": ("quixstreams", "quixstreams>=3.28,<4")}
-WITH_SPARK = "streams"  # spark_it/test_example_streams.py tries it
+WITH_SPARK = "streams"  # spark_it/guide/test_example_streams.py tries it
 PROJECTS = ("notifications", "orders", "payments", "sensors")
 
 

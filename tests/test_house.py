@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.project_files import ROOT, project_files
+from tests.support.harness.project_files import ROOT, project_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +24,8 @@ LAYERS = ("codecs", "storage", "coordinator")
 LINKED = {"pipelines": "spark_it/pipelines", "segments": "spark_it/segments"}
 PRODUCT = (*LAYERS, "wirebroker", *LINKED.values())
 LEAVES = re.compile(
-    r"wirebroker(\.(cleaner_figures|config|clock|_histogram|integer_histogram|metric_field|metrics"
-    r"|request_meters|wording))?"
+    r"wirebroker(\.config|\.base(\.(cleaner_figures|clock|_histogram|integer_histogram|metric_field"
+    r"|metrics|request_meters|wording))?)?"
 )
 
 MOST_LINES = 600
@@ -41,34 +41,63 @@ DOORS = {
     "lz4": {"codecs/records/compression.py"},
     "zstandard": {"codecs/records/compression.py"},
     "cramjam": {"codecs/records/compression.py"},
-    "zlib": {"codecs/records/compression.py", "spark_it/pipelines/file_lines.py"},
+    "zlib": {"codecs/records/compression.py", "spark_it/pipelines/ingest/file_lines.py"},
     # A package besides the two: each verb's flags stand beside the verb, and `serve` stays small.
     "click": {
-        "wirebroker/cli.py",
-        "wirebroker/cli_inspect.py",
-        "wirebroker/cli_serve.py",
-        "wirebroker/commands/",
-        "wirebroker/scripts/",
-        "wirebroker/scripts/formatters/",
-        "wirebroker/scripts/operators/",
+        "wirebroker/cli/",
+        "wirebroker/cli/kafka/",
+        "wirebroker/cli/kafka/formatters/",
+        "wirebroker/cli/kafka/operators/",
+        "wirebroker/cli/kafka/plumbing/",
+        "wirebroker/cli/plumbing/",
+        "wirebroker/cli/verbs/",
     },
-    "re2": {"wirebroker/patterns.py"},
+    "re2": {"wirebroker/base/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
     "opentelemetry": {"wirebroker/otlp/sending.py"},
-    "jwt": {"wirebroker/security/tokens.py"},
-    "gssapi": {"wirebroker/security/kerberos.py"},
-    "testcontainers": {"wirebroker/testing/engine.py"},
-    "cryptography": {"wirebroker/security/certificates.py", "wirebroker/security/pkcs12.py"},
-    "jks": {"wirebroker/security/jks_store.py"},
+    "jwt": {"wirebroker/security/tokens/tokens.py"},
+    "gssapi": {"wirebroker/security/sasl/kerberos.py"},
+    "testcontainers": {"wirebroker/testing/hosts/engine.py"},
+    "cryptography": {
+        "wirebroker/security/tls/certificates.py",
+        "wirebroker/security/tls/pkcs12.py",
+    },
+    "jks": {"wirebroker/security/tls/jks_store.py"},
     "kafka": set[str](),  # its definitions are used, when the package is built
     "kio": set[str](),
     # A package as well: what Spark calls, and the rows that it is given.
-    "pyspark": {"spark_it/pipelines/", "spark_it/segments/"},
+    "pyspark": {
+        "spark_it/pipelines/archive/",
+        "spark_it/pipelines/commands/",
+        "spark_it/pipelines/delivery/",
+        "spark_it/pipelines/ingest/",
+        "spark_it/pipelines/quality/",
+        "spark_it/pipelines/replay/",
+        "spark_it/pipelines/run/",
+        "spark_it/pipelines/source/",
+        "spark_it/pipelines/spark/",
+        "spark_it/pipelines/windows/",
+        "spark_it/segments/",
+    },
     # PySpark's way to Java, whose errors come through.
-    "py4j": {"spark_it/pipelines/java_start.py"},
-    "pyarrow": {"spark_it/pipelines/", "spark_it/segments/"},
-    "confluent_kafka": {"spark_it/pipelines/"},  # transactional producers, of Spark's tasks
-    "fastavro": {"spark_it/pipelines/file_rows.py"},
+    "py4j": {"spark_it/pipelines/spark/java_start.py"},
+    "pyarrow": {
+        "spark_it/pipelines/delivery/",
+        "spark_it/pipelines/ingest/",
+        "spark_it/pipelines/replay/",
+        "spark_it/pipelines/rows/",
+        "spark_it/pipelines/windows/",
+        "spark_it/segments/",
+    },
+    # Transactional producers, of Spark's tasks.
+    "confluent_kafka": {
+        "spark_it/pipelines/archive/",
+        "spark_it/pipelines/commands/",
+        "spark_it/pipelines/delivery/",
+        "spark_it/pipelines/quality/",
+        "spark_it/pipelines/run/",
+    },
+    "fastavro": {"spark_it/pipelines/ingest/file_rows.py"},
 }
 OS_MODULES = {"os", "shutil", "fcntl", "mmap", "tempfile", "io"}
 TIME_MODULES = {"time", "datetime", "sched"}
@@ -83,9 +112,9 @@ WITHOUT = {
 # Clocks that only measure, and the tests that use them for something else than a bound on a time.
 STOPWATCHES = re.compile(r"\b(perf_counter|thread_time|process_time)(_ns)?\b")
 USES_STOPWATCH = {
-    "tests/support/budget.py": "gives randomized tests a time to run for",
-    "tests/unit/wirebroker/test_loop_watch.py": "works for a while, and the watch has to see it",
-    "tests/unit/wirebroker/test_poller.py": "replaces the watch's clock",
+    "tests/support/harness/budget.py": "gives randomized tests a time to run for",
+    "tests/unit/wirebroker/net/test_loop_watch.py": "works for a while; the watch must see it",
+    "tests/unit/wirebroker/net/sockets/test_poller.py": "replaces the watch's clock",
 }
 # `assert now - began < …`: a machine with much to do fails it. That something comes not too early
 # (`>=`) holds on every machine.
@@ -93,9 +122,9 @@ BOUNDED_TIME = re.compile(r"assert [^\n]*\b(time|monotonic)\(\) - \w+(?![^\n]*>=
 
 # A broker stores a caught error without its frames, or it and they hold each other (garbage.py).
 STORES_FRAMES = {
-    "wirebroker/leavable_threads.py": "the caller's, whose future is let go of",
+    "wirebroker/base/leavable_threads.py": "the caller's, whose future is let go of",
     "wirebroker/quotas/client_quotas.py": "it is thrown again, and let go of before that",
-    "wirebroker/testing/cluster.py": "of a test's process",
+    "wirebroker/testing/cluster/cluster.py": "of a test's process",
 }
 
 MAY_IMPORT = {
@@ -153,7 +182,8 @@ def layer_of(module: str) -> str:
     if len(parts) > 1 and parts[1] in LAYERS:
         return parts[1]
     # The name after the module (`from wirebroker.config import Config`) doesn't change the layer.
-    return "leaf" if LEAVES.fullmatch(".".join(parts[:2])) else "wirebroker"
+    shown = 3 if parts[1:2] == ["base"] else 2
+    return "leaf" if LEAVES.fullmatch(".".join(parts[:shown])) else "wirebroker"
 
 
 def module_of(path: Path) -> str:
@@ -227,10 +257,9 @@ def test_no_part_of_the_process_imports_what_imports_it():
 
 def test_the_network_knows_no_handler():
     edges = imports_inside_wirebroker()
-    base = {"wirebroker.request", "wirebroker.session", "wirebroker.handlers", "wirebroker.gate"}
     for module, targets in edges.items():
-        above = {"wirebroker.api", "wirebroker.broker", "wirebroker.cluster", "wirebroker.server"}
-        if module in base:
+        above = {"wirebroker.api", "wirebroker.replica", "wirebroker.broker"}
+        if room_of(module) == "wirebroker.request":
             above.add("wirebroker.net")
         elif room_of(module) != "wirebroker.net":
             continue
@@ -429,7 +458,7 @@ def test_a_caught_error_is_stored_without_its_frames():
 
 
 def test_no_test_fails_because_a_machine_is_slow():
-    """Work is counted (tests/support/turn_work.py), or measured in benchmarks/."""
+    """Work is counted (tests/support/harness/turn_work.py), or measured in benchmarks/."""
     found: list[str] = []
     for path in python_files("tests", "compat_tests", "spark_it"):
         text = path.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 from tests.test_house import PRODUCT, imports_of, name_of, parsed, python_files
 from wirebroker import testing
 from wirebroker.testing import testcontainers

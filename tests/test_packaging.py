@@ -15,8 +15,8 @@ import pytest
 from compiling.modules import compiled_paths
 from compiling.tree import make_tree
 from compiling.wish import VARIABLE, what_is_missing
-from tests.project_files import ROOT, copy_of_the_project
-from tests.support.installed_broker import assert_it_answers, serving
+from tests.support.brokers.installed_broker import assert_it_answers, serving
+from tests.support.harness.project_files import ROOT, copy_of_the_project
 from tests.test_house import GENERATED, PRODUCT, name_of, python_files
 from wirebroker import __version__
 
@@ -84,7 +84,12 @@ def test_the_wheels_files_are_the_trees(distributions):
     }
     stubs = {
         f"wirebroker/{name}.pyi"
-        for name in ("_histogram", "codecs/_hot", "net/_calls", "net/_page_threads")
+        for name in (
+            "base/_histogram",
+            "codecs/_hot",
+            "net/sockets/_calls",
+            "net/pages/_page_threads",
+        )
     }
     assert found == expected | stubs | {"wirebroker/py.typed"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project_files import ROOT
-from tests.support.recipes import named, recipes, run_recipe
+from tests.support.harness.project_files import ROOT
+from tests.support.harness.recipes import named, recipes, run_recipe
 
 PAGES = tuple(ROOT / name for name in ("README.md", "docs/testing.md", "docs/containers.md"))
 

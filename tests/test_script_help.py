@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.project_files import ROOT, project_files
+from tests.support.harness.project_files import ROOT, project_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
 """`python -m wirebroker` is the command `wirebroker`."""
 
-from wirebroker.program import main
+from wirebroker.cli.program import main
 
 if __name__ == "__main__":
     main()

@@ -16,12 +16,12 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.brokers import version
 from benchmarks.cluster import catching_up, failovers, figures, memory, produces, starts, workers
-from benchmarks.machine import describe
-from benchmarks.pairs import MOST_TRIES
-from benchmarks.warm_memory import warm_memory
-from tests.support import tools
+from benchmarks.measurement.brokers import version
+from benchmarks.measurement.machine import describe
+from benchmarks.measurement.pairs import MOST_TRIES
+from benchmarks.measurement.warm_memory import warm_memory
+from tests.support.tools import tools
 
 
 def main() -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.support.raw_client import BlockingClient
+from tests.support.protocol.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 PATIENCE_S = 300.0  # Apache Kafka takes a minute for 10,000 partitions
 _PREFERRED = 0

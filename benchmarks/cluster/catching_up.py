@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks import generators
 from benchmarks.cluster.admin import Admin, await_served, until
 from benchmarks.cluster.figures import Figure
 from benchmarks.cluster.nodes import FIRST, OURS, THEIRS, Trio, trio
-from benchmarks.machine import cpu_seconds
+from benchmarks.load import generators
+from benchmarks.measurement.machine import cpu_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,12 +11,12 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks import generators
 from benchmarks.cluster.admin import Admin, until
 from benchmarks.cluster.figures import Figure
 from benchmarks.cluster.nodes import FIRST, OURS, SHORT_SESSIONS, THEIRS, Trio, trio
-from tests.support.raw_client import BlockingClient
-from tests.support.requests import PRODUCE_VERSION, produce_request
+from benchmarks.load import generators
+from tests.support.protocol.raw_client import BlockingClient
+from tests.support.protocol.requests import PRODUCE_VERSION, produce_request
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:

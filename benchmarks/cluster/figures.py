@@ -7,13 +7,13 @@ import statistics
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from benchmarks.pairs import Bounded, bounded
+from benchmarks.measurement.pairs import Bounded, bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from benchmarks.pairs import Pairs
+    from benchmarks.measurement.pairs import Pairs
 
 _HEAD = (
     "| what | ours | theirs | times better | to reach |",

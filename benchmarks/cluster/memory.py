@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from benchmarks.cluster.admin import Admin, until
 from benchmarks.cluster.figures import Figure
 from benchmarks.cluster.nodes import FIRST, OURS, THEIRS, Trio, trio
-from benchmarks.machine import cpu_seconds, resident_mb
+from benchmarks.measurement.machine import cpu_seconds, resident_mb
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,16 +12,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.brokers import KAFKA_HEARTBEATS, KAFKA_JVM, SETTINGS, of_checkout
+from benchmarks.measurement.brokers import KAFKA_HEARTBEATS, KAFKA_JVM, SETTINGS, of_checkout
 from compat_tests.cluster.nodes import Cluster, JavaBroker, MemberBroker
 from compat_tests.cluster.own_controller import OwnController
-from tests.support.brokers import BrokerError, java_tool
-from tests.support.ports import HOST, free_port
+from tests.support.brokers.brokers import BrokerError, java_tool
+from tests.support.tools.ports import HOST, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 OURS: Final = "ours"
 THEIRS: Final = "theirs"

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import generators
 from benchmarks.cluster import figures
 from benchmarks.cluster.admin import Admin, await_served
 from benchmarks.cluster.nodes import FIRST, OURS, THEIRS, Trio, trio
-from benchmarks.pairs import measure as measure_pairs
+from benchmarks.load import generators
+from benchmarks.measurement.pairs import measure as measure_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from benchmarks.cluster.figures import Figure
-    from benchmarks.pairs import Sample
-    from tests.support.brokers import Broker
+    from benchmarks.measurement.pairs import Sample
+    from tests.support.brokers.brokers import Broker
 
 _REPLICAS = [[2, 3, 1]]
 _LEADER = 2

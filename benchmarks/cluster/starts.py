@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.cluster.admin import Admin, until
 from benchmarks.cluster.figures import Figure
 from benchmarks.cluster.nodes import FIRST, OURS, SHORT_SESSIONS, THEIRS, Trio, trio
-from benchmarks.machine import cpu_seconds
+from benchmarks.measurement.machine import cpu_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,21 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import generators
-from benchmarks.brokers import Checkout, apache_kafka
 from benchmarks.cluster import figures
 from benchmarks.cluster.admin import Admin, await_served, until
-from benchmarks.pairs import Pairs, Sample
-from benchmarks.pairs import measure as measure_pairs
-from tests.support.raw_client import request_frame
-from tests.support.requests import produce_request
+from benchmarks.load import generators
+from benchmarks.measurement.brokers import Checkout, apache_kafka
+from benchmarks.measurement.pairs import Pairs, Sample
+from benchmarks.measurement.pairs import measure as measure_pairs
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.requests import produce_request
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.cluster.figures import Figure
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 _WORKERS = 2
 _LEAST_RATE, _MOST_CPU = 1.5, 1.1

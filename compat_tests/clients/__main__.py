@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.clients.versions import CLIENTS
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 
 RECORD = Path(__file__).parent / "tested.json"
 README = ROOT / "README.md"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.support import java_start, tools
+from tests.support.brokers import java_start
+from tests.support.tools import tools
 
 _TOOLS = "org.apache.kafka.tools"
 TOPICS = f"{_TOOLS}.TopicCommand"

@@ -11,7 +11,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from compat_tests.clients.message import WAIT_S, Message, Start
-from tests.support import tools
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compat_tests.clients.__main__ import README, RECORD, RECORDING, TESTS, main, table, with_table
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

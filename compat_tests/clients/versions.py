@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import confluent_kafka
 
-from tests.support import tools
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ def _kafka() -> str:
 
 
 def _spark() -> str:
-    from spark_it.spark_tools import SPARK_VERSION
+    from spark_it.tools.spark_tools import SPARK_VERSION
 
     return SPARK_VERSION
 

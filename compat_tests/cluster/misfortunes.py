@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 Kind = Literal["kill", "freeze", "restart"]
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.cluster.replicated_load import QUICK, WAIT_S, Load, all_in_sync, check, create
-from compat_tests.raw_requests import Requests
-from tests.support.ports import HOST
-from tests.support.waiting import eventually
+from compat_tests.support.raw_requests import Requests
+from tests.support.tools.ports import HOST
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:

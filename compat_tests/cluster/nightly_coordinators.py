@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import topics
 from compat_tests.cluster.misfortunes import Misfortunes
 from compat_tests.cluster.own_controller import own_cluster
+from compat_tests.support import topics
 from compat_tests.transactions.churn import Churn, write_ids
 from compat_tests.transactions.churn_member import PARTITIONS
 from compat_tests.transactions.committed_offsets import CommittedOffsets

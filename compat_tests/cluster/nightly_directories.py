@@ -31,9 +31,9 @@ from compat_tests.cluster.test_log_directories import (
     two_directories,
     until_led_by,
 )
-from compat_tests.raw_requests import BROKER_RESOURCE, SET, Requests
-from tests.support.ports import HOST
-from tests.support.waiting import eventually
+from compat_tests.support.raw_requests import BROKER_RESOURCE, SET, Requests
+from tests.support.tools.ports import HOST
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from compat_tests.cluster.conftest import StartCluster
     from compat_tests.cluster.nodes import Cluster
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 pytestmark = [pytest.mark.java, pytest.mark.long]
 

@@ -11,7 +11,7 @@ import pytest
 from compat_tests.cluster.misfortunes import Misfortunes
 from compat_tests.cluster.own_controller import own_cluster
 from compat_tests.cluster.replicated_load import QUICK, WAIT_S, Load, check, create, verify, views
-from tests.support.waiting import eventually
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

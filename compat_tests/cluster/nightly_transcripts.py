@@ -14,7 +14,7 @@ import pytest
 
 from compat_tests.cluster.nodes import FIRST_CONTROLLER, Cluster
 from compat_tests.cluster.own_controller import OwnController
-from tests.support.brokers import HOST
+from tests.support.brokers.brokers import HOST
 from tests.transcripts.agreed import AGREED
 from tests.transcripts.comparing import found_differences
 from tests.transcripts.driver import Driver

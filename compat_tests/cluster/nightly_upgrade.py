@@ -22,7 +22,7 @@ from compat_tests.cluster.replicated_load import (
     create,
     verify,
 )
-from tests.support.waiting import eventually
+from tests.support.tools.waiting import eventually
 from tests.upgrade.content import read
 from tests.upgrade.earlier import EitherFirst, EitherJoined, install_earlier
 

@@ -18,8 +18,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tests.support import java_start
-from tests.support.brokers import (
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import (
     PROFILE,
     Broker,
     BrokerError,
@@ -27,7 +27,7 @@ from tests.support.brokers import (
     answers,
     java_tool,
 )
-from tests.support.ports import HOST, free_port
+from tests.support.tools.ports import HOST, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

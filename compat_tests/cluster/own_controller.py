@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compat_tests.cluster.nodes import CLUSTER_ID, FIRST_CONTROLLER, Cluster, OwnNode, is_open
-from tests.support.ports import HOST, free_port
+from tests.support.tools.ports import HOST, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ class OwnController(OwnNode):
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "listeners": ",".join(listeners),
-            "wirebroker.cluster.id": CLUSTER_ID,
+            "wirebroker.replica.id": CLUSTER_ID,
         }
 
     def _is_ready(self) -> bool:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.background import InBackground
-from tests.support.batches import records_in
-from tests.support.waiting import eventually
+from tests.support.records.batches import records_in
+from tests.support.tools.background import InBackground
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

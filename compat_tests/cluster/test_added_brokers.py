@@ -8,8 +8,8 @@ import pytest
 
 from compat_tests.cluster.own_controller import own_cluster
 from compat_tests.cluster.replicated_load import WAIT_S, Load, create, isrs, read, stored, verify
-from tests.support.verbs import Verbs
-from tests.support.waiting import eventually
+from tests.support.cli.verbs import Verbs
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ import pytest
 from compat_tests.clients.java import run
 from compat_tests.cluster.nodes import JavaController
 from compat_tests.cluster.test_membership import WAIT_S, create, produce, read, values
-from tests.support import java_start
-from tests.support.brokers import java_tool
-from tests.support.ports import free_port
-from tests.support.waiting import eventually
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import java_tool
+from tests.support.tools.ports import free_port
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from compat_tests.cluster.conftest import StartCluster

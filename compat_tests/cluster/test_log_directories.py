@@ -15,7 +15,7 @@ from compat_tests.cluster.own_controller import own_cluster
 from compat_tests.cluster.test_membership import create, read, values
 from compat_tests.cluster.test_membership import produce as send
 from compat_tests.cluster.test_tools import REASSIGN
-from tests.support.waiting import eventually
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from compat_tests.cluster.conftest import StartCluster
     from compat_tests.cluster.nodes import Cluster
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 pytestmark = pytest.mark.java
 

@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients.java import CONFIGS, TOPICS, run
 from compat_tests.cluster.nodes import CLUSTER_ID, JavaBroker, JoiningBroker
-from compat_tests.raw_requests import Requests
-from tests.support.brokers import BrokerError
-from tests.support.ports import HOST
-from tests.support.waiting import eventually
+from compat_tests.support.raw_requests import Requests
+from tests.support.brokers.brokers import BrokerError
+from tests.support.tools.ports import HOST
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compat_tests.cluster.own_controller import own_cluster
-from tests.support.verbs import Verbs
-from tests.support.waiting import eventually
-from wirebroker.client.configs import BROKER, TOPIC
+from tests.support.cli.verbs import Verbs
+from tests.support.tools.waiting import eventually
+from wirebroker.client.configs.configs import BROKER, TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients import java
 from compat_tests.cluster.own_controller import OwnController, own_cluster
-from tests.support.waiting import eventually
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from confluent_kafka import Consumer
 
 from compat_tests.cluster.nodes import JavaBroker, MemberBroker
 from compat_tests.cluster.replicated_load import WAIT_S, Load, create, isrs, read
-from tests.support.background import InBackground
-from tests.support.waiting import eventually
+from tests.support.tools.background import InBackground
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from compat_tests.cluster.conftest import StartCluster

@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.clients import confluent
-from tests.support.tls_files import tls_configs
-from tests.support.waiting import eventually
+from tests.support.security.tls_files import tls_configs
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,11 +10,11 @@ from confluent_kafka import Consumer
 
 from compat_tests.clients.java import CONFIGS, TOPICS, run
 from compat_tests.cluster.test_membership import WAIT_S, create, produce, read, values
-from tests.support.waiting import eventually
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from compat_tests.cluster.conftest import StartCluster
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 pytestmark = pytest.mark.java
 

@@ -17,8 +17,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests import tools_go, tools_node
-from tests.support import tools
+from compat_tests.support import tools_go, tools_node
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

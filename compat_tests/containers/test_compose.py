@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.containers.harness import engine_output
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.engine
 
 NOT_COMPILED = """
 import pathlib, sys
-import wirebroker.cli, wirebroker.serving, wirebroker.testing.restartable, wirebroker.http.server
+import wirebroker.broker.serving, wirebroker.cli.main, wirebroker.http.server
+import wirebroker.testing.test_mode.restartable
 kept = [(name, getattr(each, "__cached__", None)) for name, each in sys.modules.items()]
 print(len(kept), *(name for name, path in kept if path and not pathlib.Path(path).exists()))
 """

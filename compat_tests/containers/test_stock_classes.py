@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import load_pem_x509_certificates
 
 from compat_tests.containers.harness import started
-from wirebroker import cli
+from wirebroker.cli import main as cli
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 

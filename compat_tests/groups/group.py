@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from compat_tests import topics
 from compat_tests.clients.message import WAIT_S
-from tests.support import tools
+from compat_tests.support import topics
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

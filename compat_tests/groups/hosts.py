@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from compat_tests.clients.message import WAIT_S
 from compat_tests.groups import clients
-from tests.support import tools
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

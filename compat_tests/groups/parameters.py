@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compat_tests import tools_rust
 from compat_tests.groups.clients import (
     CLIENTS,
     CONFLUENT,
@@ -15,6 +14,7 @@ from compat_tests.groups.clients import (
     RUST_RDKAFKA,
     GroupClient,
 )
+from compat_tests.support import tools_rust
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

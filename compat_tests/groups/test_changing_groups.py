@@ -8,16 +8,16 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from compat_tests import topics
 from compat_tests.clients.message import WAIT_S
 from compat_tests.conftest import new_topic_name
 from compat_tests.groups import hosts
 from compat_tests.groups.hosts import SESSION_MS, Host, Hosted
+from compat_tests.support import topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 # The least that librdkafka takes is the session timeout.
 SHORT_POLL_INTERVAL_MS = SESSION_MS

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from compat_tests import topics
 from compat_tests.clients.all import LIBRARIES
 from compat_tests.clients.message import WAIT_S, Message
+from compat_tests.support import topics
 
 if TYPE_CHECKING:
     from compat_tests.conftest import StartBroker

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compat_tests.groups.group import Group
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 STATIC = [client for client in CLIENTS if client.has_static_members]
 # Longer than a restart takes on a busy machine; nothing here waits for it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compat_tests.interchange.shared_folder import OFFSETS_PARTITIONS
-from compat_tests.raw_requests import BROKER_RESOURCE, TOPIC_RESOURCE, Requests
+from compat_tests.support.raw_requests import BROKER_RESOURCE, TOPIC_RESOURCE, Requests
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import iterate_batches
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from compat_tests.raw_requests import (
+from compat_tests.support.raw_requests import (
     BROKER_RESOURCE,
     DELETE,
     SET,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Literal
 
-from tests.support import java_start
-from tests.support.brokers import HOST, ApacheKafka, Broker, Wirebroker
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import HOST, ApacheKafka, Broker, Wirebroker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,8 +10,8 @@ import pytest
 from compat_tests.interchange.contents import Contents, contents_of
 from compat_tests.interchange.history import History
 from compat_tests.interchange.shared_folder import End, SharedFolder, address
-from compat_tests.raw_requests import Requests
-from tests.support.tools import IS_REFERENCE
+from compat_tests.support.raw_requests import Requests
+from tests.support.tools.tools import IS_REFERENCE
 
 if TYPE_CHECKING:
     from pathlib import Path

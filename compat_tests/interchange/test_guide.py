@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.raw_requests import Requests, batch, record
-from tests.support import brokers, java_start
-from tests.support.ports import free_ports
-from tests.support.waiting import eventually
+from compat_tests.support.raw_requests import Requests, batch, record
+from tests.support.brokers import brokers, java_start
+from tests.support.tools.ports import free_ports
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.interchange.shared_folder import SharedFolder, address
-from compat_tests.raw_requests import Requests, batch, record
+from compat_tests.support.raw_requests import Requests, batch, record
 
 if TYPE_CHECKING:
     from pathlib import Path

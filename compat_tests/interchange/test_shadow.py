@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from compat_tests.interchange.contents import Contents, contents_of
 from compat_tests.interchange.history import History
 from compat_tests.interchange.shared_folder import SharedFolder, address
-from compat_tests.raw_requests import Requests
+from compat_tests.support.raw_requests import Requests
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, TopicPartition
 from compat_tests.clients import java
 from compat_tests.interchange.contents import contents_of, read_transactions
 from compat_tests.interchange.shared_folder import OFFSETS_PARTITIONS, SharedFolder, address
-from compat_tests.raw_requests import Requests, batch, record
-from compat_tests.transaction_requests import OpenTransaction
+from compat_tests.support.raw_requests import Requests, batch, record
+from compat_tests.support.transaction_requests import OpenTransaction
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

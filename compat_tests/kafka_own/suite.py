@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from compat_tests import java_programs
 from compat_tests.kafka_own.reports import outcomes_in
-from tests.support import tools
+from compat_tests.support import java_programs
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tests.support.tools import KAFKA_VERSION
+from tests.support.tools.tools import KAFKA_VERSION
 
 
 class Agreed(NamedTuple):

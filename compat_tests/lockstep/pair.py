@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from compat_tests.lockstep.kind import Range
-from tests.support import java_start
-from tests.support.brokers import HOST, ApacheKafka, Broker, Wirebroker
-from tests.support.raw_client import BlockingClient
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import HOST, ApacheKafka, Broker, Wirebroker
+from tests.support.protocol.raw_client import BlockingClient
 from tests.transcripts.driver import Driver
 from tests.transcripts.printing import Names
 from tests.transcripts.script import ScriptError

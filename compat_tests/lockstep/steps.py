@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tests.support.message_schemas import schema_of
+from tests.support.protocol.message_schemas import schema_of
 from tests.transcripts.script import Step
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.messages import request_message

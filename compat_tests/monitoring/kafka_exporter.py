@@ -9,10 +9,10 @@ import urllib.request
 from functools import cache
 from typing import TYPE_CHECKING
 
-from compat_tests.tools_go import go_command
-from tests.support import tools
-from tests.support.ports import free_port
-from tests.support.waiting import eventually
+from compat_tests.support.tools_go import go_command
+from tests.support.tools import tools
+from tests.support.tools.ports import free_port
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 
 DASHBOARD: Final = ROOT / "docs" / "monitoring" / "dashboard.json"
 # Grafana's are four scrapes at least.

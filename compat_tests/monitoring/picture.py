@@ -18,8 +18,8 @@ from compat_tests.monitoring.our_dashboard import our_panels
 from compat_tests.monitoring.panels import LABELS
 from compat_tests.monitoring.prometheus import Prometheus
 from compat_tests.monitoring.traffic import Traffic
-from tests.support.brokers import Wirebroker
-from tests.support.ports import free_port
+from tests.support.brokers.brokers import Wirebroker
+from tests.support.tools.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable

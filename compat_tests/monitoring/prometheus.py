@@ -14,8 +14,8 @@ import urllib.request
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tests.support import tools
-from tests.support.ports import free_port
+from tests.support.tools import tools
+from tests.support.tools.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,10 +12,10 @@ from compat_tests.monitoring.panels import DASHBOARDS, EMPTY, LABELS, panels
 from compat_tests.monitoring.picture import draw
 from compat_tests.monitoring.prometheus import Prometheus, program
 from compat_tests.monitoring.traffic import Traffic
-from tests.project_files import ROOT
-from tests.support.brokers import Wirebroker
-from tests.support.ports import free_port
-from tests.support.waiting import eventually
+from tests.support.brokers.brokers import Wirebroker
+from tests.support.harness.project_files import ROOT
+from tests.support.tools.ports import free_port
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from compat_tests.monitoring.kafka_exporter import exporting, program, read
-from compat_tests.topics import create
-from tests.support.brokers import Wirebroker
-from tests.support.ports import free_port
-from tests.support.scrape_pages import Samples, read_page
-from tests.support.tools import ToolError
+from compat_tests.support.topics import create
+from tests.support.brokers.brokers import Wirebroker
+from tests.support.http.scrape_pages import Samples, read_page
+from tests.support.tools.ports import free_port
+from tests.support.tools.tools import ToolError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from compat_tests.topics import create
+from compat_tests.support.topics import create
 
 if TYPE_CHECKING:
     from typing import Self

@@ -11,7 +11,7 @@ import pytest
 
 from compiling.messages.definitions import all_schemas
 from compiling.messages.schema import parse_json_schema
-from tests.support import tools
+from tests.support.tools import tools
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests import java_programs
-from tests.support import java_start, tools
+from compat_tests.support import java_programs
+from tests.support.brokers import java_start
+from tests.support.tools import tools
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.metadata_records import RecordType
-from wirebroker.config.releases import NEWEST_LEVEL, RELEASES
-from wirebroker.coordinator.controller import feature_updates
-from wirebroker.coordinator.controller.feature_control import (
+from wirebroker.config.rows.releases import NEWEST_LEVEL, RELEASES
+from wirebroker.coordinator.controller.features import feature_updates
+from wirebroker.coordinator.controller.features.feature_control import (
     READABLE_FEATURES,
     SERVED_FEATURES,
     bootstrap_levels,

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support import java_start, tools
-from tests.support.brokers import ApacheKafka
-from tests.support.raw_client import BlockingClient
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import ApacheKafka
+from tests.support.protocol.raw_client import BlockingClient
+from tests.support.tools import tools
 from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey
-from wirebroker.config.row import Mutability
+from wirebroker.config.rows.row import Mutability
+from wirebroker.config.rows.topic import TOPIC_ROWS
 from wirebroker.config.table import ROWS
-from wirebroker.config.topic import TOPIC_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wirebroker.config.row import ConfigRow
+    from wirebroker.config.rows.row import ConfigRow
 
 pytestmark = pytest.mark.java
 

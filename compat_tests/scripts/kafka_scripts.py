@@ -6,9 +6,10 @@ import base64
 import subprocess
 from typing import TYPE_CHECKING
 
-from compat_tests import java_programs
-from tests.support import java_start, tools
-from tests.support.script_transcripts import Answer
+from compat_tests.support import java_programs
+from tests.support.brokers import java_start
+from tests.support.cli.script_transcripts import Answer
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from types import TracebackType

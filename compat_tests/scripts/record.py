@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
-from tests.support.brokers import AUTHORIZED, make_broker
-from tests.support.script_transcripts import Answer, played, steps_of, text_of
-from tests.support.tools import PROJECT
+from tests.support.brokers.brokers import AUTHORIZED, make_broker
+from tests.support.cli.script_transcripts import Answer, played, steps_of, text_of
+from tests.support.tools.tools import PROJECT
 
-TRANSCRIPTS = PROJECT / "tests" / "unit" / "wirebroker" / "scripts" / "transcripts"
+TRANSCRIPTS = PROJECT / "tests" / "unit" / "wirebroker" / "cli" / "kafka" / "transcripts"
 
 # Until a broker has applied what its controller has answered.
 _APPLIED_S = 0.5

@@ -11,14 +11,14 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
-from tests.support.brokers import make_broker
-from tests.support.script_transcripts import our_scripts
+from tests.support.brokers.brokers import make_broker
+from tests.support.cli.script_transcripts import our_scripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.brokers import Broker
-    from tests.support.script_transcripts import Answer
+    from tests.support.brokers.brokers import Broker
+    from tests.support.cli.script_transcripts import Answer
 
 pytestmark = pytest.mark.java
 

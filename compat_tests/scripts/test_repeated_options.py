@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
-from tests.support.brokers import AUTHORIZED, make_broker
-from tests.support.repeated_options import REPEATED, files_in
+from tests.support.brokers.brokers import AUTHORIZED, make_broker
+from tests.support.cli.repeated_options import REPEATED, files_in
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,15 +8,15 @@ import pytest
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
 from compat_tests.scripts.record import TRANSCRIPTS
-from tests.support.brokers import AUTHORIZED, make_broker
-from tests.support.script_transcripts import Answer, differs, our_scripts, played, steps_of
-from tests.support.tools import KAFKA_VERSION, REFERENCE_VERSION
+from tests.support.brokers.brokers import AUTHORIZED, make_broker
+from tests.support.cli.script_transcripts import Answer, differs, our_scripts, played, steps_of
+from tests.support.tools.tools import KAFKA_VERSION, REFERENCE_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 pytestmark = pytest.mark.java
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.scripts.kafka_scripts import KafkaScripts
-from tests.support.brokers import ApacheKafka
-from tests.support.script_transcripts import our_scripts
-from tests.support.servers import ThreadedServer
-from wirebroker.config.sources import load_config
+from tests.support.brokers.brokers import ApacheKafka
+from tests.support.brokers.servers import ThreadedServer
+from tests.support.cli.script_transcripts import our_scripts
+from wirebroker.config.sources.sources import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.script_transcripts import Answer
+    from tests.support.cli.script_transcripts import Answer
 
 pytestmark = pytest.mark.java
 

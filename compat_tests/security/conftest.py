@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests.security.kerberos_broker import kerberos_broker
+from compat_tests.security.kerberos.kerberos_broker import kerberos_broker
 from compat_tests.security.listeners import guarded_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from compat_tests.security.kerberos_broker import Secured
+    from compat_tests.security.kerberos.kerberos_broker import Secured
     from compat_tests.security.listeners import Guarded
-    from tests.support import kerberos
+    from tests.support.security import kerberos
 
 
 @pytest.fixture(

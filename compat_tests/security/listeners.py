@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 import confluent_kafka
 
 from compat_tests.security.secured import add_alice, sasl_settings
-from tests.support import java_start
-from tests.support.brokers import AUTHORIZED, ApacheKafka, Wirebroker
-from tests.support.ports import HOST, free_port
-from tests.support.tls_files import certificate, tls_configs, write
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import AUTHORIZED, ApacheKafka, Wirebroker
+from tests.support.security.tls_files import certificate, tls_configs, write
+from tests.support.tools.ports import HOST, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from compat_tests.security.secured import MECHANISMS, PASSWORD
-from tests.support.ports import HOST
-from tests.support.tls_files import client_certificate, write
-from wirebroker.clock import SystemClock
+from tests.support.security.tls_files import client_certificate, write
+from tests.support.tools.ports import HOST
+from wirebroker.base.clock import SystemClock
 
 if TYPE_CHECKING:
     from pathlib import Path

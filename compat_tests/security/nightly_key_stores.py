@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.serialization import (
 from compat_tests.clients import java
 from compat_tests.conftest import new_topic_name
 from compat_tests.security.listeners import KafkaOfListeners, WirebrokerOfListeners, protocol_map
-from tests.support import java_start
-from tests.support.brokers import AUTHORIZED
-from tests.support.ports import HOST
-from tests.support.tls_files import authority, certificate, client_certificate, write
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import AUTHORIZED
+from tests.support.security.tls_files import authority, certificate, client_certificate, write
+from tests.support.tools.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

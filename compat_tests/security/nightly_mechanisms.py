@@ -21,11 +21,11 @@ import kafka
 import kafka.net.sasl.oauth
 import pytest
 
-from compat_tests import topics
 from compat_tests.clients import java, kcat
 from compat_tests.security.listeners import stored
 from compat_tests.security.logins import OVER_TLS, logins
-from tests.support import java_start
+from compat_tests.support import topics
+from tests.support.brokers import java_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import tools_go, tools_node, topics
 from compat_tests.security.listeners import stored
 from compat_tests.security.logins import WAYS, logins
 from compat_tests.security.streams import PATIENCE_S, count_words
+from compat_tests.support import tools_go, tools_node, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable

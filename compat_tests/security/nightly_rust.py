@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import tools_rust
 from compat_tests.conftest import new_topic_name
 from compat_tests.security.logins import TOKENS_OVER_TLS, logins
 from compat_tests.security.secured import MECHANISMS, PASSWORD
-from tests.support.ports import HOST
-from tests.support.tls_files import authority, client_certificate, write
+from compat_tests.support import tools_rust
+from tests.support.security.tls_files import authority, client_certificate, write
+from tests.support.tools.ports import HOST
 
 if TYPE_CHECKING:
     from pathlib import Path

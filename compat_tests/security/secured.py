@@ -12,16 +12,16 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tests.support import java_start
-from tests.support.brokers import ApacheKafka, Wirebroker
-from tests.support.ports import HOST, free_port
-from tests.support.waiting import eventually
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import ApacheKafka, Wirebroker
+from tests.support.tools.ports import HOST, free_port
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD = "alice-secret"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import confluent_kafka
 
-from compat_tests import topics
 from compat_tests.conftest import new_topic_name
 from compat_tests.security.listeners import stored
-from compat_tests.transactions import java_programs
-from tests.support.waiting import eventually
+from compat_tests.support import topics
+from compat_tests.transactions.drivers import java_programs
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,20 +9,20 @@ import pytest
 
 from compat_tests.clients.java import ACLS, attempt, run
 from compat_tests.interchange.shared_folder import SharedFolder, address
-from compat_tests.raw_requests import Requests
-from tests.support.batches import batch
-from tests.support.brokers import Wirebroker
-from tests.support.ports import HOST, free_ports
-from tests.support.requests import produce_request
-from tests.support.waiting import eventually
+from compat_tests.support.raw_requests import Requests
+from tests.support.brokers.brokers import Wirebroker
+from tests.support.protocol.requests import produce_request
+from tests.support.records.batches import batch
+from tests.support.tools.ports import HOST, free_ports
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.config.authorizer import STANDARD
+from wirebroker.config.rows.authorizer import STANDARD
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 pytestmark = pytest.mark.java
 

@@ -30,17 +30,17 @@ from confluent_kafka.admin import (
 
 from compat_tests.clients import java
 from compat_tests.conftest import new_topic_name
-from compat_tests.raw_requests import Requests
 from compat_tests.security.listeners import (
     LOGIN_ENDS_MS,
     WirebrokerOfListeners,
 )
 from compat_tests.security.secured import PASSWORD
-from tests.support import java_start
-from tests.support.ports import HOST
-from tests.support.tls_files import authority, client_certificate, write
-from tests.support.waiting import eventually
-from wirebroker.clock import SystemClock
+from compat_tests.support.raw_requests import Requests
+from tests.support.brokers import java_start
+from tests.support.security.tls_files import authority, client_certificate, write
+from tests.support.tools.ports import HOST
+from tests.support.tools.waiting import eventually
+from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

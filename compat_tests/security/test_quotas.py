@@ -11,12 +11,12 @@ import pytest
 from compat_tests.clients.java import CONFIGS, run
 from compat_tests.conftest import new_topic_name
 from compat_tests.interchange.shared_folder import SharedFolder, address
-from compat_tests.raw_requests import Requests
-from tests.support.batches import batch
-from tests.support.brokers import make_broker
-from tests.support.raw_client import request_frame
-from tests.support.requests import fetch_request, produce_request
-from tests.support.waiting import eventually
+from compat_tests.support.raw_requests import Requests
+from tests.support.brokers.brokers import make_broker
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.requests import fetch_request, produce_request
+from tests.support.records.batches import batch
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 # Two samples of a second, of which one counts at least: 100 ms of each are soon over.
 WINDOW = {"quota.window.num": "2", "controller.quota.window.num": "2"}

@@ -13,8 +13,8 @@ import pytest
 from compat_tests.clients import java
 from compat_tests.conftest import new_topic_name
 from compat_tests.security.secured import MECHANISMS, PASSWORD, add_alice, secured_broker
-from tests.support.ports import HOST
-from tests.support.waiting import eventually
+from tests.support.tools.ports import HOST
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

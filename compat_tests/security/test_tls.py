@@ -13,9 +13,9 @@ import pytest
 
 from compat_tests.conftest import new_topic_name
 from compat_tests.security.secured import PASSWORD, SecuredKafka, SecuredWirebroker, sasl_settings
-from tests.support import java_start
-from tests.support.ports import HOST
-from tests.support.tls_files import tls_configs
+from tests.support.brokers import java_start
+from tests.support.security.tls_files import tls_configs
+from tests.support.tools.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

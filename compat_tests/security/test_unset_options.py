@@ -15,12 +15,18 @@ import pytest
 
 from compat_tests.security.listeners import KafkaOfListeners, WirebrokerOfListeners, protocol_map
 from compat_tests.security.tokens_by_hand import claims, keys, now, signed, unsigned
-from tests.support import java_start
-from tests.support.brokers import BrokerError
-from tests.support.ports import HOST
-from tests.support.raw_client import RawClient
-from tests.support.sasl_clients import log_in_plain, log_in_scram, send_token, shake_hands
-from tests.support.tls_files import authority, certificate, client_certificate, client_side, write
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import BrokerError
+from tests.support.protocol.raw_client import RawClient
+from tests.support.security.sasl_clients import log_in_plain, log_in_scram, send_token, shake_hands
+from tests.support.security.tls_files import (
+    authority,
+    certificate,
+    client_certificate,
+    client_side,
+    write,
+)
+from tests.support.tools.ports import HOST
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

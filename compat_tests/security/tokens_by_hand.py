@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from wirebroker.clock import SystemClock
+from wirebroker.base.clock import SystemClock
 
 ISSUER, AUDIENCE = "https://identity.example.org", "kafka"
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING
 from compat_tests.suites import kafka_python, librdkafka
 from compat_tests.suites.outcomes import failed, totals
 from compat_tests.suites.protected import address_of, librdkafka_login, protected_broker
-from tests.support.brokers import make_broker
-from tests.support.own_trio import OwnTrio
-from tests.support.tools import ToolError
+from tests.support.brokers.brokers import make_broker
+from tests.support.brokers.own_trio import OwnTrio
+from tests.support.tools.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from compat_tests.suites.outcomes import Outcome
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 SUITES = ("librdkafka", "kafka-python")
 MODULES = {"librdkafka": librdkafka, "kafka-python": kafka_python}

@@ -12,15 +12,16 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from compat_tests.suites.outcomes import Outcome, from_junit
-from tests.support import java_start, tools
-from tests.support.brokers import AUTHORIZED, ApacheKafka, Wirebroker
-from tests.support.ports import HOST
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import AUTHORIZED, ApacheKafka, Wirebroker
+from tests.support.tools import tools
+from tests.support.tools.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 TRANSACTION_TESTS = ("-k", "transactional")
 # All of the suite but those that begin and protect a broker of their own: ACLs are among them.

@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compat_tests import tools_node
 from compat_tests.suites.outcomes import Outcome
-from tests.support import tools
-from tests.support.brokers import AUTHORIZED
-from tests.support.tools import ToolError
+from compat_tests.support import tools_node
+from tests.support.brokers.brokers import AUTHORIZED
+from tests.support.tools import tools
+from tests.support.tools.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

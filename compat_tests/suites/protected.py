@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from compat_tests.security.listeners import KafkaOfListeners, WirebrokerOfListeners, protocol_map
 from compat_tests.security.secured import PASSWORD, sasl_settings
-from tests.support import java_start
-from tests.support.ports import HOST
-from tests.support.tls_files import tls_configs
+from tests.support.brokers import java_start
+from tests.support.security.tls_files import tls_configs
+from tests.support.tools.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

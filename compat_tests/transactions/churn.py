@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 
 from compat_tests.clients.message import WAIT_S
 from compat_tests.transactions.churn_member import PARTITIONS
-from tests.support import tools
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     import random

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.support.background import InBackground
+from tests.support.tools.background import InBackground
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.transactions.settings import SETTINGS
-from tests.support.brokers import Broker, RunningBroker, environment_address, make_broker
+from tests.support.brokers.brokers import Broker, RunningBroker, environment_address, make_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
 from compat_tests.transactions.drivers.driver import FencedError
 from compat_tests.transactions.drivers.java import Java
-from tests.support.background import BackgroundLoad
+from tests.support.tools.background import BackgroundLoad
 
 if TYPE_CHECKING:
     from compat_tests.transactions.drivers.driver import Driver

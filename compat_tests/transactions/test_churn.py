@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import topics
+from compat_tests.support import topics
 from compat_tests.transactions.churn import Churn, write_ids
 from compat_tests.transactions.churn_member import PARTITIONS
 from compat_tests.transactions.settings import SETTINGS
 from compat_tests.transactions.watcher import Watcher
-from tests.support.brokers import ApacheKafka
+from tests.support.brokers.brokers import ApacheKafka
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from compat_tests.conftest import StartBroker
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 STAGES = 3
 MEMBERS = 2  # of each stage

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from compat_tests import topics
 from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
+from compat_tests.support import topics
 from compat_tests.transactions.drivers.aio import AioKafka
 from compat_tests.transactions.drivers.confluent import ConfluentKafka
 from compat_tests.transactions.drivers.driver import Driver, DriverFactory, FencedError
@@ -20,7 +20,7 @@ from compat_tests.transactions.drivers.kafka_python import KafkaPython
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 CLIENTS = [
     pytest.param(ConfluentKafka(), id="confluent-kafka"),

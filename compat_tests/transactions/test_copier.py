@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from compat_tests import topics
 from compat_tests.clients.message import WAIT_S
-from compat_tests.transactions import java_programs
+from compat_tests.support import topics
+from compat_tests.transactions.drivers import java_programs
 from compat_tests.transactions.drivers.confluent import ConfluentKafka
 
 if TYPE_CHECKING:
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 RECORDS = 1_000
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat_tests import topics
+from compat_tests.support import topics
 from compat_tests.transactions.java_load import JavaLoad, read_committed
 from compat_tests.transactions.settings import SETTINGS
-from tests.support.waiting import eventually
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from compat_tests.conftest import StartBroker

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from compat_tests import topics
 from compat_tests.clients import confluent
 from compat_tests.clients.message import WAIT_S
-from compat_tests.transactions import java_programs
+from compat_tests.support import topics
+from compat_tests.transactions.drivers import java_programs
 from compat_tests.transactions.settings import SETTINGS
 
 if TYPE_CHECKING:

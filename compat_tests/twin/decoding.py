@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from tests.support.message_schemas import schema_of
+from tests.support.protocol.message_schemas import schema_of
 from wirebroker.codecs.coordinator_records import (
     GroupKey,
     OffsetKey,

@@ -32,7 +32,7 @@ from compat_tests.twin.decoding import (
 )
 from wirebroker.codecs.metadata_records import RecordType, decode_metadata_record
 from wirebroker.codecs.records.batch import iterate_batches, iterate_records
-from wirebroker.storage.log.producer_snapshot import decode_snapshot
+from wirebroker.storage.log.producers.producer_snapshot import decode_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compat_tests.twin.stream import SETTINGS, Stream
-from tests.support import java_start
-from tests.support.brokers import HOST, ApacheKafka, Broker, Wirebroker
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import HOST, ApacheKafka, Broker, Wirebroker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

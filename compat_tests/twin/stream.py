@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat_tests.raw_requests import (
+from compat_tests.support.raw_requests import (
     APPEND,
     BROKER_RESOURCE,
     DELETE,
@@ -23,7 +23,7 @@ from compat_tests.raw_requests import (
     batch,
     record,
 )
-from compat_tests.transaction_requests import OpenTransaction
+from compat_tests.support.transaction_requests import OpenTransaction
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.codecs.records.compression import Codec

@@ -29,47 +29,56 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from wirebroker.clock import Steps, collected
+from wirebroker.base.clock import Steps, collected
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import random_uuid, uuid_text
-from wirebroker.coordinator.controller.acl_control import (
-    create_acls,
-    delete_acls,
-    refused_acls,
-    refused_deletions_of_acls,
-)
-from wirebroker.coordinator.controller.alter_partition import alter_partitions
-from wirebroker.coordinator.controller.broker_heartbeat import heartbeat
-from wirebroker.coordinator.controller.broker_registration import (
+from wirebroker.coordinator.controller.brokers.alter_partition import alter_partitions
+from wirebroker.coordinator.controller.brokers.broker_heartbeat import heartbeat
+from wirebroker.coordinator.controller.brokers.broker_registration import (
     fence_broker,
     register_broker,
     unregister_broker,
     unregister_controller,
 )
-from wirebroker.coordinator.controller.broker_sessions import BrokerSessions
-from wirebroker.coordinator.controller.config_control import alter_configs, altered
-from wirebroker.coordinator.controller.directory_control import assign_replicas
-from wirebroker.coordinator.controller.feature_updates import refused_updates, update_features
-from wirebroker.coordinator.controller.leader_election import elect_leaders
-from wirebroker.coordinator.controller.operation import ControllerResult, Operation
-from wirebroker.coordinator.controller.producer_ids import allocate_producer_ids
-from wirebroker.coordinator.controller.quota_control import alter_client_quotas, refused_quotas
-from wirebroker.coordinator.controller.raft_voters import change_voters
-from wirebroker.coordinator.controller.reassignment import (
+from wirebroker.coordinator.controller.brokers.broker_sessions import BrokerSessions
+from wirebroker.coordinator.controller.brokers.directory_control import assign_replicas
+from wirebroker.coordinator.controller.brokers.producer_ids import allocate_producer_ids
+from wirebroker.coordinator.controller.configs.config_control import alter_configs, altered
+from wirebroker.coordinator.controller.configs.quota_control import (
+    alter_client_quotas,
+    refused_quotas,
+)
+from wirebroker.coordinator.controller.features.feature_updates import (
+    refused_updates,
+    update_features,
+)
+from wirebroker.coordinator.controller.partitions.leader_election import elect_leaders
+from wirebroker.coordinator.controller.partitions.reassignment import (
     alter_reassignments,
     list_reassignments,
 )
-from wirebroker.coordinator.controller.scram_control import alter_scram_users, refused_scram_users
-from wirebroker.coordinator.controller.token_control import (
+from wirebroker.coordinator.controller.raft_voters import change_voters
+from wirebroker.coordinator.controller.security.acl_control import (
+    create_acls,
+    delete_acls,
+    refused_acls,
+    refused_deletions_of_acls,
+)
+from wirebroker.coordinator.controller.security.scram_control import (
+    alter_scram_users,
+    refused_scram_users,
+)
+from wirebroker.coordinator.controller.security.token_control import (
     create_token,
     expire_token,
     refused_token,
     renew_token,
 )
-from wirebroker.coordinator.controller.topic_control import create_partitions, create_topics
-from wirebroker.coordinator.controller.topic_deletion import delete_topics, refused_deletions
+from wirebroker.coordinator.controller.topics.topic_control import create_partitions, create_topics
+from wirebroker.coordinator.controller.topics.topic_deletion import delete_topics, refused_deletions
+from wirebroker.coordinator.operation import ControllerResult, Operation
 from wirebroker.coordinator.outcome import Moment  # noqa: TC001 - a tuple's field
 from wirebroker.coordinator.quotas.mutation_quota import MutationCharge, MutationQuotas
 from wirebroker.coordinator.quotas.shared_meters import Owner  # noqa: TC001 - a tuple's field
@@ -78,7 +87,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
 Body = dict[str, Any]
 

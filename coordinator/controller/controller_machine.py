@@ -5,7 +5,7 @@
     take_over(changes)       the copy becomes the newest image
 
 Durable is `image`, which shows what is appended, so that two requests that come together cannot
-both create a topic; what is committed others show (cluster/metadata_follower.py). Soft are the
+both create a topic; what is committed others show (quorum/image/metadata_follower.py). Soft are the
 brokers' sessions, whose ends are the machine's timers. Who has to be fenced is an effect: it takes
 an operation of its own, in steps.
 
@@ -17,18 +17,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from wirebroker.coordinator.controller.image_builder import ImageBuilder
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.coordinator.outcome import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
     from wirebroker.codecs.metadata_records import MetadataRecord
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
     from wirebroker.coordinator.controller.controller import Controller
-    from wirebroker.coordinator.controller.image_change import ImageChange
-    from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
+    from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment, Timers, Token
 
 Response = TypeVar("Response")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.operation import Operation
 
 
 def change_voters() -> Operation[dict[str, Any]]:

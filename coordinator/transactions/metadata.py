@@ -24,6 +24,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from wirebroker.base.wording import camel_case
 from wirebroker.codecs.coordinator_records import CoordinatorRecord
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.transaction_records import (
@@ -32,7 +33,6 @@ from wirebroker.codecs.transaction_records import (
     encode_transaction_value,
     transaction_key,
 )
-from wirebroker.wording import camel_case
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

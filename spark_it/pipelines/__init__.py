@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wirebroker.pipelines.batch_delivery import ExactlyOnce, exactly_once
+    from wirebroker.pipelines.delivery.batch_delivery import ExactlyOnce, exactly_once
 
 __all__ = ["ExactlyOnce", "exactly_once"]
 
@@ -17,6 +17,6 @@ __all__ = ["ExactlyOnce", "exactly_once"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(name)
-    from wirebroker.pipelines import batch_delivery
+    from wirebroker.pipelines.delivery import batch_delivery
 
     return getattr(batch_delivery, name)

@@ -9,7 +9,7 @@ from importlib import import_module
 def main() -> int:
     """Run what the arguments ask for; 2: what jobs need is not installed."""
     try:
-        command_line = import_module("wirebroker.pipelines.command_line")
+        command_line = import_module("wirebroker.pipelines.commands.command_line")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("wirebroker"):
             raise

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.primitives import uuid_text
-from wirebroker.inspect.file_kinds import METADATA_TOPIC
-from wirebroker.inspect.read_only_files import ReadOnlyFiles
+from wirebroker.inspect.rows.file_kinds import METADATA_TOPIC
+from wirebroker.inspect.views.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import (
     DataLossError,
     OptionError,
@@ -141,8 +141,8 @@ class LogDirectories:
         """Return how many replicas a partition has; None if there is no telling."""
         if self._replica_counts is None or key not in self._replica_counts:
             # At first use: half of what there is to import, and no worker needs it.
-            from wirebroker.clock import SystemClock
-            from wirebroker.inspect.metadata_view import (
+            from wirebroker.base.clock import SystemClock
+            from wirebroker.inspect.views.metadata_view import (
                 UnreadableMetadataError,
                 image_of,
             )

@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
 from wirebroker.codecs.records.layout import HEADER_BYTES
-from wirebroker.inspect.read_only_files import ReadOnlyFiles
+from wirebroker.inspect.views.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError
 from wirebroker.segments.read_ahead import ReadAhead
-from wirebroker.storage.log.batch_scan import scan_batches, scan_headers
-from wirebroker.storage.log.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
-from wirebroker.storage.log.producer_snapshot import snapshot_offset
-from wirebroker.storage.log.segment_files import SWAP_SUFFIX, SegmentFiles, segment_base_offsets
+from wirebroker.storage.log.producers.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
+from wirebroker.storage.log.producers.producer_snapshot import snapshot_offset
+from wirebroker.storage.log.segment.batch_scan import scan_batches, scan_headers
+from wirebroker.storage.log.segment.segment_files import (
+    SWAP_SUFFIX,
+    SegmentFiles,
+    segment_base_offsets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from wirebroker.codecs.records.batch import BatchHeader
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
 _NO_TIMESTAMP: Final = -1
 # What a broker may remove or replace between a listing and the opening of a file, so often.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.codecs.records.columns import ColumnBuffers
     from wirebroker.segments.offset_ranges import RowRange
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
 # What Spark makes of Python's rows by default (spark.sql.execution.arrow.maxRecordsPerBatch).
 _MOST_ROWS: Final = 10_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.codecs.records.control import MAX_CONTROL_BYTES, ControlType, control_type
-from wirebroker.storage.log.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from wirebroker.storage.log.producers.producer_snapshot import CorruptSnapshotError, decode_snapshot
 
 if TYPE_CHECKING:
     from wirebroker.segments.log_on_disk import LogOnDisk

@@ -158,7 +158,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _trigger_gate(self) -> TriggerGate:
         if self._gate is None:
             # Workers load this module, and have no use for a clock, which loads asyncio: 35 ms.
-            from wirebroker.clock import SystemClock
+            from wirebroker.base.clock import SystemClock
 
             fewest = self._options.min_offsets_per_trigger
             delay_ms = self._options.max_trigger_delay_ms

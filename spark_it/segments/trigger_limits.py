@@ -13,7 +13,7 @@ from wirebroker.segments.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.storage.checkpoints import TopicPartition
 
 # Source: Spark's JavaUtils.timeStringAs; without a unit it is milliseconds.

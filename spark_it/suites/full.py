@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from spark_it.suites.run import SUITES
 from tests import nightly
 from tests.nightly import Step
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,10 +12,10 @@ import zipfile
 from functools import cache
 from typing import TYPE_CHECKING
 
-from spark_it import spark_tools
-from spark_it.jars import Jar
-from spark_it.spark_tools import SCALA_VERSION, SOURCES, SPARK, SPARK_VERSION
-from tests.support import tools
+from spark_it.tools import spark_tools
+from spark_it.tools.jars import Jar
+from spark_it.tools.spark_tools import SCALA_VERSION, SOURCES, SPARK, SPARK_VERSION
+from tests.support.tools import tools
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from spark_it.suites import install
-from tests.support import tools
-from tests.support.brokers import make_broker
-from tests.support.tools import ToolError
+from tests.support.brokers.brokers import make_broker
+from tests.support.tools import tools
+from tests.support.tools.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

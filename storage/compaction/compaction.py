@@ -25,8 +25,8 @@ from wirebroker.codecs.records.batch import batch_crc, iterate_records
 from wirebroker.storage.compaction.filter import BatchFilter
 from wirebroker.storage.compaction.segment import CleanedSegment
 from wirebroker.storage.compaction.transactions import CleanedTransactions
-from wirebroker.storage.log.segment import Segment
-from wirebroker.storage.recovery.segment_recovery import MAX_RELATIVE_OFFSET
+from wirebroker.storage.log.segment.segment import Segment
+from wirebroker.storage.log.segment.segment_recovery import MAX_RELATIVE_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wirebroker.storage.compaction.filter import ActiveProducer
     from wirebroker.storage.compaction.map import OffsetMap
     from wirebroker.storage.files import Files
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
 _NO_END: Final = 1 << 63
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.config.topic import LONG_MAX
+from wirebroker.config.rows.topic import LONG_MAX
 from wirebroker.storage.compaction.compaction import CompactionJob
 from wirebroker.storage.compaction.filter import ActiveProducer
 
 if TYPE_CHECKING:
     from wirebroker.storage.log.log import Log
-    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.segment.segment import Segment
 
 
 class DirtyRange(NamedTuple):

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import read_batch_header
-from wirebroker.storage.log.index_tail import empty_tail, index_batches
-from wirebroker.storage.log.segment_files import (
+from wirebroker.storage.log.index.index_tail import empty_tail, index_batches
+from wirebroker.storage.log.index.time_index import TIME_ENTRY
+from wirebroker.storage.log.index.transaction_index import TransactionIndex
+from wirebroker.storage.log.segment.segment_files import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
@@ -21,15 +23,13 @@ from wirebroker.storage.log.segment_files import (
     TXN_INDEX_SUFFIX,
     segment_path,
 )
-from wirebroker.storage.log.time_index import TIME_ENTRY
-from wirebroker.storage.log.transaction_index import TransactionIndex
-from wirebroker.storage.recovery.segment_recovery import MAX_RELATIVE_OFFSET
+from wirebroker.storage.log.segment.segment_recovery import MAX_RELATIVE_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wirebroker.storage.files import Buffer, DataFile, Files
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
 CLEANED_SUFFIX: Final = ".cleaned"
 

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING
 
 from wirebroker.storage.compaction.segment import CLEANED_SUFFIX
 from wirebroker.storage.file_names import offset_of
-from wirebroker.storage.log.batch_scan import scan_headers
-from wirebroker.storage.log.offset_index import OffsetIndex
-from wirebroker.storage.log.segment import Segment
-from wirebroker.storage.log.segment_files import (
+from wirebroker.storage.log.index.offset_index import OffsetIndex
+from wirebroker.storage.log.segment.batch_scan import scan_headers
+from wirebroker.storage.log.segment.segment import Segment
+from wirebroker.storage.log.segment.segment_files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.primitives import Buffer
     from wirebroker.codecs.records.batch import BatchHeader
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:

@@ -15,12 +15,12 @@ from wirebroker.codecs.records.batch import (
 )
 from wirebroker.codecs.records.checksum import crc32c
 from wirebroker.codecs.records.layout import HEADER_BYTES
-from wirebroker.storage.recovery.segment_recovery import MAX_RELATIVE_OFFSET
+from wirebroker.storage.log.segment.segment_recovery import MAX_RELATIVE_OFFSET
 
 if TYPE_CHECKING:
-    from wirebroker.config.topic import TopicSettings
-    from wirebroker.storage.log.producer_entry import ProducedBatch
-    from wirebroker.storage.log.segment import Segment, SegmentWrite
+    from wirebroker.config.rows.topic import TopicSettings
+    from wirebroker.storage.log.producers.producer_entry import ProducedBatch
+    from wirebroker.storage.log.segment.segment import Segment, SegmentWrite
 
 
 class AppendOrigin(Enum):

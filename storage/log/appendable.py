@@ -24,19 +24,19 @@ from wirebroker.storage.log.append import (
     must_roll,
     number_batches,
 )
-from wirebroker.storage.log.batch_validation import BatchValidator
-from wirebroker.storage.log.producer_replay import apply_batch, find_aborts
+from wirebroker.storage.log.producers.producer_replay import apply_batch, find_aborts
 from wirebroker.storage.log.read import ReadableLog
-from wirebroker.storage.log.segment import Segment
+from wirebroker.storage.log.segment.segment import Segment
+from wirebroker.storage.log.validation.batch_validation import BatchValidator
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from wirebroker.config.topic import TopicSettings
+    from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.files import Buffer, Files
-    from wirebroker.storage.log.record_validation import Walked
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
-    from wirebroker.storage.log.verification import VerificationGuard
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+    from wirebroker.storage.log.validation.record_validation import Walked
 
 
 class AppendableLog(ReadableLog):

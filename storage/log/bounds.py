@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
-from wirebroker.storage.log.producer_state import ProducerState
-from wirebroker.storage.log.segments import Segments
+from wirebroker.storage.log.producers.producer_state import ProducerState
+from wirebroker.storage.log.segment.segments import Segments
 
 if TYPE_CHECKING:
     from wirebroker.storage.files import Files

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from wirebroker.storage.files import Files
-    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.segment.segment import Segment
 
 
 class FlushTarget(NamedTuple):

@@ -24,14 +24,14 @@ from wirebroker.storage.log.appendable import AppendableLog
 from wirebroker.storage.log.flush import FlushTarget
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_NAME
 from wirebroker.storage.log.retention import expired_count
-from wirebroker.storage.log.segment import Segment
+from wirebroker.storage.log.segment.segment import Segment
 from wirebroker.storage.partition_metadata import PARTITION_METADATA
 from wirebroker.storage.recovery.log_recovery import load_log, rebuild_producer_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirebroker.config.topic import TopicSettings
+    from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.files import Files
     from wirebroker.storage.log.wall_clocks import ClockReading
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_NAME
-from wirebroker.storage.log.producer_snapshot import snapshot_name
-from wirebroker.storage.log.segment_files import (
+from wirebroker.storage.log.producers.producer_snapshot import snapshot_name
+from wirebroker.storage.log.segment.segment_files import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -29,7 +29,7 @@ from wirebroker.storage.log.segment_files import (
 if TYPE_CHECKING:
     from wirebroker.storage.files import Files
     from wirebroker.storage.log.log import Log
-    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.segment.segment import Segment
 
 _INDEXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 # Of indexes and small files, at a time.

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wirebroker.storage.files import FileSlice
-    from wirebroker.storage.log.segment import Segment
-    from wirebroker.storage.log.segments import Segments
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.segment.segment import Segment
+    from wirebroker.storage.log.segment.segments import Segments
 
 
 class LogRead:

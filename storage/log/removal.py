@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wirebroker.storage.log.log import Log
-    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.segment.segment import Segment
 
 
 def set_aside_segment(log: Log, segment: Segment) -> None:

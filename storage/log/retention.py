@@ -27,7 +27,7 @@ MOST_SEGMENTS: Final = 64
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wirebroker.config.topic import TopicSettings
+    from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.log.wall_clocks import ClockReading
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence  # noqa: TC003 - compiled tuples look for it
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.clock import in_one_go
-from wirebroker.storage.log.brief_work import TakesLongError
-from wirebroker.storage.log.segment import Segment  # noqa: TC001 - compiled tuples look for it
+from wirebroker.base.clock import in_one_go
+from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.log.segment.segment import Segment  # noqa: TC001 - compiled tuples look for it
 from wirebroker.storage.log.time_search import first_at_or_after, first_with_max_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
     from wirebroker.storage.log.bounds import LogBounds
     from wirebroker.storage.log.time_search import TimestampedOffset
 

@@ -15,8 +15,8 @@ from wirebroker.codecs.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wirebroker.storage.log.segment import Segment
-    from wirebroker.storage.log.segments import Segments
+    from wirebroker.storage.log.segment.segment import Segment
+    from wirebroker.storage.log.segment.segments import Segments
 
 _log = logging.getLogger(__name__)
 

@@ -15,16 +15,16 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.compression import Codec, unpack
 from wirebroker.codecs.records.layout import HEADER_BYTES, OVERHEAD_BYTES
 from wirebroker.codecs.records.search import RecordSearch
-from wirebroker.storage.log.batch_scan import scan_headers
-from wirebroker.storage.log.brief_work import TakesLongError
+from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.log.segment.batch_scan import scan_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.files import DataFile
-    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.segment.segment import Segment
 
 # Of a batch that is not compressed so much is read at a time: most producers' batches.
 _READ_BYTES: Final = 16 << 10

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.storage.compaction.segment_swap import recover_swap
-from wirebroker.storage.log.batch_scan import scan_headers
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_NAME
-from wirebroker.storage.log.producer_replay import ProducerReplay, apply_batch
-from wirebroker.storage.log.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
-from wirebroker.storage.log.producer_snapshot import snapshot_offset
-from wirebroker.storage.log.producer_state import ProducerState
-from wirebroker.storage.log.segment import Segment
-from wirebroker.storage.log.segment_files import (
+from wirebroker.storage.log.producers.producer_replay import ProducerReplay, apply_batch
+from wirebroker.storage.log.producers.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
+from wirebroker.storage.log.producers.producer_snapshot import snapshot_offset
+from wirebroker.storage.log.producers.producer_state import ProducerState
+from wirebroker.storage.log.segment.batch_scan import scan_headers
+from wirebroker.storage.log.segment.segment import Segment
+from wirebroker.storage.log.segment.segment_files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -35,15 +35,15 @@ from wirebroker.storage.log.segment_files import (
     TXN_INDEX_SUFFIX,
     segment_base_offsets,
 )
+from wirebroker.storage.log.segment.segment_recovery import from_the_first
 from wirebroker.storage.log.stored_epochs import StoredEpochs
-from wirebroker.storage.recovery.segment_recovery import from_the_first
 
 if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.files import Files
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
     from wirebroker.storage.log.log import Log
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
-    from wirebroker.storage.recovery.segment_recovery import CheckStart
+    from wirebroker.storage.log.segment.segment_recovery import CheckStart
 
 _log = logging.getLogger(__name__)
 

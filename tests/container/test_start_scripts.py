@@ -20,12 +20,12 @@ from tests.container.start_scripts import (
     running,
     started_by,
 )
-from tests.support.ports import free_port
-from tests.support.raw_client import BlockingClient
-from tests.support.servers import PATIENCE_S
+from tests.support.brokers.servers import PATIENCE_S
+from tests.support.protocol.raw_client import BlockingClient
+from tests.support.tools.ports import free_port
+from wirebroker.cli.table import SCRIPTS
+from wirebroker.cli.unserved_scripts import UNSERVED
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.commands.table import SCRIPTS
-from wirebroker.commands.unserved_scripts import UNSERVED
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_the_storage_tool_notes_cluster_and_users_of_new_directories(image):
     tool = "/usr/local/bin/kafka-storage"
     arguments = ["format", "--ignore-formatted", "-t", CLUSTER_ID, "-c", str(file), "-r", "4.3"]
     assert container.run(tool, *arguments, "--add-scram", user).returncode == 0
-    noted = f"wirebroker.cluster.id={CLUSTER_ID}\nwirebroker.release.version=4.3\n"
+    noted = f"wirebroker.replica.id={CLUSTER_ID}\nwirebroker.release.version=4.3\n"
     assert file.read_text().endswith(noted)
     assert (file.parent / "first-users").read_text() == f"{user}\n"
 

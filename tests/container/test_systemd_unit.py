@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 
 UNIT = ROOT / "deploy" / "systemd" / "wirebroker.service"
 

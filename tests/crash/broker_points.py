@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tests.crash.broker_process import BrokerProcess, broker_config, small_segments
 from tests.crash.clients import GroupClient, TopicClient, topic_after
-from tests.crash.crash_states import POWER_LOSSES, CrashKind, crash
 from tests.crash.cutting import disk_after, disks_at_events, shown
 from tests.crash.history import base_of, end_of, stored_batches
 from tests.crash.log_checks import check_indexes, check_lookups
@@ -20,9 +19,10 @@ from tests.crash.transaction_client import (
     TransactionClient,
     visible_values,
 )
-from tests.support.batches import values_in
-from tests.support.seeded_ids import seeded_ids
-from wirebroker.clock import pause
+from tests.simulation.machine.crash_states import POWER_LOSSES, CrashKind, crash
+from tests.support.harness.seeded_ids import seeded_ids
+from tests.support.records.batches import values_in
+from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from tests.crash.clients import TopicState
     from tests.crash.cutting import Point
-    from tests.simulation.disk import Disk, Event
-    from wirebroker.cluster.partition import Partition
+    from tests.simulation.machine.disk import Disk, Event
+    from wirebroker.replica.partition import Partition
 
 _COMMITTED_TOPIC = "c"
 _MOST_WRITES_OF_A_START = 40

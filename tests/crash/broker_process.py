@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from tests.simulation.broker_errors import BrokerErrors
-from tests.simulation.broker_life import BrokerLife
-from tests.simulation.loop import SimulatedLoop
-from tests.support.raw_client import answer_of, request_frame
+from tests.simulation.broker.broker_errors import BrokerErrors
+from tests.simulation.broker.broker_life import BrokerLife
+from tests.simulation.machine.loop import SimulatedLoop
+from tests.support.protocol.raw_client import answer_of, request_frame
 from wirebroker.config import Config
 from wirebroker.net.memory_transport import MemoryPeer, connect
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
     from random import Random
 
-    from tests.simulation.disk import Disk
+    from tests.simulation.machine.disk import Disk
     from wirebroker.codecs.api_keys import ApiKey
-    from wirebroker.config.topic import TopicSettings
+    from wirebroker.config.rows.topic import TopicSettings
 
 
 def broker_config(*, durability: str) -> Config:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.support.batches import batch
-from tests.support.requests import PRODUCE_VERSION, produce_request
-from wirebroker.clock import pause
+from tests.support.protocol.requests import PRODUCE_VERSION, produce_request
+from tests.support.records.batches import batch
+from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

@@ -11,18 +11,18 @@ from tests.crash.compaction_workload import CompactionWorkload
 from tests.crash.history import Facts, base_of, end_of, stored_batches
 from tests.crash.log_checks import check_epochs, check_indexes, check_lookups, replayed
 from tests.crash.log_points import LogRun
-from tests.support.compaction import committed_records_of, map_of
+from tests.support.storage.compaction import committed_records_of, map_of
 from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from random import Random
 
-    from tests.simulation.disk import Disk
+    from tests.simulation.machine.disk import Disk
     from wirebroker.codecs.records.record import Record
-    from wirebroker.config.topic import TopicSettings
+    from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.log.log import Log
-    from wirebroker.storage.log.producer_snapshot import SnapshotRow
+    from wirebroker.storage.log.producers.producer_snapshot import SnapshotRow
 
 _READERS = 3
 _ABORT_KEY = b"\x00\x00\x00\x00"

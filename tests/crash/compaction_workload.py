@@ -1,4 +1,4 @@
-"""The scripted life of logs that are compacted, by the steps of cluster/compactor.py.
+"""The scripted life of logs that are compacted, by the steps of maintenance/compactor.py.
 
 While the worker reads, and between the steps of each swap, the log goes on: it is appended to,
 rolled, flushed, and loses segments to retention.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.crash.history import Facts
     from tests.crash.log_workload import LogStep, PlainRecord
     from tests.crash.store import Store
-    from wirebroker.config.topic import TopicSettings
+    from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.compaction.compaction import CleanedGroup
     from wirebroker.storage.log.log import Log
 
@@ -102,7 +102,7 @@ class CompactionWorkload(LogWorkload):
             discard_cleaned(self.store.files, log.directory)
 
     def _swap(self, partition: int, log: Log, group: CleanedGroup) -> bool:
-        """Take the steps of cluster/compaction_swap.py; False if the log has changed."""
+        """Take the steps of maintenance/compaction_swap.py; False if the log has changed."""
         files, base_offset = self.store.files, group.base_offsets[0]
         old = old_segments(log, group.base_offsets)
         if old is None or not is_written(files, log.directory, base_offset, group.bytes_after):

@@ -1,5 +1,5 @@
 """What every crash test needs."""
 
-from tests.support.only_errors import only_errors
+from tests.support.harness.only_errors import only_errors
 
 __all__ = ["only_errors"]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.crash.crash_states import POWER_LOSSES, CrashKind, crash
-from tests.simulation.disk import Disk, Write
+from tests.simulation.machine.crash_states import POWER_LOSSES, CrashKind, crash
+from tests.simulation.machine.disk import Disk, Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.simulation.disk import Event
+    from tests.simulation.machine.disk import Event
 
 
 class Point(NamedTuple):

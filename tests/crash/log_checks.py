@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.crash.history import base_of, end_of, gaps_in, stored_batches
-from tests.support.time_search import offset_for_timestamp
+from tests.support.storage.time_search import offset_for_timestamp
 from wirebroker.codecs.records.batch import batch_crc, iterate_records, read_batch_header
-from wirebroker.storage.log.producer_replay import apply_batch
-from wirebroker.storage.log.producer_state import ProducerState
+from wirebroker.storage.log.producers.producer_replay import apply_batch
+from wirebroker.storage.log.producers.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from tests.crash.history import Promise
     from wirebroker.storage.log.log import Log
-    from wirebroker.storage.log.producer_snapshot import SnapshotRow
-    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.producers.producer_snapshot import SnapshotRow
+    from wirebroker.storage.log.segment.segment import Segment
 
 _MOST_LOOKUPS = 6
 

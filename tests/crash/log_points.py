@@ -6,23 +6,23 @@ from bisect import bisect_right
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.crash.crash_states import POWER_LOSSES, CrashKind, age_epochs, crash
 from tests.crash.cutting import disk_after, disks_at_events, shown
 from tests.crash.history import Facts, end_of, promise
 from tests.crash.log_checks import check_log
 from tests.crash.log_workload import PARTITIONS, LogWorkload
 from tests.crash.store import Store
-from tests.simulation.disk import Write
-from tests.simulation.loop import KilledError
-from tests.support.clocks import HandClock
+from tests.simulation.machine.crash_states import POWER_LOSSES, CrashKind, age_epochs, crash
+from tests.simulation.machine.disk import Write
+from tests.simulation.machine.loop import KilledError
+from tests.support.records.clocks import HandClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.crash.cutting import Point
     from tests.crash.log_workload import Moment
-    from tests.simulation.disk import Disk, Event
-    from wirebroker.config.topic import TopicSettings
+    from tests.simulation.machine.disk import Disk, Event
+    from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.log.log import Log
 
 # How far a start gets before it dies too.

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tests.crash.history import Facts, base_of, end_of
 from tests.crash.store import Store, new_disk
-from tests.support.clocks import HandClock
+from tests.support.records.clocks import HandClock
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, read_batch_header
 from wirebroker.codecs.records.compression import Codec
-from wirebroker.config.topic import TopicSettings
+from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.log.append import AppendOrigin
 from wirebroker.storage.log.markers import append_end_marker
 from wirebroker.storage.log.removal import set_aside_segment
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.storage.log.log import Log
-    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.segment.segment import Segment
 
     LogStep = Callable[[int, Log], None]
     PlainRecord = tuple[bytes | None, bytes | None, tuple[()]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.crash.cutting import Point, kinds_at
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.config.row import StartError
+from wirebroker.config.rows.row import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

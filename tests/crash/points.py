@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from tests.simulation.disk import Disk
+    from tests.simulation.machine.disk import Disk
 
 # Without --crash-points.
 _USUAL_POINTS = 1_600

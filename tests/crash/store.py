@@ -10,19 +10,19 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
-from tests.simulation.disk import Create, Disk, SyncDirectory
-from tests.simulation.loop import KilledError
-from tests.simulation.simulated_files import SimulatedFiles
-from tests.support.seeded_ids import seeded_ids
-from wirebroker.cluster.data_directory import DataDirectory, Offsets
+from tests.simulation.machine.disk import Create, Disk, SyncDirectory
+from tests.simulation.machine.loop import KilledError
+from tests.simulation.machine.simulated_files import SimulatedFiles
+from tests.support.harness.seeded_ids import seeded_ids
+from wirebroker.disks.data_directory import DataDirectory, Offsets
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tests.support.clocks import HandClock
-    from wirebroker.config.topic import TopicSettings
+    from tests.support.records.clocks import HandClock
+    from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.log.flush import FlushTarget
 
 TOPIC: Final = "t"
@@ -98,7 +98,7 @@ class Store:
     def _offsets(self, recovery_points: Mapping[int, int]) -> Offsets:
         offsets = Offsets()
         for key, log in self.logs.items():
-            offsets.add(SimpleNamespace(log=log, topic=TOPIC, index=key))  # type: ignore[arg-type]
+            offsets.add(SimpleNamespace(log=log, topic=TOPIC, index=key))
             if key in recovery_points:
                 offsets.recovery_points[TOPIC, key] = recovery_points[key]
         return offsets

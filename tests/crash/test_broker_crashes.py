@@ -18,7 +18,7 @@ from tests.crash.broker_process import BrokerProcess, broker_config
 from tests.crash.clients import TopicClient, topic_after
 from tests.crash.points import examine_points
 from tests.crash.store import new_disk
-from wirebroker.clock import pause
+from wirebroker.base.clock import pause
 
 
 @pytest.mark.timeout(3_600)

@@ -20,12 +20,12 @@ from tests.crash.clients import GroupClient, TopicClient, topic_after
 from tests.crash.history import stored_batches
 from tests.crash.log_checks import check_indexes, check_lookups
 from tests.crash.store import new_disk
-from tests.simulation.disk import Directory, Disk, Inode
-from tests.support.time_search import offset_for_timestamp
-from wirebroker.clock import pause
+from tests.simulation.machine.disk import Directory, Disk, Inode
+from tests.support.storage.time_search import offset_for_timestamp
+from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.batch import iterate_batches
-from wirebroker.config.row import StartError
+from wirebroker.config.rows.row import StartError
 
 _SEGMENT_BYTES = 600
 _FLIPS = 12

@@ -8,10 +8,10 @@ import pytest
 
 from tests.crash.log_workload import LogWorkload
 from tests.crash.store import DATA, Store, new_disk
-from tests.simulation.disk import Write, change_data
-from tests.simulation.loop import KilledError
-from tests.support.batches import batch
-from tests.support.clocks import HandClock
+from tests.simulation.machine.disk import Write, change_data
+from tests.simulation.machine.loop import KilledError
+from tests.support.records.batches import batch
+from tests.support.records.clocks import HandClock
 from wirebroker.config import Config
 
 if TYPE_CHECKING:

@@ -14,15 +14,16 @@ from tests.crash.compaction_workload import CompactionWorkload
 from tests.crash.copy_workload import CopyRun
 from tests.crash.log_points import LogRun
 from tests.crash.planted import first_failure, is_found, nothing
-from tests.simulation.simulated_files import SimulatedFiles
-from wirebroker.cluster.data_directory import DataDirectory
-from wirebroker.cluster.metadata_store import MetadataStore
+from tests.simulation.machine.simulated_files import SimulatedFiles
+from wirebroker.disks.data_directory import DataDirectory
+from wirebroker.quorum.log.metadata_store import MetadataStore
 from wirebroker.storage.compaction.segment_swap import begin_swap, finish_swap
 from wirebroker.storage.log.flush import FlushTarget
-from wirebroker.storage.log.sparse_index import SparseIndex
+from wirebroker.storage.log.index.sparse_index import SparseIndex
+from wirebroker.storage.log.segment import segment_recovery
 from wirebroker.storage.log.stored_epochs import StoredEpochs
 from wirebroker.storage.log_directory import LogDirectory
-from wirebroker.storage.recovery import log_recovery, segment_recovery
+from wirebroker.storage.recovery import log_recovery
 
 
 @pytest.mark.parametrize("make", [LogRun, CompactionRun, CopyRun])

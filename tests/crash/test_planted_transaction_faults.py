@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.crash.broker_points import BrokerRun
 from tests.crash.planted import first_failure
-from wirebroker.cluster.committed_answers import CommittedAnswers
-from wirebroker.cluster.transaction_markers import MarkerWriter
-from wirebroker.coordinator.groups.shard import GroupShard
+from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
+from wirebroker.coordinator.groups.shard.shard import GroupShard
 from wirebroker.coordinator.outcome import Outcome
 from wirebroker.coordinator.transactions.shard import TransactionShard
+from wirebroker.engine.committed_answers import CommittedAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.crash.clients import FETCH_OFFSETS_VERSION, Book
-from tests.support.committed import committed_records_in, end_of_records
-from tests.support.requests import FETCH_VERSION, fetch_request
-from tests.support.transactional_producer import (
+from tests.support.protocol.requests import FETCH_VERSION, fetch_request
+from tests.support.protocol.transactional_producer import (
     AGAIN,
     NEW_AGE,
     OLD_AGES,
@@ -20,7 +19,8 @@ from tests.support.transactional_producer import (
     coordinators_of,
     error_of,
 )
-from wirebroker.clock import pause
+from tests.support.records.committed import committed_records_in, end_of_records
+from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.batches import batch
-from tests.support.raw_client import BlockingClient
-from tests.support.requests import create_topic, fetch_request, produce_request
-from tests.support.sasl_clients import (
+from tests.support.brokers.servers import broker_of, client_of, running
+from tests.support.protocol.raw_client import BlockingClient
+from tests.support.protocol.requests import create_topic, fetch_request, produce_request
+from tests.support.records.batches import batch
+from tests.support.security.sasl_clients import (
     CLIENT_NONCE,
     add_scram_user,
     log_in_plain,
@@ -37,18 +38,17 @@ from tests.support.sasl_clients import (
     send_token,
     shake_hands,
 )
-from tests.support.servers import broker_of, client_of, running
 from wirebroker.codecs.acls import ALLOW, LITERAL, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.records.compression import Codec
-from wirebroker.config.authorizer import STANDARD
+from wirebroker.config.rows.authorizer import STANDARD
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.hostile.hosted_broker import HostedBroker
-    from tests.support.raw_client import RawClient
+    from tests.support.protocol.raw_client import RawClient
 
 MIB = 1 << 20
 FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED

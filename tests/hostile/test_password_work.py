@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.sasl_clients import CLIENT_NONCE, scram_final
+from tests.support.security.sasl_clients import CLIENT_NONCE, scram_final
 from wirebroker.codecs.scram import LEAST_ITERATIONS, ScramKeys, keys_of, salted_password
 from wirebroker.codecs.scram_forms import COMMON, ScramForm
-from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
+from wirebroker.security.sasl.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,10 +17,10 @@ import pytest
 
 from tests.hostile.hosted_broker import FRAME_DEADLINE_MS, HostedBroker, framed, receive_answer
 from tests.hostile.test_hostile_frames import MIB, NOISE_BYTES, REFUSED, header
-from tests.support.ports import HOST, free_port
-from tests.support.raw_client import request_frame
-from tests.support.sasl_clients import sasl_listener
-from tests.support.tls_files import client_side, tls_configs
+from tests.support.protocol.raw_client import request_frame
+from tests.support.security.sasl_clients import sasl_listener
+from tests.support.security.tls_files import client_side, tls_configs
+from tests.support.tools.ports import HOST, free_port
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.property.message_values import versions_of
-from tests.support.java_program import JavaProgram
-from tests.support.sample_requests import SampleRequests
-from tests.support.served_keys import served_keys
+from tests.support.protocol.message_values import versions_of
+from tests.support.protocol.sample_requests import SampleRequests
+from tests.support.protocol.served_keys import served_keys
+from tests.support.tools.java_program import JavaProgram
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_request, decode_response, encode_request
-from wirebroker.testing.refusals import refusal_of
+from wirebroker.testing.faults.refusals import refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compiling.messages.schema import snake_case
-from tests.property.message_values import ValueMaker, all_cases
-from tests.support.budget import Budget
-from tests.support.java_program import JavaProgram
-from tests.support.message_schemas import schema_of
+from tests.support.harness.budget import Budget
+from tests.support.protocol.message_schemas import schema_of
+from tests.support.protocol.message_values import ValueMaker, all_cases
+from tests.support.tools.java_program import JavaProgram
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
     RecordType,

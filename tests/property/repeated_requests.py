@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.support.batches import TIMESTAMP_MS, batch
-from tests.support.produce_frames import VERSIONS
-from tests.support.raw_client import request_frame
-from tests.support.requests import produce_request
+from tests.support.protocol.produce_frames import VERSIONS
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.requests import produce_request
+from tests.support.records.batches import TIMESTAMP_MS, batch
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.records.batch import read_batch_header, write_crc
 from wirebroker.codecs.records.compression import Codec

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from kafka.record.default_records import DefaultRecordBatch
 
 from tests.property.test_hot_twins import damage, some_payload
-from tests.support.batches import TIMESTAMP_MS
-from tests.support.budget import SharedBudget
+from tests.support.harness.budget import SharedBudget
+from tests.support.records.batches import TIMESTAMP_MS
 from tests.transcripts.raw_records import batch_of
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import read_varint
@@ -20,10 +20,10 @@ from wirebroker.codecs.records.compression import (
     decompress,
 )
 from wirebroker.codecs.records.layout import HEADER_BYTES, LOG_APPEND_TIME_FLAG
-from wirebroker.config.topic import TopicSettings
-from wirebroker.storage.log.batch_shape import RefusedBatchError
-from wirebroker.storage.log.batch_validation import BatchValidator
-from wirebroker.storage.log.brief_work import TakesLongError
+from wirebroker.config.rows.topic import TopicSettings
+from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.log.validation.batch_shape import RefusedBatchError
+from wirebroker.storage.log.validation.batch_validation import BatchValidator
 
 if TYPE_CHECKING:
     from random import Random

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.budget import Budget
+from tests.support.harness.budget import Budget
 from wirebroker.authorization.acl_index import AclIndex
 from wirebroker.codecs.acls import (
     ALL_OPERATIONS,

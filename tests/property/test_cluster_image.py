@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.support.budget import Budget
+from tests.support.harness.budget import Budget
 from wirebroker.codecs.metadata_records import (
     MetadataRecord,
     RecordType,
@@ -17,8 +17,12 @@ from wirebroker.codecs.metadata_records import (
     encode_metadata_record,
     metadata_record,
 )
-from wirebroker.coordinator.controller.cluster_image import ClusterImage, config_record, to_records
-from wirebroker.coordinator.controller.image_builder import ImageBuilder
+from wirebroker.coordinator.controller.image.cluster_image import (
+    ClusterImage,
+    config_record,
+    to_records,
+)
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 
 if TYPE_CHECKING:
     from random import Random

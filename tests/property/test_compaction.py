@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.crash.crash_states import CrashKind, crash
 from tests.crash.cutting import disks_at_events
-from tests.simulation.loop import KilledError
-from tests.simulation.simulated_files import SimulatedFiles
-from tests.support.budget import Budget
-from tests.support.compaction import compact
-from tests.support.compaction_workload import RETENTION_MS, Workload, open_log
+from tests.property.compaction_workload import RETENTION_MS, Workload, open_log
+from tests.simulation.machine.crash_states import CrashKind, crash
+from tests.simulation.machine.loop import KilledError
+from tests.simulation.machine.simulated_files import SimulatedFiles
+from tests.support.harness.budget import Budget
+from tests.support.storage.compaction import compact
 from wirebroker.storage.compaction.segment_swap import recover_swap
 
 if TYPE_CHECKING:
-    from tests.simulation.disk import Disk
+    from tests.simulation.machine.disk import Disk
     from wirebroker.storage.log.log import Log
 
 STEPS = 120

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.budget import SharedBudget
+from tests.support.harness.budget import SharedBudget
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.config.topic import TopicSettings
+from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.markers import append_end_marker

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from tests.unit.coordinator.group_kit import REBALANCE_MS, SESSION_MS, Groups
+from tests.support.coordinators.group_kit import REBALANCE_MS, SESSION_MS, Groups
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.groups.classic_group import GroupState
+from wirebroker.coordinator.groups.classic.classic_group import GroupState
 
 PROTOCOLS = st.sampled_from(
     [

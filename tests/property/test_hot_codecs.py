@@ -19,8 +19,8 @@ import pytest
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from tests.property.message_values import ValueMaker, kio_knows
-from tests.support.budget import SharedBudget
+from tests.support.harness.budget import SharedBudget
+from tests.support.protocol.message_values import ValueMaker, kio_knows
 from wirebroker.codecs.api_keys import API_VERSIONS, FIRST_PRODUCE_VERSION, ApiKey
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.hot.api_versions import encode_api_versions, parse_api_versions

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tests.support.batches import batch
-from tests.support.budget import SharedBudget
-from tests.support.produce_frames import VERSIONS, Frame, produce_frame
-from tests.support.pure_modules import pure
+from tests.support.harness.budget import SharedBudget
+from tests.support.harness.pure_modules import pure
+from tests.support.protocol.produce_frames import VERSIONS, Frame, produce_frame
+from tests.support.records.batches import batch
 from tests.transcripts.raw_records import record
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header

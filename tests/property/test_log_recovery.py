@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.budget import SharedBudget
-from tests.support.time_search import offset_for_timestamp
+from tests.support.harness.budget import SharedBudget
+from tests.support.storage.time_search import offset_for_timestamp
 from wirebroker.codecs.records.batch import build_batch, iterate_batches, read_batch_header
 from wirebroker.codecs.records.compression import Codec
-from wirebroker.config.topic import TopicSettings
+from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.leader_epochs import FILE_NAME as EPOCHS_NAME
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.markers import prepare_end_marker
-from wirebroker.storage.log.producer_replay import apply_batch
-from wirebroker.storage.log.producer_state import ProducerState
+from wirebroker.storage.log.producers.producer_replay import apply_batch
+from wirebroker.storage.log.producers.producer_state import ProducerState
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.storage.log.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
 START_MS = 1_700_000_000_000
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.simulation.disk import Disk
-from tests.simulation.simulated_files import SimulatedFiles
-from tests.support.budget import SharedBudget
-from tests.support.clocks import HandClock
+from tests.simulation.machine.disk import Disk
+from tests.simulation.machine.simulated_files import SimulatedFiles
+from tests.support.harness.budget import SharedBudget
+from tests.support.records.clocks import HandClock
 from wirebroker.codecs.records.batch import build_batch, iterate_batches
-from wirebroker.config.topic import TopicSettings
+from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.removal import set_aside_segment
 from wirebroker.storage.log.retention import MOST_SEGMENTS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from wirebroker.storage.log.segment import Segment
+    from wirebroker.storage.log.segment.segment import Segment
 
 DIRECTORY = "/log"
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from tests.property.message_values import Case, ValueMaker, all_cases, kio_knows
-from tests.support.budget import SharedBudget
+from tests.support.harness.budget import SharedBudget
+from tests.support.protocol.message_values import Case, ValueMaker, all_cases, kio_knows
 from wirebroker.codecs.errors import MalformedFrameError
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.support.budget import Budget
-from tests.unit.coordinator.controller_kit import InstantController
+from tests.support.coordinators.controller_kit import InstantController
+from tests.support.harness.budget import Budget
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.coordinator.controller.cluster_image import NO_LEADER, PartitionImage
-from wirebroker.coordinator.controller.feature_control import feature_level
-from wirebroker.coordinator.controller.leader_duties import elect_uncleanly
-from wirebroker.coordinator.controller.operation import complete
+from wirebroker.coordinator.controller.features.feature_control import feature_level
+from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER, PartitionImage
+from wirebroker.coordinator.controller.partitions.leader_duties import elect_uncleanly
+from wirebroker.coordinator.operation import complete
 from wirebroker.coordinator.outcome import Moment
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from tests.property.repeated_requests import PARTITIONS, TOPICS, Request, RequestMaker
-from tests.support.batches import TIMESTAMP_MS
-from tests.support.budget import SharedBudget
-from tests.support.failing_files import FailingFiles
-from tests.support.produce_line import FixedClock, ProduceLine, logs_below
-from tests.support.requests import create_topic, delete_topic
-from tests.support.roles import lead, offline
-from tests.support.servers import client_of, memory_directory, running
+from tests.support.brokers.produce_line import FixedClock, ProduceLine, logs_below
+from tests.support.brokers.servers import client_of, memory_directory, running
+from tests.support.harness.budget import SharedBudget
+from tests.support.protocol.requests import create_topic, delete_topic
+from tests.support.records.batches import TIMESTAMP_MS
+from tests.support.replicas.roles import lead, offline
+from tests.support.storage.failing_files import FailingFiles
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from tests.support.raw_client import RawClient
+    from tests.support.protocol.raw_client import RawClient
 
 
 class _Twin:

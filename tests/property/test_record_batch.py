@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from tests.support.budget import SharedBudget
+from tests.support.harness.budget import SharedBudget
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import (
     batch_crc,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.property.test_hot_twins import some_payload
-from tests.support.budget import SharedBudget
-from tests.support.column_rows import fields_of, rows_of
-from tests.support.pure_modules import pure
+from tests.support.harness.budget import SharedBudget
+from tests.support.harness.pure_modules import pure
+from tests.support.records.column_rows import fields_of, rows_of
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records import columns
 from wirebroker.codecs.records.record import encode_record, read_records

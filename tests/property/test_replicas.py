@@ -13,17 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.budget import SharedBudget
-from tests.support.replica_cluster import MOST_LAG_MS, ReplicaCluster
-from tests.support.roles import partition_image
-from tests.support.servers import memory_directory
-from wirebroker.cluster.leader_role import LeaderRole
+from tests.support.brokers.servers import memory_directory
+from tests.support.harness.budget import SharedBudget
+from tests.support.replicas.replica_cluster import MOST_LAG_MS, ReplicaCluster
+from tests.support.replicas.roles import partition_image
+from wirebroker.replica.leader_role import LeaderRole
 
 if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from tests.support.replica_cluster import Node
+    from tests.support.replicas.replica_cluster import Node
 
 
 def _ask(cluster: ReplicaCluster, random: Random, node: Node, isr: set[int]) -> None:

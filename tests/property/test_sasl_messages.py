@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.scram import keys_of, parse_client_final, parse_client_first
-from wirebroker.config.jaas import LOGIN_MODULES, login_options, quoted
-from wirebroker.security.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
-from wirebroker.security.token_logins import TokenLogin
+from wirebroker.config.java.jaas import LOGIN_MODULES, login_options, quoted
+from wirebroker.security.sasl.mechanisms import NotProvedError, PlainMechanism, ScramMechanism
+from wirebroker.security.sasl.token_logins import TokenLogin
 
 KEYS = keys_of(1, b"salted", salt=b"salt", iterations=4096)
 SCRAM_TEXT = st.text("nrcpv=,a2C3D1+/ \0é", max_size=60).map(str.encode)

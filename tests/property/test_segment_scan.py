@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.support.budget import SharedBudget
-from tests.support.column_rows import rows_of
-from tests.support.compaction import batches_of, committed_records_of, records_of
-from tests.support.compaction_workload import DIRECTORY, Workload
+from tests.property.compaction_workload import DIRECTORY, Workload
+from tests.support.harness.budget import SharedBudget
+from tests.support.records.column_rows import rows_of
+from tests.support.storage.compaction import batches_of, committed_records_of, records_of
 from wirebroker.codecs.records.batch import iterate_records
 from wirebroker.segments.log_directories import LogDirectories
 from wirebroker.segments.offset_ranges import RowRange, batch_ranges, split

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.unit.coordinator.transaction_kit import TIMEOUT_MS, Transactions
+from tests.support.coordinators.transaction_kit import TIMEOUT_MS, Transactions
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordinator.transactions import expiry as transaction_expiry
 

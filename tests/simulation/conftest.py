@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.only_errors import only_errors
+from tests.support.harness.only_errors import only_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

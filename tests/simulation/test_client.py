@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.simulation.client_world import ClientWorld
+from tests.simulation.worlds.client_world import ClientWorld
 
 RUNS = 40
 

@@ -12,15 +12,15 @@ from unittest import mock
 
 import pytest
 
-from tests.simulation.coordinator_world import CoordinatorWorld
-from tests.simulation.partial_loading import loading
-from tests.simulation.schedules import LEAVES_COROUTINES
-from tests.support.budget import Budget
-from wirebroker.cluster import coordinator_partitions
-from wirebroker.cluster.coordinator_loading import load
-from wirebroker.cluster.coordinator_partitions import CoordinatorPartitions
-from wirebroker.cluster.engine import Engine
-from wirebroker.cluster.partition_log import PartitionLog
+from tests.simulation.cluster.coordinator_world import CoordinatorWorld
+from tests.simulation.worlds.partial_loading import loading
+from tests.simulation.worlds.schedules import LEAVES_COROUTINES
+from tests.support.harness.budget import Budget
+from wirebroker.coordination import coordinator_partitions
+from wirebroker.coordination.coordinator_loading import load
+from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
+from wirebroker.coordination.partition_log import PartitionLog
+from wirebroker.engine.engine import Engine
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.machine import Result

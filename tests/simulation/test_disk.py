@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.disk import Disk
-from tests.simulation.loop import DeadlockError, Process, SimulatedClock, SimulatedLoop
-from tests.simulation.simulated_files import SimulatedFiles
-from wirebroker.clock import pause
+from tests.simulation.machine.disk import Disk
+from tests.simulation.machine.loop import DeadlockError, Process, SimulatedClock, SimulatedLoop
+from tests.simulation.machine.simulated_files import SimulatedFiles
+from wirebroker.base.clock import pause
 
 
 class Machine:

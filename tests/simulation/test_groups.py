@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from tests.simulation.partial_loading import loading
-from tests.simulation.schedules import LEAVES_COROUTINES, first_failure, run_schedules
-from tests.simulation.traces import traces_of_processes
-from tests.simulation.world import World
-from wirebroker.coordinator.groups.classic_group import ClassicGroup
+from tests.simulation.worlds.partial_loading import loading
+from tests.simulation.worlds.schedules import LEAVES_COROUTINES, first_failure, run_schedules
+from tests.simulation.worlds.traces import traces_of_processes
+from tests.simulation.worlds.world import World
+from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
 
 if TYPE_CHECKING:
     import pytest

@@ -10,13 +10,13 @@ from unittest import mock
 
 import pytest
 
-from tests.simulation.lost_tail_world import LostTailWorld, OldLostTailWorld
-from tests.simulation.schedules import LEAVES_COROUTINES, PLENTY
-from tests.support.budget import Budget
-from wirebroker.cluster.leader_role import LeaderRole
-from wirebroker.coordinator.controller import broker_registration
-from wirebroker.coordinator.controller.cluster_image import BrokerImage
-from wirebroker.coordinator.controller.leader_election import leave
+from tests.simulation.cluster.lost_tail_world import LostTailWorld, OldLostTailWorld
+from tests.simulation.worlds.schedules import LEAVES_COROUTINES, PLENTY
+from tests.support.harness.budget import Budget
+from wirebroker.coordinator.controller.brokers import broker_registration
+from wirebroker.coordinator.controller.image.cluster_image import BrokerImage
+from wirebroker.coordinator.controller.partitions.leader_election import leave
+from wirebroker.replica.leader_role import LeaderRole
 
 SECONDS = 6
 

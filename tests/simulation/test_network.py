@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.simulation.link import Link, LinkLostError
-from tests.simulation.loop import Process
-from tests.simulation.member import TOPIC
-from tests.simulation.world import World
-from tests.support.batches import batch
-from tests.support.raw_client import request_frame
-from tests.support.requests import FETCH_VERSION, PRODUCE_VERSION, fetch_request, produce_request
-from wirebroker.clock import pause
+from tests.simulation.clients.member import TOPIC
+from tests.simulation.machine.loop import Process
+from tests.simulation.network.link import Link, LinkLostError
+from tests.simulation.worlds.world import World
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.requests import (
+    FETCH_VERSION,
+    PRODUCE_VERSION,
+    fetch_request,
+    produce_request,
+)
+from tests.support.records.batches import batch
+from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ from unittest import mock
 
 import pytest
 
-from tests.simulation.power_loss_world import PowerLossWorld, SyncedPowerLossWorld
-from tests.simulation.schedules import (
+from tests.simulation.worlds.power_loss_world import PowerLossWorld, SyncedPowerLossWorld
+from tests.simulation.worlds.schedules import (
     LEAVES_COROUTINES,
     PLENTY,
     first_failure,
     run_schedules,
 )
-from tests.simulation.traces import traces_of_processes
-from wirebroker.coordinator.controller import image_builder
-from wirebroker.coordinator.controller.cluster_image import NO_LEADER
-from wirebroker.coordinator.controller.image_records import merge_partition
+from tests.simulation.worlds.traces import traces_of_processes
+from wirebroker.coordinator.controller.image import image_builder
+from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
+from wirebroker.coordinator.controller.image.image_records import merge_partition
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
 
 SECONDS = 6

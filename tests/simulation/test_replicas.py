@@ -11,17 +11,17 @@ from unittest import mock
 
 import pytest
 
-from tests.simulation.replica_world import ReplicaWorld
-from tests.simulation.schedules import LEAVES_COROUTINES
-from tests.support.budget import Budget
-from wirebroker.api import partition_reads
-from wirebroker.cluster.leader_role import LeaderRole
-from wirebroker.cluster.partition import Partition
-from wirebroker.coordinator.controller import alter_partition
+from tests.simulation.cluster.replica_world import ReplicaWorld
+from tests.simulation.worlds.schedules import LEAVES_COROUTINES
+from tests.support.harness.budget import Budget
+from wirebroker.api.data import partition_reads
+from wirebroker.coordinator.controller.brokers import alter_partition
+from wirebroker.replica.leader_role import LeaderRole
+from wirebroker.replica.partition import Partition
 
 if TYPE_CHECKING:
     from wirebroker.codecs.errors import ErrorCode
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage, PartitionImage
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, PartitionImage
 
 SECONDS = 6
 _JUDGE = alter_partition._judge

@@ -18,19 +18,19 @@ from unittest import mock
 
 import pytest
 
-from tests.simulation.group_transaction_world import GroupTransactionWorld
-from tests.simulation.schedules import (
+from tests.simulation.clients.transactional_producer import GROUP_FENCES
+from tests.simulation.worlds.group_transaction_world import GroupTransactionWorld
+from tests.simulation.worlds.schedules import (
     LEAVES_COROUTINES,
     PLENTY,
     first_failure,
     run_schedules,
 )
-from tests.simulation.traces import traces_of_processes
-from tests.simulation.transaction_world import TransactionWorld
-from tests.simulation.transactional_producer import GROUP_FENCES
-from wirebroker.api import partition_reads
-from wirebroker.coordinator.groups.classic_group import ClassicGroup
-from wirebroker.coordinator.groups.pending_offsets import PendingOffsets
+from tests.simulation.worlds.traces import traces_of_processes
+from tests.simulation.worlds.transaction_world import TransactionWorld
+from wirebroker.api.data import partition_reads
+from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+from wirebroker.coordinator.groups.shard.pending_offsets import PendingOffsets
 from wirebroker.coordinator.transactions import end as transaction_end
 
 SECONDS = 5

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from tests.support.tools import IS_REFERENCE
+from tests.support.tools.tools import IS_REFERENCE
 
 OTHER_VERSION: Final = Path(__file__).parent / "kafka_4_3.json"
 # Transcripts of TxnOffsetCommit v6, which Apache Kafka 4.3.1 does not have.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from tests.support.brokers import HOST, make_broker
+from tests.support.brokers.brokers import HOST, make_broker
 from tests.transcripts.driver import Driver
 
 if TYPE_CHECKING:

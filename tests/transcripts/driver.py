@@ -32,7 +32,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.support.message_schemas import schema_of
+from tests.support.protocol.message_schemas import schema_of
 from tests.transcripts.arguments import evaluate
 from tests.transcripts.batches import HELPERS
 from tests.transcripts.connection import TIMEOUT_S, Connection

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.tools import IS_REFERENCE
+from tests.support.tools.tools import IS_REFERENCE
 from tests.transcripts.agreed import OTHER_VERSION, is_known
 from tests.transcripts.brokers import fresh_driver
 from tests.transcripts.comparing import found_differences

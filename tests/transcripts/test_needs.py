@@ -16,12 +16,12 @@ from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from wirebroker.handlers import Handler
+    from wirebroker.request.handlers import Handler
 
 HERE: Final = Path(__file__).parent
 FILES: Final = ("authorization.txt", "authorization_by_need.txt")
 # A client that nobody knows, as the transcripts' guest, is refused before anybody looks at ACLs:
-# compat_tests/security/test_delegation_tokens.py compares what the others are answered.
+# compat_tests/security/tokens/test_delegation_tokens.py compares what the others are answered.
 OF_TOKENS: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN})
 WITHOUT: Final = ("without",)
 

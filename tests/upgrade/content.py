@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.support.waiting import eventually
+from tests.support.tools.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.upgrade.fixtures import Fixture

@@ -10,8 +10,8 @@ import tarfile
 from typing import TYPE_CHECKING, Final
 
 from compiling.wish import VARIABLE
-from tests.project_files import ROOT
-from tests.support.own_cluster import FirstBroker, JoinedBroker
+from tests.support.brokers.own_cluster import FirstBroker, JoinedBroker
+from tests.support.harness.project_files import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.support.brokers import AUTHORIZED
+from tests.support.brokers.brokers import AUTHORIZED
 from tests.upgrade.content import write
 from tests.upgrade.earlier import EitherFirst, EitherJoined, install_earlier
 from tests.upgrade.fixtures import FIXTURES, Fixture

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.batches import records_in
-from tests.support.brokers import AUTHORIZED
-from tests.support.clocks import MovedClock
-from tests.support.servers import client_of, running
+from tests.support.brokers.brokers import AUTHORIZED
+from tests.support.brokers.servers import client_of, running
+from tests.support.records.batches import records_in
+from tests.support.records.clocks import MovedClock
 from tests.upgrade.content import (
     COMMITTED_PAYMENTS,
     OPEN_PAYMENT,
@@ -21,12 +21,12 @@ from tests.upgrade.content import (
 from tests.upgrade.fixtures import DIRECTORIES, FIXTURES, Fixture
 from tests.upgrade.make_directories import ONE_REPLICA, SETTINGS, single, trio, unpack
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.config.releases import NEWEST_LEVEL
+from wirebroker.config.rows.releases import NEWEST_LEVEL
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.raw_client import RawClient
+    from tests.support.protocol.raw_client import RawClient
 
 SINGLE_NODES = [each for each in FIXTURES if each.node_count == 1]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.cluster.controller_channel import Requester
 from wirebroker.codecs.values import Struct
+from wirebroker.quorum.channel.controller_channel import Requester
 
 if TYPE_CHECKING:
-    from wirebroker.broker import Broker
-    from wirebroker.request import Request
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
 
 
 async def forward(broker: Broker, request: Request, body: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirebroker.handlers import Registry
+from wirebroker.request.handlers import Registry
 
 REGISTRY = Registry()
 handles = REGISTRY.handles

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.addresses import host_of
 from wirebroker.authorization import audit
 from wirebroker.authorization.authorizer import Action, Client, Decision, StandardAuthorizer
+from wirebroker.base.addresses import host_of
 from wirebroker.codecs.acls import CLUSTER_NAME, Operation, Resource
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from wirebroker.authorization.authorizer import Authorizer
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.envelope import Principal
-    from wirebroker.needs import Need
-    from wirebroker.request import Request
+    from wirebroker.request.needs import Need
+    from wirebroker.request.request import Request
 
 # Of one client; 200 bytes each, and up to so long a name, which is what a peer sends.
 _MOST_DECISIONS: Final = 2_000

@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from wirebroker.base.wording import camel_case
 from wirebroker.codecs.acls import Operation, Resource
-from wirebroker.wording import camel_case
 
 if TYPE_CHECKING:
     from wirebroker.authorization.authorizer import Action, Client, Decision

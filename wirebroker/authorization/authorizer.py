@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from wirebroker.authorization.acl_index import AclIndex
 from wirebroker.codecs.acls import ALLOW
 from wirebroker.config import ConfigError, StartError
-from wirebroker.config.authorizer import STANDARD, super_users
+from wirebroker.config.rows.authorizer import STANDARD, super_users
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.codecs.acls import AclEntry
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.image_change import AclChange
+    from wirebroker.coordinator.controller.image.image_change import AclChange
 
 _HARDCODED: Final = "hardcode"  # the name by which Kafka asks whether everything is allowed
 

@@ -36,8 +36,8 @@ from wirebroker.authorization.ruling import (
 from wirebroker.codecs.acls import Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.coordinator.controller.topic_names import check_topic_name
-from wirebroker.needs import (
+from wirebroker.coordinator.controller.image.topic_names import check_topic_name
+from wirebroker.request.needs import (
     ALTER_CLUSTER,
     CLUSTER_ACTION,
     DELETE_TOPIC,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wirebroker.authorization.ruling import Rule
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
 
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2

@@ -15,8 +15,8 @@ from wirebroker.authorization.ruling import (
     Fields,
     denied_resource,
 )
-from wirebroker.coordinator.controller.cluster_image import ResourceType
-from wirebroker.needs import (
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.request.needs import (
     DESCRIBE_CLUSTER_CONFIGS,
     DESCRIBE_GROUP_CONFIGS,
     DESCRIBE_TOPIC_CONFIGS,
@@ -25,7 +25,7 @@ from wirebroker.needs import (
 
 if TYPE_CHECKING:
     from wirebroker.authorization.access import Asking
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
 
 
 def denied_configs(asking: Asking, body: Any) -> Steps[list[Fields]]:

@@ -36,10 +36,10 @@ from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.delegation_token import principal_text
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.coordinator.controller.cluster_image import ResourceType
 from wirebroker.coordinator.controller.controller import SERVED_KEYS, refusal
-from wirebroker.coordinator.controller.token_control import denied_token, owner_of
-from wirebroker.needs import (
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.coordinator.controller.security.token_control import denied_token, owner_of
+from wirebroker.request.needs import (
     ALTER_CLUSTER,
     ALTER_CLUSTER_CONFIGS,
     ALTER_GROUP_CONFIGS,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.authorization.ruling import Rule
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.controller import ControllerRequest
 
 _METADATA_TOPIC: Final = "__cluster_metadata"

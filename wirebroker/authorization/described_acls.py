@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.clock import Slices, finish
+from wirebroker.base.clock import Slices, finish
 from wirebroker.codecs.acls import filter_of, has_unknown
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.controller.acl_control import AUTHORIZER
-from wirebroker.request import CloseConnectionError, LargeResponse
+from wirebroker.coordinator.controller.security.acl_control import AUTHORIZER
+from wirebroker.request.request import CloseConnectionError, LargeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wirebroker.clock import Clock, Steps
+    from wirebroker.base.clock import Clock, Steps
     from wirebroker.codecs.acls import AclEntry, AclFilter
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
 _Pattern = tuple[int, str, int]
 

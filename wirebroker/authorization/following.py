@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
     from wirebroker.authorization.access import Authorization
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
-    from wirebroker.coordinator.controller.image_change import ImageChange
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
 
 
 class _Metadata(Protocol):
-    """The cluster as this node sees it (cluster/metadata_follower.py)."""
+    """The cluster as this node sees it (quorum/image/metadata_follower.py)."""
 
     @property
     def image(self) -> ClusterImage: ...

@@ -28,7 +28,7 @@ from wirebroker.authorization.ruling import (
 )
 from wirebroker.codecs.acls import Resource
 from wirebroker.coordinator.groups.wishes import merged_groups, merged_topics
-from wirebroker.needs import (
+from wirebroker.request.needs import (
     DELETE_GROUP,
     DESCRIBE_CLUSTER,
     DESCRIBE_GROUP,
@@ -40,7 +40,7 @@ from wirebroker.needs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
     from wirebroker.codecs.errors import ErrorCode
 
     # Completes an answer to OffsetFetch.

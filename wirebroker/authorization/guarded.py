@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
 from wirebroker.authorization.controller_rules import DECIDED_BY_CONTROLLER, LISTENER_RULES
 from wirebroker.authorization.ruling import AskedRequest, Ruling
-from wirebroker.clock import Slices
+from wirebroker.base.clock import Slices
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import encode_response
-from wirebroker.handlers import Registry
-from wirebroker.long_requests import decoded
-from wirebroker.request import LargeResponse
+from wirebroker.request.handlers import Registry
+from wirebroker.request.long_requests import decoded
+from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from wirebroker.authorization.access import Authorization
     from wirebroker.authorization.ruling import Rule
-    from wirebroker.clock import Clock, Steps
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
-    from wirebroker.handlers import Handler
-    from wirebroker.request import Reply, Request
+    from wirebroker.base.clock import Clock, Steps
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.request.handlers import Handler
+    from wirebroker.request.request import Reply, Request
 
 
 _Result = TypeVar("_Result")

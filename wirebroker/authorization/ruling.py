@@ -16,15 +16,15 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.request import LargeResponse
+from wirebroker.request.request import LargeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wirebroker.authorization.access import Asking
-    from wirebroker.clock import Steps
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
-    from wirebroker.needs import Need
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.request.needs import Need
 
 Fields = dict[str, Any]
 _Element = TypeVar("_Element")

@@ -28,8 +28,8 @@ from wirebroker.authorization.ruling import (
     with_field,
 )
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.coordinator.controller.topic_names import is_internal
-from wirebroker.needs import (
+from wirebroker.coordinator.controller.image.topic_names import is_internal
+from wirebroker.request.needs import (
     ALTER_CLUSTER,
     CLUSTER_ACTION,
     DESCRIBE_TOPIC,
@@ -43,7 +43,7 @@ from wirebroker.needs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
 
 # From this version on brokers ask for several transactions.
 _FIRST_ADDING_OF_BROKERS: Final = 4

@@ -15,6 +15,7 @@ import errno
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.clock import pause
 from wirebroker.client.cluster_nodes import CONTROLLERS, describe_cluster
 from wirebroker.client.errors import (
     FLAG_NAMES,
@@ -24,7 +25,6 @@ from wirebroker.client.errors import (
     UnservedError,
     explained,
 )
-from wirebroker.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import without_frames
 from wirebroker.net.client.errors import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from random import Random
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.transport import Dialer
 

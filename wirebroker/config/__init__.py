@@ -3,7 +3,7 @@
     from wirebroker.config import Config, ConfigError, StartError, TopicSettings
 
 README.md tells the modules.  A leaf: any layer may import it. The whole table is read where one of
-these names is asked for: who needs a single module (config/jaas.py) doesn't wait for it.
+these names is asked for: who needs a single module (config/java/jaas.py) doesn't wait for it.
 """
 
 from importlib import import_module
@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from wirebroker.config.describe import DescribedConfig, Synonym
-    from wirebroker.config.row import ConfigError, ConfigSource, ConfigType, Mutability, StartError
+    from wirebroker.config.rows.row import (
+        ConfigError,
+        ConfigSource,
+        ConfigType,
+        Mutability,
+        StartError,
+    )
+    from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.config.together import validate_topic_config, validate_topic_configs
-    from wirebroker.config.topic import TopicSettings
     from wirebroker.config.values import Config
 
 __all__ = [
@@ -32,14 +38,14 @@ __all__ = [
 
 _MODULES: Final = {
     "Config": "values",
-    "ConfigError": "row",
-    "ConfigSource": "row",
-    "ConfigType": "row",
+    "ConfigError": "rows.row",
+    "ConfigSource": "rows.row",
+    "ConfigType": "rows.row",
     "DescribedConfig": "describe",
-    "Mutability": "row",
-    "StartError": "row",
+    "Mutability": "rows.row",
+    "StartError": "rows.row",
     "Synonym": "describe",
-    "TopicSettings": "topic",
+    "TopicSettings": "rows.topic",
     "validate_topic_config": "together",
     "validate_topic_configs": "together",
 }

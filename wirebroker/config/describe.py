@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from wirebroker.config.groups import GROUP_ROWS
 from wirebroker.config.lookup import base_name, is_of_a_listener, is_read_only, row_of
-from wirebroker.config.row import (
+from wirebroker.config.rows.row import (
     ConfigRow,
     ConfigSource,
     ConfigType,
@@ -23,9 +23,9 @@ from wirebroker.config.row import (
     Mutability,
     SecretText,
 )
+from wirebroker.config.rows.texts import LONGEST_STRING_BYTES, text_of
+from wirebroker.config.rows.topic import TOPIC_ROWS
 from wirebroker.config.table import ROWS
-from wirebroker.config.texts import LONGEST_STRING_BYTES, text_of
-from wirebroker.config.topic import TOPIC_ROWS
 
 Layers = Sequence[tuple[ConfigSource, Mapping[str, str]]]
 

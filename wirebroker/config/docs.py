@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.config.lookup import READ_PER_LISTENER
-from wirebroker.config.row import Effect
+from wirebroker.config.rows.row import Effect
+from wirebroker.config.rows.topic import TOPIC_ROWS
 from wirebroker.config.table import BROKER_ROWS, ONE_NODE_PROFILE, ROWS
-from wirebroker.config.topic import TOPIC_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wirebroker.config.row import ConfigRow
+    from wirebroker.config.rows.row import ConfigRow
 
 _INTRODUCTION: Final = """\
 # Configs

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.forms import kept
-from wirebroker.config.row import ConfigType
+from wirebroker.config.rows.forms import kept
+from wirebroker.config.rows.row import ConfigType
 from wirebroker.config.table import ROWS
 
 if TYPE_CHECKING:
-    from wirebroker.config.row import ConfigRow
+    from wirebroker.config.rows.row import ConfigRow
 
 _WITH_BROKER_DEFAULT: Final = (
     "consumer.assignment.interval.ms",

@@ -9,8 +9,8 @@ from typing import Final
 
 from wirebroker.config.lookup import base_name
 from wirebroker.config.protection import is_about_protection
+from wirebroker.config.rows.topic import TOPIC_ROWS
 from wirebroker.config.table import BROKER_ROWS, ROWS, ROWS_WITHOUT_EFFECT
-from wirebroker.config.topic import TOPIC_ROWS
 
 # Of plugins: Kafka hands on whatever begins so.
 _PLUGIN_PREFIXES: Final = ("config.providers.", "rlmm.config.", "rsm.config.")

@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.jaas import LOGIN_MODULES
-from wirebroker.config.row import ConfigType, Mutability, OfListener
+from wirebroker.config.java.jaas import LOGIN_MODULES
+from wirebroker.config.rows.row import ConfigType, Mutability, OfListener
 from wirebroker.config.table import BROKER_ROWS, ROWS
 
 if TYPE_CHECKING:
-    from wirebroker.config.row import ConfigRow
+    from wirebroker.config.rows.row import ConfigRow
 
 # Of a listener; where each stands is its number in registrations.
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.base.wording import few_of
 from wirebroker.config.lookup import base_name, is_read, mechanism_of
-from wirebroker.config.row import StartError
+from wirebroker.config.rows.row import StartError
 from wirebroker.config.table import ROWS
-from wirebroker.wording import few_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

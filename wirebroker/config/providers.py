@@ -19,9 +19,9 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Final, Protocol
 
+from wirebroker.config.java.properties import parse_properties
 from wirebroker.config.lookup import CONFIG_PROVIDERS
-from wirebroker.config.properties import parse_properties
-from wirebroker.config.row import ConfigError, SecretText
+from wirebroker.config.rows.row import ConfigError, SecretText
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

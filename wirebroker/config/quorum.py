@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.row import ConfigError
+from wirebroker.config.rows.row import ConfigError
 
 if TYPE_CHECKING:
     from wirebroker.config.values import Config

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirebroker.config.quorum import check_quorum
-from wirebroker.config.row import ConfigError
-from wirebroker.config.texts import text_of
-from wirebroker.config.topic import TOPIC_ROWS
+from wirebroker.config.rows.row import ConfigError
+from wirebroker.config.rows.texts import text_of
+from wirebroker.config.rows.topic import TOPIC_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wirebroker.config.row import ConfigValue
+    from wirebroker.config.rows.row import ConfigValue
     from wirebroker.config.values import Config
 
 

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wirebroker.config import describe
 from wirebroker.config.hints import is_known, with_hint
-from wirebroker.config.java_options import NO_JAVA_OPTIONS, JavaOptions
+from wirebroker.config.java.java_options import NO_JAVA_OPTIONS, JavaOptions
 from wirebroker.config.lookup import CONFIG_PROVIDERS, is_read, listener_config, row_of
 from wirebroker.config.protection import asking_names, unprotected_warning
-from wirebroker.config.row import (
+from wirebroker.config.rows.row import (
     ConfigRow,
     ConfigSource,
     ConfigValue,
     SecretText,
 )
+from wirebroker.config.rows.topic import TOPIC_ROWS, UNIT_FACTORS, TopicSettings
 from wirebroker.config.table import BROKER_ROWS
 from wirebroker.config.together import check_together
-from wirebroker.config.topic import TOPIC_ROWS, UNIT_FACTORS, TopicSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

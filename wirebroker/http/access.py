@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.config import StartError
 from wirebroker.http.message import HttpError
-from wirebroker.ready_lines import is_loopback, shown_address
+from wirebroker.net.listeners.ready_lines import is_loopback, shown_address
 
 if TYPE_CHECKING:
     from wirebroker.config import Config

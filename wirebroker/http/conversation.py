@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import h11
 
-from wirebroker.clock import next_turn
+from wirebroker.base.clock import next_turn
 from wirebroker.http.message import HttpAnswer, HttpError, HttpRequest, read_target
 
 if TYPE_CHECKING:

@@ -10,20 +10,20 @@ import logging
 from typing import TYPE_CHECKING
 
 from wirebroker.config import StartError
-from wirebroker.config.http_listeners import http_listeners_of
+from wirebroker.config.listeners.http_listeners import http_listeners_of
 from wirebroker.http.access import Access
 from wirebroker.http.health import add_health
 from wirebroker.http.server import HttpServer
-from wirebroker.net.listener import bind
+from wirebroker.net.listeners.listener import bind
+from wirebroker.net.listeners.ready_lines import shown_address
 from wirebroker.net.settings import NetworkSettings
-from wirebroker.ready_lines import shown_address
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
     from wirebroker.config import Config
-    from wirebroker.config.listeners import Address
+    from wirebroker.config.listeners.listeners import Address
 
 logger = logging.getLogger("wirebroker.http")
 

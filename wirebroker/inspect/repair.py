@@ -1,7 +1,7 @@
 """`wirebroker repair`: what recovery at a start would do, done or only told, and nothing else.
 
 The very code of a start opens each log (storage/recovery/log_recovery.py,
-cluster/metadata_store.py); a dry run lends it files whose changes stay in memory. Afterwards the
+quorum/log/metadata_store.py); a dry run lends it files whose changes stay in memory. Afterwards the
 directory is as a clean stop leaves it, so that the next start reads nothing. Partitions that the
 metadata doesn't place here are left for a start to put aside.
 """
@@ -11,29 +11,29 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from wirebroker.broker import dynamic_config
-from wirebroker.cluster.metadata_store import DIRECTORY_NAME, MetadataStore
+from wirebroker.api.broker import dynamic_config
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
-from wirebroker.config.row import StartError
-from wirebroker.inspect.file_kinds import METADATA_TOPIC
-from wirebroker.inspect.journal import Journal, JournaledFiles
-from wirebroker.inspect.metadata_view import recover_image
-from wirebroker.inspect.overlay_files import OverlayFiles
-from wirebroker.inspect.read_only_files import lock_holder
-from wirebroker.inspect.storage_warnings import storage_warnings
+from wirebroker.config.rows.row import StartError
+from wirebroker.inspect.rows.file_kinds import METADATA_TOPIC
+from wirebroker.inspect.views.journal import Journal, JournaledFiles
+from wirebroker.inspect.views.metadata_view import recover_image
+from wirebroker.inspect.views.overlay_files import OverlayFiles
+from wirebroker.inspect.views.read_only_files import lock_holder
+from wirebroker.inspect.views.storage_warnings import storage_warnings
+from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, MetadataStore
 from wirebroker.storage.log.log import Log
-from wirebroker.storage.log.segment_files import LOG_SUFFIX, SWAP_SUFFIX
+from wirebroker.storage.log.segment.segment_files import LOG_SUFFIX, SWAP_SUFFIX
 from wirebroker.storage.log_directory import META_PROPERTIES, LogDirectory, LogDirectoryError
 from wirebroker.storage.meta_properties import parse_meta_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage
-    from wirebroker.inspect.journal import Change
-    from wirebroker.inspect.rows import Row
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.inspect.rows.rows import Row
+    from wirebroker.inspect.views.journal import Change
     from wirebroker.storage.checkpoints import TopicPartition
     from wirebroker.storage.files import Files
     from wirebroker.storage.log_directory import PartitionDirectory

@@ -6,13 +6,13 @@ import errno
 import logging
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.base.log_bound import about
 from wirebroker.codecs.errors import MalformedFrameError
-from wirebroker.log_bound import about
 from wirebroker.net.dispatch import HandlerFailedError
 from wirebroker.net.slice_error import SliceError
 
 if TYPE_CHECKING:
-    from wirebroker.session import Session
+    from wirebroker.request.session import Session
 
 logger = logging.getLogger("wirebroker.net")
 

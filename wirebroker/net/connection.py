@@ -26,17 +26,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from wirebroker.base.request_meters import LateSend
 from wirebroker.codecs.errors import MalformedFrameError, without_frames
 from wirebroker.net.closing_lines import say_closed, say_cut_short, say_lost, say_refused
 from wirebroker.net.dispatch import HandlerFailedError, Pending
-from wirebroker.net.poller import Poller
-from wirebroker.net.protocol import SMALL_FRAME_BYTES, Protocol
+from wirebroker.net.frames.protocol import SMALL_FRAME_BYTES, Protocol
 from wirebroker.net.send_queue import HIGH_WATER_BYTES, MOST_HELD_BYTES, SendQueue
 from wirebroker.net.slice_error import SliceError
-from wirebroker.owed_answer import OwedAnswer
-from wirebroker.request import CloseConnectionError
-from wirebroker.request_meters import LateSend
-from wirebroker.session import (
+from wirebroker.net.sockets.poller import Poller
+from wirebroker.request.owed_answer import OwedAnswer
+from wirebroker.request.request import CloseConnectionError
+from wirebroker.request.session import (
     ANSWER_IS_DUE,
     ENDING,
     MEMORY_IS_SHORT,
@@ -49,8 +49,8 @@ from wirebroker.session import (
 
 if TYPE_CHECKING:
     from wirebroker.net.connection_owner import Guard, Owner
-    from wirebroker.net.transport import ConnectionTransport
-    from wirebroker.request import Piece
+    from wirebroker.net.sockets.transport import ConnectionTransport
+    from wirebroker.request.request import Piece
 
 # Pipelined requests of one connection are served this long before all others have their turn.
 _TURN_S: Final = 0.002

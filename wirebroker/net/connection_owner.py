@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
+    from wirebroker.net.bounds.memory_budget import MemoryBudget
     from wirebroker.net.connection import Connection
     from wirebroker.net.dispatch import Served
-    from wirebroker.net.memory_budget import MemoryBudget
-    from wirebroker.net.old_pages import OldPages
-    from wirebroker.net.receive_area import ReceiveArea
+    from wirebroker.net.frames.receive_area import ReceiveArea
+    from wirebroker.net.pages.old_pages import OldPages
     from wirebroker.net.settings import NetworkSettings
-    from wirebroker.session import Session
+    from wirebroker.request.session import Session
 
     Dispatch = Callable[[memoryview, Session], Served]
 

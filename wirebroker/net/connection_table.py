@@ -17,28 +17,28 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.freed_memory import give_back_free_pages
-from wirebroker.log_bound import about
-from wirebroker.metrics import Metrics
+from wirebroker.base.freed_memory import give_back_free_pages
+from wirebroker.base.log_bound import about
+from wirebroker.base.metrics import Metrics
+from wirebroker.base.threads import Work, begin_in_thread
+from wirebroker.net.bounds.memory_budget import MemoryBudget
 from wirebroker.net.connection import Connection
 from wirebroker.net.connection_quotas import ConnectionQuotas
-from wirebroker.net.memory_budget import MemoryBudget
-from wirebroker.net.old_pages import OldPages
-from wirebroker.net.page_work import PageWork
-from wirebroker.net.receive_area import ReceiveArea
-from wirebroker.net.transport import socket_transport
-from wirebroker.session import Session
-from wirebroker.threads import Work, begin_in_thread
+from wirebroker.net.frames.receive_area import ReceiveArea
+from wirebroker.net.pages.old_pages import OldPages
+from wirebroker.net.pages.page_work import PageWork
+from wirebroker.net.sockets.transport import socket_transport
+from wirebroker.request.session import Session
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.net.connection_owner import Dispatch, Guard
-    from wirebroker.net.poller import Sockets
     from wirebroker.net.settings import NetworkSettings
-    from wirebroker.net.transport import ConnectionTransport
+    from wirebroker.net.sockets.poller import Sockets
+    from wirebroker.net.sockets.transport import ConnectionTransport
 
     Secure = Callable[[ConnectionTransport, Session], ConnectionTransport]
     HasToWait = Callable[[str, Callable[[], None]], bool]

@@ -20,31 +20,31 @@ from collections import Counter
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from wirebroker.base.request_meters import FETCH_NAMES, RequestMeters
+from wirebroker.base.shared_block import owned
+from wirebroker.base.threads import Work, coding, in_thread
+from wirebroker.base.wording import camel_case
 from wirebroker.codecs.api_keys import FIRST_PRODUCE_VERSION, SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.frames import parse_request_header, response_header
-from wirebroker.gate import Gate
-from wirebroker.handlers import Cost
-from wirebroker.net.let_go import let_go
-from wirebroker.net.long_requests import LongRequests
-from wirebroker.net.protocol import frame_answer
-from wirebroker.owed_answer import OwedAnswer
-from wirebroker.request import CloseConnectionError, LargeResponse, Request, holds_much
-from wirebroker.request_meters import FETCH_NAMES, RequestMeters
-from wirebroker.shared_block import owned
-from wirebroker.threads import Work, coding, in_thread
-from wirebroker.wording import camel_case
+from wirebroker.net.bounds.let_go import let_go
+from wirebroker.net.bounds.long_requests import LongRequests
+from wirebroker.net.frames.protocol import frame_answer
+from wirebroker.request.gate import Gate
+from wirebroker.request.handlers import Cost
+from wirebroker.request.owed_answer import OwedAnswer
+from wirebroker.request.request import CloseConnectionError, LargeResponse, Request, holds_much
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
     from typing import TypeAlias
 
-    from wirebroker.handlers import Handler, Registry
-    from wirebroker.metrics import Metrics
+    from wirebroker.base.metrics import Metrics
     from wirebroker.quotas.client_quotas import Charge, ClientQuotas
-    from wirebroker.request import Piece
-    from wirebroker.session import Session
+    from wirebroker.request.handlers import Handler, Registry
+    from wirebroker.request.request import Piece
+    from wirebroker.request.session import Session
 
     # What goes out now, later when it has been made, later as it is; None: nothing does.
     Served: TypeAlias = "list[Piece] | Pending | OwedAnswer | None"

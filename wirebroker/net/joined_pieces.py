@@ -17,8 +17,8 @@ from wirebroker.storage.files import FileSlice
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wirebroker.net.old_pages import OldPages
-    from wirebroker.request import Piece
+    from wirebroker.net.pages.old_pages import OldPages
+    from wirebroker.request.request import Piece
 
 # Above this much in all, sendfile is cheaper.
 MOST_JOINED_BYTES: Final = 128 << 10

@@ -17,13 +17,13 @@ import contextvars
 import itertools
 from typing import TYPE_CHECKING, Final, Protocol
 
-from wirebroker.net.transport import ConnectionTransport
+from wirebroker.net.sockets.transport import ConnectionTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.net.connection_table import ConnectionTable
-    from wirebroker.net.poller import Poller
+    from wirebroker.net.sockets.poller import Poller
     from wirebroker.storage.files import DataFile
 
 # About what a socket takes that nobody reads.

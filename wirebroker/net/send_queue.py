@@ -21,17 +21,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.net.joined_pieces import MOST_JOINED_BYTES, joined
-from wirebroker.net.old_pages import is_old
-from wirebroker.net.poller import Poller
+from wirebroker.net.pages.old_pages import is_old
 from wirebroker.net.slice_error import SliceError
+from wirebroker.net.sockets.poller import Poller
 from wirebroker.storage.files import FileSlice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wirebroker.net.old_pages import OldPages
-    from wirebroker.net.transport import ConnectionTransport
-    from wirebroker.request import Piece
+    from wirebroker.net.pages.old_pages import OldPages
+    from wirebroker.net.sockets.transport import ConnectionTransport
+    from wirebroker.request.request import Piece
     from wirebroker.storage.files import DataFile
 
 # A connection's next request is served while no more than this is unsent.

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.listeners import inter_broker_listener, listeners_of
-from wirebroker.config.texts import counts_by_host
+from wirebroker.config.listeners.listeners import inter_broker_listener, listeners_of
+from wirebroker.config.rows.texts import counts_by_host
 from wirebroker.coordinator.quotas.addresses import normal_address
-from wirebroker.net.memory_budget import DEFAULT_BUDGET_BYTES
+from wirebroker.net.bounds.memory_budget import DEFAULT_BUDGET_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The page of metrics, read back: what scrape/page.py writes, and no other's.
+"""The page of metrics, read back: what metrics/page.py writes, and no other's.
 
 # HELP kafka_log_log_size Bytes of a log.
 # TYPE kafka_log_log_size gauge

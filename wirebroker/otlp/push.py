@@ -17,14 +17,14 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from wirebroker.clock import pause
+from wirebroker.base.clock import pause
+from wirebroker.base.python_child import start_module
 from wirebroker.config import ConfigError, StartError
+from wirebroker.metrics.scrape import Scrape
 from wirebroker.otlp.frames import SENT, encode_page
-from wirebroker.python_child import start_module
-from wirebroker.scrape.scrape import Scrape
 
 if TYPE_CHECKING:
-    from wirebroker.scrape.scrape import Scraped
+    from wirebroker.metrics.scrape import Scraped
 
 logger = logging.getLogger("wirebroker.otlp")
 

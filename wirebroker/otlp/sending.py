@@ -33,10 +33,10 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from wirebroker.clock import SystemClock
+from wirebroker.base.clock import SystemClock
+from wirebroker.base.version import version_text
 from wirebroker.otlp.frames import SENT, read_page
 from wirebroker.otlp.page_reader import families_of
-from wirebroker.version import version_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

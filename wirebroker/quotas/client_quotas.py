@@ -8,7 +8,7 @@ with the answer, which leaves at once; after that the connection is not read for
 memory and costs nobody time. Without quotas nothing of this is asked.
 
     Produce     the request's bytes
-    Fetch       the answer's; one that would be too much is empty instead (api/fetch.py asks)
+    Fetch       the answer's; one that would be too much is empty instead (api/data/fetch.py asks)
     all         the time on the loop; not of replicas, brokers and what has no answer
     topics      what the controller says in its answers (KIP-599; coordinator/quotas)
 
@@ -31,17 +31,17 @@ from wirebroker.coordinator.quotas.quota_entity import (
 )
 from wirebroker.quotas.client_rates import ClientRates
 from wirebroker.quotas.throttle_field import write_throttle_time
-from wirebroker.session import NO_CLIENT
+from wirebroker.request.session import NO_CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.config import Config
     from wirebroker.coordinator.quotas.quota_entity import ClientQuotas as QuotasOfAll
     from wirebroker.coordinator.quotas.shared_meters import Owner
-    from wirebroker.request import Piece, Request
-    from wirebroker.session import Session
+    from wirebroker.request.request import Piece, Request
+    from wirebroker.request.session import Session
 
 _OF_REQUESTS: Final = frozenset(
     {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE}

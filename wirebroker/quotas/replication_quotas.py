@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.coordinator.quotas.sampled_rate import SimpleRate
 
 if TYPE_CHECKING:
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.config import Config
 
 _ALL: Final = ("*",)

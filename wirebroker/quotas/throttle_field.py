@@ -18,7 +18,7 @@ from wirebroker.codecs.messages import decode_response, encode_response, respons
 from wirebroker.storage.files import FileSlice
 
 if TYPE_CHECKING:
-    from wirebroker.request import Piece
+    from wirebroker.request.request import Piece
 
 _INT32: Final = Struct(">i")
 _LENGTH_BYTES: Final = 4

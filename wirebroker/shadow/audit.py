@@ -1,7 +1,7 @@
 """Verifies the batches of one partition as they come. Pure; what it has seen is all it knows.
 
-Of every batch: the checksum (client/fetched_batches.py), offsets that go on where the last batch
-ended, epochs that never fall, every record decoded, its offset within the batch and above the last.
+Of every batch: the checksum (client/records/fetched_batches.py), offsets that follow the last
+batch, epochs that never fall, every record decoded, its offset within the batch and above the last.
 Of producers: sequences without a hole, epochs that never fall, a new epoch from sequence 0 on.
 Of transactions: nothing else of a producer while one is open, markers of no older epoch and of no
 older coordinator.
@@ -17,16 +17,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from wirebroker.base.wording import counted
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID, NO_SEQUENCE, iterate_records
 from wirebroker.codecs.records.control import EndTransactionMarker, decode_control_record
-from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.codecs.records.batch import BatchHeader
-    from wirebroker.storage.log.producer_entry import ProducerEntry
+    from wirebroker.storage.log.producers.producer_entry import ProducerEntry
 
 # What a report holds of each partition; all are counted.
 MOST_KEPT: Final = 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wirebroker.base.patterns import compile_pattern
 from wirebroker.client.errors import ClientError
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.patterns import compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.client.fetched_batches import fetched_batches
-from wirebroker.client.leaders import TopicPartition
+from wirebroker.client.records.fetched_batches import fetched_batches
+from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.errors import KafkaError
 from wirebroker.codecs.records.batch import read_batch_header
 from wirebroker.codecs.records.layout import HEADER_BYTES
@@ -21,7 +21,7 @@ from wirebroker.shadow.audit import Audit
 from wirebroker.shadow.waits import Waits
 
 if TYPE_CHECKING:
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.log.log import Log
 

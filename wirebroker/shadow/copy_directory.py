@@ -13,33 +13,33 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.cluster.quorum_controller import QuorumController
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import StartError
-from wirebroker.coordinator.controller.cluster_image import (
+from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.coordinator.controller.features.feature_control import (
+    ELIGIBLE_LEADER_REPLICAS,
+    feature_level,
+)
+from wirebroker.coordinator.controller.image.cluster_image import (
     NO_LEADER,
     PartitionImage,
     ResourceType,
     config_record,
     partition_record,
 )
-from wirebroker.coordinator.controller.controller import Controller
-from wirebroker.coordinator.controller.feature_control import (
-    ELIGIBLE_LEADER_REPLICAS,
-    feature_level,
-)
-from wirebroker.coordinator.controller.operation import MAX_RECORDS, ControllerResult
+from wirebroker.coordinator.operation import MAX_RECORDS, ControllerResult
+from wirebroker.quorum.controller.quorum_controller import QuorumController
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.codecs.metadata_records import MetadataRecord
     from wirebroker.config import Config
-    from wirebroker.coordinator.controller.cluster_image import ClusterImage, TopicImage
-    from wirebroker.coordinator.controller.operation import Operation
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
+    from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.outcome import Moment
     from wirebroker.shadow.source import SourceTopic
     from wirebroker.storage.files import Files

@@ -13,9 +13,9 @@ from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.clock import pause
 from wirebroker.client.errors import PASSING, ClientError, explained
-from wirebroker.client.leaders import EARLIEST, LATEST, TopicPartition, offsets_at
-from wirebroker.clock import pause
+from wirebroker.client.topics.leaders import EARLIEST, LATEST, TopicPartition, offsets_at
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.primitives import uuid_text
@@ -25,7 +25,7 @@ from wirebroker.shadow.copied_partition import CopiedPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.shadow.copy_directory import CopyDirectory
     from wirebroker.shadow.source import Source, SourceTopic
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from wirebroker.base.wording import counted
 from wirebroker.shadow.copied_partition import DONE, FOLLOWED
-from wirebroker.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.clock import SystemClock
-from wirebroker.config.releases import RELEASE_VERSION
-from wirebroker.config.sources import load_config
+from wirebroker.base.clock import SystemClock
+from wirebroker.config.rows.releases import RELEASE_VERSION
+from wirebroker.config.sources.sources import load_config
 from wirebroker.shadow.copy_directory import CopyDirectory
 from wirebroker.shadow.following import Following
 from wirebroker.shadow.source import Source

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirebroker.client.configs import TOPIC, configs_of
+from wirebroker.client.cluster.features import features_of
+from wirebroker.client.configs.configs import TOPIC, configs_of
 from wirebroker.client.errors import PASSING, ClientError
-from wirebroker.client.features import features_of
-from wirebroker.config.releases import release_of
-from wirebroker.config.topic import TOPIC_ROWS
+from wirebroker.config.rows.releases import release_of
+from wirebroker.config.rows.topic import TOPIC_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

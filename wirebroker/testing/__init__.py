@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from wirebroker.codecs.errors import KafkaError
-    from wirebroker.testing.broker import Broker
-    from wirebroker.testing.broker_clock import BrokerClock
-    from wirebroker.testing.broker_faults import BrokerFaults, SetFault
-    from wirebroker.testing.cluster import Cluster
-    from wirebroker.testing.cluster_node import ClusterNode
-    from wirebroker.testing.recorded_request import RecordedRequest
-    from wirebroker.testing.snapshots import Snapshot
-    from wirebroker.testing.topic_record import TopicRecord
+    from wirebroker.testing.broker.broker import Broker
+    from wirebroker.testing.broker.broker_clock import BrokerClock
+    from wirebroker.testing.broker.broker_faults import BrokerFaults, SetFault
+    from wirebroker.testing.clients.topic_record import TopicRecord
+    from wirebroker.testing.cluster.cluster import Cluster
+    from wirebroker.testing.cluster.cluster_node import ClusterNode
+    from wirebroker.testing.data.snapshots import Snapshot
+    from wirebroker.testing.requests.recorded_request import RecordedRequest
 
 __all__ = [
     "Broker",
@@ -39,16 +39,16 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Broker": "wirebroker.testing.broker",
-    "BrokerClock": "wirebroker.testing.broker_clock",
-    "BrokerFaults": "wirebroker.testing.broker_faults",
-    "Cluster": "wirebroker.testing.cluster",
-    "ClusterNode": "wirebroker.testing.cluster_node",
-    "SetFault": "wirebroker.testing.broker_faults",
+    "Broker": "wirebroker.testing.broker.broker",
+    "BrokerClock": "wirebroker.testing.broker.broker_clock",
+    "BrokerFaults": "wirebroker.testing.broker.broker_faults",
+    "Cluster": "wirebroker.testing.cluster.cluster",
+    "ClusterNode": "wirebroker.testing.cluster.cluster_node",
+    "SetFault": "wirebroker.testing.broker.broker_faults",
     "KafkaError": "wirebroker.codecs.errors",
-    "RecordedRequest": "wirebroker.testing.recorded_request",
-    "Snapshot": "wirebroker.testing.snapshots",
-    "TopicRecord": "wirebroker.testing.topic_record",
+    "RecordedRequest": "wirebroker.testing.requests.recorded_request",
+    "Snapshot": "wirebroker.testing.data.snapshots",
+    "TopicRecord": "wirebroker.testing.clients.topic_record",
 }
 
 

@@ -20,9 +20,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
-    from wirebroker.testing.broker import Broker
-    from wirebroker.testing.factory import BrokerFactory
-    from wirebroker.testing.settings import Setting
+    from wirebroker.testing.broker.broker import Broker
+    from wirebroker.testing.broker.factory import BrokerFactory
+    from wirebroker.testing.settings.settings import Setting
 
 _MARKER: Final = "wirebroker"
 _USAGE: Final = (
@@ -68,7 +68,7 @@ def pytest_runtest_makereport(
     Its traceback ends in the test's own line, unless pytest is run with --full-trace.
     """
     # Without that module the test has used no kit.
-    if call.excinfo is not None and "wirebroker.testing.arguments" in sys.modules:
+    if call.excinfo is not None and "wirebroker.testing.base.arguments" in sys.modules:
         from wirebroker.testing.hidden_frames import hide_frames  # noqa: PLC0415 - likewise
 
         if not item.config.getoption("fulltrace"):
@@ -100,7 +100,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def wirebroker_session() -> Iterator[Broker]:
     """One broker for all tests of a process; what they write to it stays until the end."""
-    from wirebroker.testing.broker import Broker  # noqa: PLC0415 - not before it is used
+    from wirebroker.testing.broker.broker import Broker  # noqa: PLC0415 - not before it is used
 
     with Broker() as broker:
         yield broker
@@ -109,7 +109,7 @@ def wirebroker_session() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def _wirebroker_anew() -> Iterator[Callable[[Mapping[str, Setting]], Broker]]:
     """What makes a clean broker of the one that there is."""
-    from wirebroker.testing.broker import Broker  # noqa: PLC0415 - not before it is used
+    from wirebroker.testing.broker.broker import Broker  # noqa: PLC0415 - not before it is used
 
     broker = Broker()
 
@@ -148,7 +148,7 @@ def wirebroker(
 @pytest.fixture
 def wirebroker_factory() -> Iterator[BrokerFactory]:
     """What starts any number of brokers for one test; the arguments are those of Broker."""
-    from wirebroker.testing.factory import BrokerFactory  # noqa: PLC0415 - not before it is used
+    from wirebroker.testing.broker.factory import BrokerFactory  # noqa: PLC0415 - not before it is used
 
     factory = BrokerFactory()
     yield factory
@@ -161,8 +161,8 @@ def _asked_for(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
     Raises:
         TypeError: One has arguments that the marker does not know.
     """
-    from wirebroker.testing.arguments import check_argument  # noqa: PLC0415 - not before it is used
-    from wirebroker.testing.contents import with_counts  # noqa: PLC0415 - likewise
+    from wirebroker.testing.base.arguments import check_argument  # noqa: PLC0415 - not before it is used
+    from wirebroker.testing.clients.contents import with_counts  # noqa: PLC0415 - likewise
 
     topics: dict[str, int] = {}
     config: dict[str, Setting] = {}

@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from wirebroker.config.environment import settings_from_environment
-from wirebroker.testing.arguments import checked
-from wirebroker.testing.broker import Broker, snapshot_place
-from wirebroker.testing.container_host import ContainerHost
-from wirebroker.testing.engine import why_no_engine
-from wirebroker.testing.life import BrokerLife
+from wirebroker.config.sources.environment import settings_from_environment
+from wirebroker.testing.base.arguments import checked
+from wirebroker.testing.broker.broker import Broker, snapshot_place
+from wirebroker.testing.broker.life import BrokerLife
+from wirebroker.testing.hosts.container_host import ContainerHost
+from wirebroker.testing.hosts.engine import why_no_engine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from wirebroker.testing.settings import Setting
-    from wirebroker.testing.snapshots import Snapshot
+    from wirebroker.testing.data.snapshots import Snapshot
+    from wirebroker.testing.settings.settings import Setting
 
 __all__ = ["KafkaContainer", "WirebrokerContainer"]
 

@@ -13,7 +13,7 @@ import sys
 import threading
 
 from compat_tests.groups.members.speaking import Settings, Speaker, leave_command, settings_of
-from tests.support import tools
+from tests.support.tools import tools
 
 # % Group NAME rebalanced (memberid ID): assigned: TOPIC [0], TOPIC [1]
 # % Group NAME rebalanced: incremental assignment of 2 partition(s) (memberid ID, …): TOPIC [0], …

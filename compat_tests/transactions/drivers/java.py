@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from compat_tests.transactions import java_programs
+from compat_tests.transactions.drivers import java_programs
 from compat_tests.transactions.drivers.driver import TRANSACTION_TIMEOUT_MS, FencedError
 
 if TYPE_CHECKING:

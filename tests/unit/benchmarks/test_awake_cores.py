@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.awake_cores import KEPT_AWAKE, MAY_SLEEP, awake_cores
+from benchmarks.measurement.awake_cores import KEPT_AWAKE, MAY_SLEEP, awake_cores
 
 
 @pytest.fixture

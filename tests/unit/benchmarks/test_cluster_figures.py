@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.cluster.figures import Figure, of_pairs, read, table, write
-from benchmarks.pairs import Pairs, Run
+from benchmarks.measurement.pairs import Pairs, Run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import growth, growth_cases
-from benchmarks.awake_cores import KEPT_AWAKE, MAY_SLEEP
-from benchmarks.growth_report import Series, by_cost, read_json, slope, table, write_json
-from benchmarks.growth_requests import Point, is_settled
-from tests.support.brokers import RunningBroker
+from benchmarks.growth import growth, growth_cases
+from benchmarks.growth.growth_report import Series, by_cost, read_json, slope, table, write_json
+from benchmarks.load.growth_requests import Point, is_settled
+from benchmarks.measurement.awake_cores import KEPT_AWAKE, MAY_SLEEP
+from tests.support.brokers.brokers import RunningBroker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.brokers import Broker
+    from tests.support.brokers.brokers import Broker
 
 
 def series(broker: str = "ours", cost: str = "produce", **rest: object) -> Series:

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from benchmarks.kept_reads import KeptReads, Pace
-from benchmarks.spark_reads import Read, ReadWish
+from benchmarks.spark.kept_reads import KeptReads, Pace
+from benchmarks.spark.spark_reads import Read, ReadWish
 
 WISH = ReadWish("100 B", 100, 1_000, "lz4")
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from benchmarks.pairs import Bounded, Pairs, Run, bounded
+from benchmarks.measurement.pairs import Bounded, Pairs, Run, bounded
 
 
 def run(rate: float, cpu_us: float) -> Run:

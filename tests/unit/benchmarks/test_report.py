@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import report
-from benchmarks.awake_cores import KEPT_AWAKE, MAY_SLEEP
-from benchmarks.pairs import Pairs, Run
+from benchmarks.measurement.awake_cores import KEPT_AWAKE, MAY_SLEEP
+from benchmarks.measurement.pairs import Pairs, Run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,7 +1,7 @@
 """Memory is touched before it is measured, as much as is free."""
 
-from benchmarks import warm_memory as module
-from benchmarks.warm_memory import available_bytes, warm_memory
+from benchmarks.measurement import warm_memory as module
+from benchmarks.measurement.warm_memory import available_bytes, warm_memory
 
 MIB = 1 << 20
 

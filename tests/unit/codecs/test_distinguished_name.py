@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.tls_files import certificate, client_certificate
+from tests.support.security.tls_files import certificate, client_certificate
 from wirebroker.codecs.distinguished_name import (
     alternative_names_of,
     fault_of_client,

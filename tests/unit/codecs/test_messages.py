@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.property.message_values import KEYS, versions_of
-from tests.support.message_schemas import schema_of
+from tests.support.protocol.message_schemas import schema_of
+from tests.support.protocol.message_values import KEYS, versions_of
 from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
 from wirebroker.codecs.messages import (

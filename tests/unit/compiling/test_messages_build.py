@@ -13,7 +13,7 @@ import pytest
 
 from compiling.messages import build, definitions
 from compiling.messages.modules import module_name, module_source
-from tests.project_files import copy_of_the_project
+from tests.support.harness.project_files import copy_of_the_project
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -285,4 +285,4 @@ def test_the_documented_command_builds_this_project_and_changes_nothing(tmp_path
     assert kinds == {".gz", ".whl", ".json", ""}
     (wheel,) = (copy / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        assert "wirebroker/server.py" in archive.namelist()
+        assert "wirebroker/broker/server.py" in archive.namelist()

@@ -10,7 +10,7 @@ import pytest
 
 from compiling.release.changelog import check_changelog
 from compiling.release.interpreters import interpreters
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 from wirebroker import __version__
 
 if TYPE_CHECKING:

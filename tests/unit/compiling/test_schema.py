@@ -12,7 +12,7 @@ from compiling.messages.schema import (
     parse_table,
     snake_case,
 )
-from tests.support.message_schemas import message_of
+from tests.support.protocol.message_schemas import message_of
 
 JSON = """
 // A licence.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.config.topic import TopicSettings
+from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import eventually
+from tests.support.tools.waiting import eventually
 from wirebroker.storage import system_calls
 from wirebroker.storage.files import ColdPagesError, Files, FileSlice
 

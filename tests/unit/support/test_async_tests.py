@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.support.async_tests import on_a_loop
-from wirebroker.loop_watch import PolledLoop
+from tests.support.harness.async_tests import on_a_loop
+from wirebroker.net.loop_watch import PolledLoop
 
 
 async def test_a_test_runs_on_the_loop_that_the_broker_has(tmp_path, request):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import conftest
-from tests.support.scheduling import APART, TOGETHER
+from tests.support.harness.scheduling import APART, TOGETHER
 
 _ROOT = Path(__file__).resolve().parents[3]
 

@@ -6,8 +6,8 @@ import socket
 import subprocess
 import sys
 
-from tests.project_files import ROOT
-from tests.support.ports import HOST, free_port, free_ports
+from tests.support.harness.project_files import ROOT
+from tests.support.tools.ports import HOST, free_port, free_ports
 
 
 def test_a_port_is_not_given_again_at_once():
@@ -30,7 +30,7 @@ def test_a_port_that_somebody_listens_on_is_left_out():
 
 
 def test_another_process_is_given_others():
-    command = "from tests.support.ports import free_ports; print(*free_ports(50))"
+    command = "from tests.support.tools.ports import free_ports; print(*free_ports(50))"
     done = subprocess.run(
         [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.scheduling import choose, unit_of
+from tests.support.harness.scheduling import choose, unit_of
 
 _ROOT = Path(__file__).resolve().parents[3]
 _NOTES_ITS_WORKER = """
@@ -39,9 +39,11 @@ def test_who_has_no_more_of_his_own_takes_the_longest_of_the_others():
 
 def test_a_file_is_a_unit_unless_its_tests_share_nothing_or_files_share_much():
     assert unit_of("tests/a.py::test_it[a::b]") == "tests/a.py"
-    apart = "compat_tests/test_kills.py::test_it[x]"
+    apart = "compat_tests/faults/test_kills.py::test_it[x]"
     assert unit_of(apart) == apart
-    assert unit_of("spark_it/test_batch.py::test_it") == unit_of("spark_it/test_stream.py::test_it")
+    assert unit_of("spark_it/connector/test_batch.py::test_it") == unit_of(
+        "spark_it/connector/test_stream.py::test_it"
+    )
 
 
 def test_a_file_runs_in_one_process_and_the_next_run_knows_what_it_takes(tmp_path):

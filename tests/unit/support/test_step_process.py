@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ nightly.main(["--results", folder], (nightly.Step("first", command, 1, "waits"),
 """
 _IMPATIENT = """
 import pathlib, sys
-from tests.support.step_process import ended_by_signals, run_step
+from tests.support.harness.step_process import ended_by_signals, run_step
 with ended_by_signals():
     run_step([sys.executable, "-c", *sys.argv[1:]], pathlib.Path(), sys.stdout, patience_s=0.1)
 """

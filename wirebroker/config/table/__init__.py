@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.row import ConfigRow, Effect
+from wirebroker.config.rows.row import ConfigRow, Effect
+from wirebroker.config.rows.topic import GIVING_ROWS
 from wirebroker.config.table import (
     compaction,
     groups,
@@ -29,7 +30,6 @@ from wirebroker.config.table import (
     topics,
     transactions,
 )
-from wirebroker.config.topic import GIVING_ROWS
 
 _AREAS: Final = (
     nodes,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import INT_MAX, integer, kept, long, short
-from wirebroker.config.row import Effect
+from wirebroker.config.rows.forms import INT_MAX, integer, kept, long, short
+from wirebroker.config.rows.row import Effect
 
 ROWS: Final = (
     integer(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import boolean, integer, items, text
-from wirebroker.config.row import ConfigRow, ConfigType
+from wirebroker.config.rows.forms import boolean, integer, items, text
+from wirebroker.config.rows.row import ConfigRow, ConfigType
 
 ROWS: Final = (
     items(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import integer, items, long
-from wirebroker.config.texts import path_wish
+from wirebroker.config.rows.forms import integer, items, long
+from wirebroker.config.rows.texts import path_wish
 
 ROWS: Final = (
     items(

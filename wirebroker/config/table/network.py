@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.forms import (
+from wirebroker.config.rows.forms import (
     CLUSTER_WIDE,
     INT_MAX,
     PER_BROKER,
@@ -14,11 +14,11 @@ from wirebroker.config.forms import (
     long,
     text,
 )
-from wirebroker.config.row import Effect, OfListener
-from wirebroker.config.texts import counts_by_host
+from wirebroker.config.rows.row import Effect, OfListener
+from wirebroker.config.rows.texts import counts_by_host
 
 if TYPE_CHECKING:
-    from wirebroker.config.row import ConfigValue
+    from wirebroker.config.rows.row import ConfigValue
 
 
 def _counts_by_host(value: ConfigValue) -> str | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wirebroker.config.forms import integer, items, kept, long, text
-from wirebroker.config.texts import path_wish, short_wish
+from wirebroker.config.rows.forms import integer, items, kept, long, text
+from wirebroker.config.rows.texts import path_wish, short_wish
 
 if TYPE_CHECKING:
-    from wirebroker.config.row import ConfigValue
+    from wirebroker.config.rows.row import ConfigValue
 
 
 def _roles(value: ConfigValue) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import boolean, integer, items, long, text
-from wirebroker.config.releases import NEWEST_RELEASE, RELEASE_VERSION, RELEASES
+from wirebroker.config.rows.forms import boolean, integer, items, long, text
+from wirebroker.config.rows.releases import NEWEST_RELEASE, RELEASE_VERSION, RELEASES
 
 ROWS: Final = (
     text(
@@ -25,7 +25,7 @@ ROWS: Final = (
         choices=("full", "header"),
     ),
     text(
-        "wirebroker.cluster.id",
+        "wirebroker.replica.id",
         None,
         "Cluster id of a new data directory (the environment's CLUSTER_ID); random if unset.",
     ),

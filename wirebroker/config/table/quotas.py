@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import integer
+from wirebroker.config.rows.forms import integer
 
 _OF_CLIENTS: Final = "quotas of bytes, request time and connections"
 _OF_CONTROLLER: Final = "quotas of partitions that are created and deleted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import kept
+from wirebroker.config.rows.forms import kept
 
 ROWS: Final = (
     *kept(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.authorizer import wrong_authorizer
-from wirebroker.config.forms import (
+from wirebroker.config.java.jaas import unknown_mechanism
+from wirebroker.config.rows.authorizer import wrong_authorizer
+from wirebroker.config.rows.forms import (
     PER_BROKER,
     boolean,
     class_name,
@@ -16,7 +17,6 @@ from wirebroker.config.forms import (
     password,
     text,
 )
-from wirebroker.config.jaas import unknown_mechanism
 
 ROWS: Final = (
     text(

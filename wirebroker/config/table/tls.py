@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import PER_BROKER, boolean, items, kept, password, text
-from wirebroker.config.row import Effect, OfListener
+from wirebroker.config.rows.forms import PER_BROKER, boolean, items, kept, password, text
+from wirebroker.config.rows.row import Effect, OfListener
 
 _ONLY: Final = OfListener.ONLY
 _STORES: Final = (

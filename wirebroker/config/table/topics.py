@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.forms import CLUSTER_WIDE, boolean, integer
+from wirebroker.config.rows.forms import CLUSTER_WIDE, boolean, integer
 
 ROWS: Final = (
     integer(

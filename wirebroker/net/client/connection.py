@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from wirebroker.base.threads import coding, in_thread
 from wirebroker.codecs.client_frames import request_header
 from wirebroker.codecs.errors import KafkaError, MalformedFrameError
 from wirebroker.codecs.messages import decode_response, encode_request, response_message
@@ -37,12 +38,11 @@ from wirebroker.net.client.places import Places
 from wirebroker.net.client.requests_in_flight import RequestsInFlight
 from wirebroker.net.client.response_frames import ResponseFrames
 from wirebroker.net.client.versions import PeerVersions, ask_versions
-from wirebroker.threads import coding, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.values import Struct
     from wirebroker.net.client.settings import ClientSettings, PeerAddress

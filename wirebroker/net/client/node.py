@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from wirebroker.clock import pause
+from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import without_frames
 from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import CannotConnectError, PeerError
@@ -26,7 +26,7 @@ from wirebroker.net.client.errors import CannotConnectError, PeerError
 if TYPE_CHECKING:
     from random import Random
 
-    from wirebroker.clock import Clock
+    from wirebroker.base.clock import Clock
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.settings import ClientSettings, PeerAddress

@@ -11,12 +11,12 @@ import socket
 from typing import TYPE_CHECKING, Any, Final
 
 from wirebroker.codecs.errors import without_frames
-from wirebroker.net.socket_calls import receive, send
+from wirebroker.net.sockets.socket_calls import receive, send
 
 if TYPE_CHECKING:
     from wirebroker.codecs.primitives import Buffer
     from wirebroker.net.client.transport import Receiver
-    from wirebroker.net.poller import Sockets
+    from wirebroker.net.sockets.poller import Sockets
 
 # What a peer sends without end holds the loop for so many receives in a row, 1 MiB each at most.
 _MOST_RECEIVES: Final = 2

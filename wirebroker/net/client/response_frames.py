@@ -5,9 +5,9 @@
     while (frame := frames.next_frame()) is not None: ...
 
 Small answers are copied out of a buffer that is used again. The first that does not fit into it is
-received where it stays, in memory that grows with what arrives (net/frame_buffer.py); from then on
-the buffer is a block of such memory, and of what arrives in it long answers are handed out as they
-lie there, the next ones coming into another block. So a view into an answer stays valid as long as
+received where it stays, in memory that grows with what arrives (net/frames/frame_buffer.py); from
+then on the buffer is a block of such memory. Long responses in it are returned without a copy, and
+the next ones go into another block. So a view into an answer stays valid as long as
 somebody holds it, and a fetcher appends records without a copy.
 """
 
@@ -17,7 +17,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import MalformedFrameError
-from wirebroker.net.frame_buffer import BLOCK_BYTES, FrameBlocks, FrameBuffer
+from wirebroker.net.frames.frame_buffer import BLOCK_BYTES, FrameBlocks, FrameBuffer
 
 if TYPE_CHECKING:
     import mmap

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from wirebroker.lean_asyncio import give_ssl
+from wirebroker.base.lean_asyncio import give_ssl
 from wirebroker.net.client.polled_transport import PolledTransport, connect
 
 if TYPE_CHECKING:

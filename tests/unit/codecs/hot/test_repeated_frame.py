@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.batches import batch
-from tests.support.produce_frames import VERSIONS, Frame, produce_frame
-from tests.support.pure_modules import pure
+from tests.support.harness.pure_modules import pure
+from tests.support.protocol.produce_frames import VERSIONS, Frame, produce_frame
+from tests.support.records.batches import batch
 from wirebroker.codecs.hot import repeated_frame
 from wirebroker.codecs.primitives import uvarint
 

@@ -7,7 +7,7 @@ from struct import Struct
 
 import pytest
 
-from tests.project_files import ROOT
+from tests.support.harness.project_files import ROOT
 from wirebroker.codecs.records import layout
 from wirebroker.codecs.records.batch import BatchHeader
 

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from tests.support.batches import batch
-from tests.support.pure_modules import pure
+from tests.support.harness.pure_modules import pure
+from tests.support.records.batches import batch
 from tests.transcripts.raw_records import batch_of, record
 from wirebroker.codecs.records import plain_batch
 from wirebroker.codecs.records.batch import BatchHeader, read_batch_header, write_crc

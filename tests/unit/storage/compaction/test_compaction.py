@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.compaction import (
+from tests.support.storage.compaction import (
     append,
     append_marker,
     batches_of,
@@ -12,7 +12,7 @@ from tests.support.compaction import (
     compact,
     records_of,
 )
-from tests.support.time_search import offset_for_timestamp
+from tests.support.storage.time_search import offset_for_timestamp
 from tests.unit.storage.log_kit import NOW, make_log
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import NO_PRODUCER_ID, build_batch, read_batch_header

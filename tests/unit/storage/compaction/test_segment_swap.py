@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.compaction import MAP_BYTES, append, records_of
+from tests.support.storage.compaction import MAP_BYTES, append, records_of
 from tests.unit.storage.log_kit import NOW, make_log, read_all
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.storage.compaction.compaction import Compaction

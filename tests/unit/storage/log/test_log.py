@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.time_search import offset_of_max_timestamp
+from tests.support.storage.time_search import offset_of_max_timestamp
 from tests.unit.storage.log_kit import NOW, append, batch, commit_all, fields_of, read_all
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import (
@@ -19,7 +19,7 @@ from wirebroker.codecs.records.batch import (
     read_batch_header,
 )
 from wirebroker.codecs.records.control import EndTransactionMarker, encode_control_record
-from wirebroker.config.topic import TopicSettings
+from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.log.append import AppendOrigin
 
 MINUTE_MS = 60_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.unit.storage.log_kit import NOW, append, batch, make_log
-from wirebroker.config.topic import TopicSettings
+from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log_copy import LogCopy
 from wirebroker.storage.log.wall_clocks import ClockReading

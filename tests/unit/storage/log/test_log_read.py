@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.time_search import offset_for_timestamp, offset_of_max_timestamp
+from tests.support.storage.time_search import offset_for_timestamp, offset_of_max_timestamp
 from tests.unit.storage.log_kit import NOW, append, batch, read_all
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch

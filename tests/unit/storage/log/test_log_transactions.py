@@ -9,9 +9,9 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import iterate_batches, iterate_records
 from wirebroker.codecs.records.control import EndTransactionMarker, decode_control_record
 from wirebroker.storage.files import DataFile, Files
+from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 from wirebroker.storage.log.markers import append_end_marker
 from wirebroker.storage.log.read import aborted_in
-from wirebroker.storage.log.transaction_index import AbortedTransaction
 
 
 def send(log, producer_id, sequence=0, *, epoch=0, bump=False, count=1):

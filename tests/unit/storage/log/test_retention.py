@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.storage.log_kit import NOW, append, batch, commit_all, read_all
 from wirebroker.codecs.errors import ErrorCode, KafkaError
-from wirebroker.config.topic import LONG_MAX, TopicSettings
+from wirebroker.config.rows.topic import LONG_MAX, TopicSettings
 from wirebroker.storage.log.removal import set_aside_segment
 from wirebroker.storage.log.retention import MOST_SEGMENTS, expired_count
 from wirebroker.storage.log.wall_clocks import ClockReading, FormerClock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from tests.support.batches import TIMESTAMP_MS, batch
-from wirebroker.clock import in_one_go
+from tests.support.records.batches import TIMESTAMP_MS, batch
+from wirebroker.base.clock import in_one_go
 from wirebroker.config import Config
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.storage.log_kit import NOW, append, batch, commit_all, make_log
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch, read_batch_header
-from wirebroker.storage.log.producer_replay import ProducerReplay
+from wirebroker.storage.log.producers.producer_replay import ProducerReplay
 
 
 def bases(log):

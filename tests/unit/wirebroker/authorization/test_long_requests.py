@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.batches import batch
-from tests.support.requests import create_topic, produce_request
-from tests.support.servers import broker_of, client_of, running
-from wirebroker.api.produce import DENIED_AT_ONCE
+from tests.support.brokers.servers import broker_of, client_of, running
+from tests.support.protocol.requests import create_topic, produce_request
+from tests.support.records.batches import batch
+from wirebroker.api.data.produce import DENIED_AT_ONCE
 from wirebroker.authorization.access import Authorization
 from wirebroker.authorization.authorizer import StandardAuthorizer
 from wirebroker.authorization.broker_rules import BROKER_RULES
 from wirebroker.authorization.controller_rules import rule_on
 from wirebroker.authorization.ruling import STEP, AskedRequest, Rule, Ruling
-from wirebroker.clock import Slices, in_one_go, next_turn
+from wirebroker.base.clock import Slices, in_one_go, next_turn
 from wirebroker.codecs.acls import DENY, EVERYBODY, LITERAL, PREFIXED, Operation, Resource
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.envelope import Principal
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_request, encode_request
 from wirebroker.config import Config
-from wirebroker.config.authorizer import STANDARD
-from wirebroker.coordinator.controller.cluster_image import ClusterImage
+from wirebroker.config.rows.authorizer import STANDARD
 from wirebroker.coordinator.controller.controller import ControllerRequest
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.clock import Steps
+    from wirebroker.base.clock import Steps
 
 MANY = 20 * STEP
 NAMES = [f"t{number}" for number in range(MANY)]

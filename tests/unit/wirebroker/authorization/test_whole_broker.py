@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.batches import batch
-from tests.support.ports import free_ports
-from tests.support.raw_client import RawClient
-from tests.support.requests import create_topic, fetch, produce
-from tests.support.servers import client_of, controller_of, running
+from tests.support.brokers.servers import client_of, controller_of, running
+from tests.support.protocol.raw_client import RawClient
+from tests.support.protocol.requests import create_topic, fetch, produce
+from tests.support.records.batches import batch
+from tests.support.tools.ports import free_ports
 from wirebroker.authorization.access import Authorization
 from wirebroker.authorization.authorizer import StandardAuthorizer
 from wirebroker.authorization.broker_rules import ASKING_THEMSELVES, BROKER_RULES
@@ -37,10 +37,10 @@ from wirebroker.codecs.envelope import Principal, encode_host, encode_principal
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_response, encode_request, request_message
 from wirebroker.config import Config, ConfigError, StartError
-from wirebroker.config.authorizer import STANDARD
+from wirebroker.config.rows.authorizer import STANDARD
 from wirebroker.coordinator.controller.controller import ControllerRequest
-from wirebroker.coordinator.controller.image_change import AclChange
-from wirebroker.needs import DESCRIBE_TOPIC, WRITE_TOPIC, Need
+from wirebroker.coordinator.controller.image.image_change import AclChange
+from wirebroker.request.needs import DESCRIBE_TOPIC, WRITE_TOPIC, Need
 from wirebroker.storage.files import Files
 from wirebroker.storage.log_directory import LogDirectory
 

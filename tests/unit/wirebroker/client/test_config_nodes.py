@@ -7,8 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.clocks import HandClock
-from wirebroker.client.configs import BROKER, BROKER_LOGGER, TOPIC, alter_configs, configs_of
+from tests.support.records.clocks import HandClock
+from wirebroker.client.configs.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    TOPIC,
+    alter_configs,
+    configs_of,
+)
 from wirebroker.client.errors import ClientError
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.codecs.api_keys import ApiKey

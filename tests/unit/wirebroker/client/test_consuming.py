@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from wirebroker.client.consuming import PartitionsReader
-from wirebroker.client.leaders import TopicPartition
+from wirebroker.client.records.consuming import PartitionsReader
+from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.testing import Broker
-from wirebroker.testing.kit_client import kit_client
+from wirebroker.testing.clients.kit_client import kit_client
 
 
 def test_a_reader_stands_where_it_was_to_end_though_more_has_come():

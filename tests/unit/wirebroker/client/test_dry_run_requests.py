@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from wirebroker.client.dry_runs import check_deletable_topics, check_moves
+from wirebroker.client.checks.dry_runs import check_deletable_topics, check_moves
 from wirebroker.client.errors import ClientError
-from wirebroker.client.leaders import TopicPartition
+from wirebroker.client.topics.leaders import TopicPartition
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

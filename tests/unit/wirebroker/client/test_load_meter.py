@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirebroker.client.load_meter import LoadMeter
+from wirebroker.client.records.load_meter import LoadMeter
 
 
 def test_rates_are_of_the_time_that_passed():

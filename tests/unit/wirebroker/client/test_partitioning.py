@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as other_murmur2
 
-from wirebroker.client.partitioning import murmur2, partition_for
+from wirebroker.client.records.partitioning import murmur2, partition_for
 
 
 @given(st.binary(max_size=40))

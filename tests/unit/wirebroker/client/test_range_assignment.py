@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from wirebroker.client.consumer_protocol import (
+from wirebroker.client.groups.consumer_protocol import (
     assignment_bytes,
     assignment_of,
     subscription_bytes,
     subscription_of,
 )
-from wirebroker.client.leaders import TopicPartition
-from wirebroker.client.range_assignment import assigned_by_range
+from wirebroker.client.groups.range_assignment import assigned_by_range
+from wirebroker.client.topics.leaders import TopicPartition
 
 
 def numbers(share):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirebroker.client.leaders import TopicPartition
-from wirebroker.client.reassignment_plan import plan_text, planned_replicas, read_plan
+from wirebroker.client.replicas.reassignment_plan import plan_text, planned_replicas, read_plan
+from wirebroker.client.topics.leaders import TopicPartition
 
 
 def places(*replicas):

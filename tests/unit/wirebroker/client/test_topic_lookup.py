@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.clocks import HandClock
+from tests.support.records.clocks import HandClock
 from wirebroker.client.errors import ClientError
 from wirebroker.client.kafka_client import KafkaClient
-from wirebroker.client.topic_lookup import find_topics
+from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.settings import PeerAddress
 from wirebroker.net.client.transport import TcpDialer

@@ -12,18 +12,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.requests import create_topic
-from tests.support.servers import client_of, running
+from tests.support.brokers.servers import client_of, running
+from tests.support.protocol.requests import create_topic
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, TopicSettings
 from wirebroker.config.docs import as_markdown, as_text
 from wirebroker.config.hints import with_hint
-from wirebroker.config.sources import load_config
+from wirebroker.config.sources.sources import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.support.raw_client import RawClient
+    from tests.support.protocol.raw_client import RawClient
 
 NAME = "wirebroker.new.thing"
 TOPIC, BROKER = 2, 4

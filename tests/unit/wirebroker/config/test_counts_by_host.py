@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.texts import counts_by_host
+from wirebroker.config.rows.texts import counts_by_host
 
 NAME = "max.connections.per.ip.overrides"
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.raw_client import RawClient
-from tests.support.servers import broker_of, client_of, running
+from tests.support.brokers.servers import broker_of, client_of, running
+from tests.support.protocol.raw_client import RawClient
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.dynamic import check_change, usable, with_usable
 from wirebroker.config.lookup import base_name, is_read, is_read_only, row_of
+from wirebroker.config.sources.dynamic import check_change, usable, with_usable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from wirebroker.config.jaas import LOGIN_MODULES, login_options, quoted
-from wirebroker.config.java_options import LOGIN_CONFIG, java_options
-from wirebroker.config.row import ConfigError
+from wirebroker.config.java.jaas import LOGIN_MODULES, login_options, quoted
+from wirebroker.config.java.java_options import LOGIN_CONFIG, java_options
+from wirebroker.config.rows.row import ConfigError
 
 _PLAIN = LOGIN_MODULES["PLAIN"]
 

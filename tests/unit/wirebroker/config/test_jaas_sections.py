@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from wirebroker.client.security import client_security
-from wirebroker.commands.security_flags import way_to_cluster
+from wirebroker.cli.plumbing.security_flags import way_to_cluster
+from wirebroker.client.security.security import client_security
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.jaas import LOGIN_MODULES
-from wirebroker.config.java_options import ALLOWED_URLS, LOGIN_CONFIG, VARIABLES
-from wirebroker.config.listeners import (
+from wirebroker.config.java.jaas import LOGIN_MODULES
+from wirebroker.config.java.java_options import ALLOWED_URLS, LOGIN_CONFIG, VARIABLES
+from wirebroker.config.listeners.listeners import (
     between_brokers,
     controller_listeners_of,
     listeners_of,
     to_controllers,
 )
-from wirebroker.config.sources import load_config, local_java_options
+from wirebroker.config.sources.sources import load_config, local_java_options
 
 if TYPE_CHECKING:
     from pathlib import Path

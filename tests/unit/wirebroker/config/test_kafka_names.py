@@ -14,8 +14,8 @@ import pytest
 
 from wirebroker.config.java.patterns import java_pattern
 from wirebroker.config.java.replacements import JavaReplacement
-from wirebroker.config.kerberos_names import NoUserError, kerberos_rules, user_of
-from wirebroker.config.principal_rules import principal_name, principal_rules
+from wirebroker.config.security.kerberos_names import NoUserError, kerberos_rules, user_of
+from wirebroker.config.security.principal_rules import principal_name, principal_rules
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("kafka_names.json").read_text())
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.kerberos import KerberosKeys
-from wirebroker.config.kerberos_names import NoUserError, kerberos_rules, user_of
-from wirebroker.config.listeners import listeners_of
+from wirebroker.config.listeners.listeners import listeners_of
+from wirebroker.config.security.kerberos import KerberosKeys
+from wirebroker.config.security.kerberos_names import NoUserError, kerberos_rules, user_of
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 JAAS = "listener.name.sasl_plaintext.gssapi.sasl.jaas.config"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.listeners import Address, listeners_of
+from wirebroker.config.listeners.listeners import Address, listeners_of
 
 
 def test_kafkas_default_is_every_interface_and_the_address_of_arrival():

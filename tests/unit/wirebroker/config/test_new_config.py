@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.project_files import ROOT, copy_of_the_project
+from tests.support.harness.project_files import ROOT, copy_of_the_project
 from tests.unit.wirebroker.config import new_config_questions
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     shutil.copytree(generated, copy / "codecs" / "generated", dirs_exist_ok=True)
     configs = copy / "wirebroker" / "config"
     _replace_last(configs / "table" / "compaction.py", "\n)\n", BROKER_ROW)
-    _replace_last(configs / "topic.py", "\n    @property\n    def is_compacted", TOPIC_FIELD)
+    _replace_last(
+        configs / "rows" / "topic.py", "\n    @property\n    def is_compacted", TOPIC_FIELD
+    )
     done = subprocess.run(
         [sys.executable, "-m", new_config_questions.__name__, str(folder)],
         cwd=copy,

@@ -9,14 +9,14 @@ import contextlib
 
 import pytest
 
-from tests.support.servers import client_of, running
+from tests.support.brokers.servers import client_of, running
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import encode_response
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.listeners import listeners_of
+from wirebroker.config.listeners.listeners import listeners_of
 from wirebroker.config.lookup import listener_config
-from wirebroker.config.row import Mutability
+from wirebroker.config.rows.row import Mutability
 from wirebroker.config.table import ROWS
 from wirebroker.net.settings import NetworkSettings
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wirebroker.config import ConfigError
-from wirebroker.config.environment import settings_from_environment
-from wirebroker.config.properties import foreign_kind, parse_properties
+from wirebroker.config.java.properties import foreign_kind, parse_properties
+from wirebroker.config.sources.environment import settings_from_environment
 
 JAVA_READS = [
     ("a=b", {"a": "b"}),
@@ -122,7 +122,7 @@ def test_variables_of_the_java_machine_and_of_others_set_nothing():
 
 
 def test_cluster_id_sets_the_cluster_of_a_new_directory():
-    assert settings_from_environment({"CLUSTER_ID": "abc"}) == {"wirebroker.cluster.id": "abc"}
+    assert settings_from_environment({"CLUSTER_ID": "abc"}) == {"wirebroker.replica.id": "abc"}
     assert settings_from_environment({"CLUSTER_ID": ""}) == {}
 
 

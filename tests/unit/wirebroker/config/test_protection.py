@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wirebroker import cli
+from wirebroker.cli import main as cli
 from wirebroker.config import Config, ConfigError, StartError
 from wirebroker.config.protection import (
     asking_names,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.dynamic import check_change, with_usable
-from wirebroker.config.sources import load_config
+from wirebroker.config.sources.dynamic import check_change, with_usable
+from wirebroker.config.sources.sources import load_config
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.listeners import listeners_of
+from wirebroker.config.listeners.listeners import listeners_of
 from wirebroker.config.quorum import controllers_of, is_member, parse_address
 
 MEMBER = {"process.roles": "broker", "node.id": "2", "controller.listener.names": "CONTROLLER"}

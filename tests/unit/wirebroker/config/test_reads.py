@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wirebroker.config.row import Effect
+from wirebroker.config.rows.row import Effect
+from wirebroker.config.rows.topic import TOPIC_ROWS
 from wirebroker.config.table import BROKER_ROWS, ROWS_WITHOUT_EFFECT
-from wirebroker.config.topic import TOPIC_ROWS
 
 ROOT = Path(__file__).parents[4]
 # Where configs are told, or refused, not read; what sets those of other brokers.
 TABLES = re.compile(
-    r".*/config/(table/\w+|topic|topic_field|forms|groups|lookup|dynamic|protection|docs|describe)\.py"
-    r"|.*/wirebroker/(client|commands|workers)/\w+\.py"
+    r".*/config/(table/\w+|rows/(topic|topic_field|forms)|groups|lookup|sources/dynamic|protection"
+    r"|docs|describe)\.py"
+    r"|.*/wirebroker/(client/(\w+/)?|cli/(verbs|plumbing)/|broker/workers/)\w+\.py"
+    r"|.*/wirebroker/cli/(table|docs|verb_group|unserved_scripts)\.py"
 )
 
 
@@ -28,7 +30,7 @@ def _is_topic_config_read(name: str, sources: str) -> bool:
         name = "segment.bytes"
     field = name.replace(".", "_")
     # TopicSettings' own properties read fields for others.
-    text = sources + (ROOT / "wirebroker/config/topic.py").read_text()
+    text = sources + (ROOT / "wirebroker/config/rows/topic.py").read_text()
     return re.search(rf"\.{field}\b", text) is not None
 
 

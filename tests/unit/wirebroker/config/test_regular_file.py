@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.tls_files import certificate, write
-from wirebroker.config.regular_file import check_regular, read_regular
-from wirebroker.config.row import ConfigError
-from wirebroker.config.tls import StoreSettings, TlsSettings
-from wirebroker.security.kerberos import _check_keytab
-from wirebroker.security.key_stores import read_store
-from wirebroker.security.tls_contexts import server_side
+from tests.support.security.tls_files import certificate, write
+from wirebroker.config.rows.row import ConfigError
+from wirebroker.config.security.tls import StoreSettings, TlsSettings
+from wirebroker.config.sources.regular_file import check_regular, read_regular
+from wirebroker.security.sasl.kerberos import _check_keytab
+from wirebroker.security.tls.key_stores import read_store
+from wirebroker.security.tls.tls_contexts import server_side
 
 if TYPE_CHECKING:
     from pathlib import Path

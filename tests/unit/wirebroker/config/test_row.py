@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wirebroker.config import ConfigError, validate_topic_config
-from wirebroker.config.row import ConfigRow, ConfigType
-from wirebroker.config.texts import text_of
-from wirebroker.config.topic import TOPIC_ROWS
+from wirebroker.config.rows.row import ConfigRow, ConfigType
+from wirebroker.config.rows.texts import text_of
+from wirebroker.config.rows.topic import TOPIC_ROWS
 
 KAFKA_SHOWS = [
     ("cleanup.policy", "", ""),

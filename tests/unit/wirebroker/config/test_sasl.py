@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from tests.support.sasl_clients import PLAIN_USERS, sasl_listener
+from tests.support.security.sasl_clients import PLAIN_USERS, sasl_listener
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.dynamic import check_change
-from wirebroker.config.listeners import listeners_of
+from wirebroker.config.listeners.listeners import listeners_of
 from wirebroker.config.protection import check_protection
-from wirebroker.config.row import StartError
-from wirebroker.config.sources import load_config
+from wirebroker.config.rows.row import StartError
+from wirebroker.config.sources.dynamic import check_change
+from wirebroker.config.sources.sources import load_config
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"

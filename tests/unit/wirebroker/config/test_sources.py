@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.listeners import listeners_of
-from wirebroker.config.sources import load_config
+from wirebroker.config.listeners.listeners import listeners_of
+from wirebroker.config.sources.sources import load_config
 
 if TYPE_CHECKING:
     from pathlib import Path

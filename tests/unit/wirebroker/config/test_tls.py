@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.cipher_suites import suites_for_openssl
-from wirebroker.config.client_tls import client_tls
-from wirebroker.config.listeners import listeners_of
-from wirebroker.config.principal_rules import principal_name, principal_rules
-from wirebroker.config.tls import VERSIONS, outgoing_tls_settings
+from wirebroker.config.listeners.listeners import listeners_of
+from wirebroker.config.security.cipher_suites import suites_for_openssl
+from wirebroker.config.security.client_tls import client_tls
+from wirebroker.config.security.principal_rules import principal_name, principal_rules
+from wirebroker.config.security.tls import VERSIONS, outgoing_tls_settings
 
 BOTH = {"listeners": "SSL://:1,SASL_SSL://:2", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
 FILE = {"ssl.keystore.location": "/broker.pem", "ssl.keystore.type": "pem"}

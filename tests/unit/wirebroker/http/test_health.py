@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from tests.support.http_client import ask_http, http_address
-from tests.support.servers import broker_of, config_of, running
-from wirebroker.cluster.replica_manager import ReplicaManager
+from tests.support.brokers.servers import broker_of, config_of, running
+from tests.support.http.http_client import ask_http, http_address
+from wirebroker.broker.server import Server
 from wirebroker.config import StartError
-from wirebroker.server import Server
+from wirebroker.replica.replica_manager import ReplicaManager
 
 HTTP = {"wirebroker.http.listeners": "127.0.0.1:0"}
 
@@ -66,7 +66,7 @@ async def test_nothing_of_it_is_left_after_a_start_that_failed(tmp_path):
 
 def test_nothing_of_it_is_loaded_unless_it_is_asked_for():
     code = (
-        "import sys, wirebroker.server, wirebroker.cli;"
+        "import sys, wirebroker.broker.server, wirebroker.cli.main;"
         "print([m for m in sys.modules if m == 'h11' or m.startswith('wirebroker.http')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.http_client import ask_http, parse_reply, send_http
-from wirebroker.clock import next_turn
+from tests.support.http.http_client import ask_http, parse_reply, send_http
+from wirebroker.base.clock import next_turn
 from wirebroker.config import Config, StartError
 from wirebroker.http import conversation
 from wirebroker.http.access import Access

@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.support.servers import broker_of, running
-from tests.unit.coordinator.kit import new_topic, request
-from wirebroker import cli
-from wirebroker.cluster.controller_channel import Requester
+from tests.support.brokers.servers import broker_of, running
+from tests.support.coordinators.kit import new_topic, request
+from wirebroker.cli import main as cli
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.coordinator_records import (
     CommittedOffset,
@@ -23,13 +22,14 @@ from wirebroker.codecs.coordinator_records import (
 )
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.codecs.records.compression import Codec
+from wirebroker.quorum.channel.controller_channel import Requester
 from wirebroker.storage.log.append import AppendOrigin
 from wirebroker.storage.log.markers import prepare_end_marker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.broker import Broker
+    from wirebroker.api.broker import Broker
     from wirebroker.storage.log.log import Log
 
 NOW = 1_700_000_000_000

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from tests.support.clocks import HandClock
+from tests.support.records.clocks import HandClock
 from tests.unit.wirebroker.inspect.directory_kit import COUNT, NOW, contents, rows, run
-from wirebroker import cli
+from wirebroker.cli import main as cli
+from wirebroker.cli.plumbing.progress import Progress
 from wirebroker.codecs.records.batch import build_batch
-from wirebroker.inspect.json_lines import json_line
-from wirebroker.inspect.progress import Progress
-from wirebroker.inspect.text_lines import printable, timestamp_text
+from wirebroker.inspect.rows.json_lines import json_line
+from wirebroker.inspect.rows.text_lines import printable, timestamp_text
 
 FIRST = "00000000000000000000"
 

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.servers import broker_of, running
-from tests.unit.coordinator.kit import new_topic
+from tests.support.brokers.servers import broker_of, running
+from tests.support.coordinators.kit import new_topic
 from tests.unit.wirebroker.inspect.directory_kit import contents, create_topics, rows, run
-from wirebroker import cli
-from wirebroker.clock import SystemClock
+from wirebroker.base.clock import SystemClock
+from wirebroker.cli import main as cli
+from wirebroker.cli.plumbing import progress
 from wirebroker.config import Config
-from wirebroker.coordinator.controller.feature_control import READABLE_FEATURES
-from wirebroker.inspect import progress
+from wirebroker.coordinator.controller.features.feature_control import READABLE_FEATURES
 from wirebroker.inspect.repair import Repair
-from wirebroker.inspect.small_file_rows import clean_shutdown_row, quorum_state_row
+from wirebroker.inspect.rows.small_file_rows import clean_shutdown_row, quorum_state_row
 from wirebroker.storage.checkpoints import parse_rows
 from wirebroker.storage.meta_properties import parse_meta_properties
 
@@ -253,7 +253,7 @@ def _is_lower(before: bytes, after: bytes) -> bool:
 
 def _run(arguments: list[str], lines: list[str]) -> int:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wirebroker.cli_inspect.Printer.line", lambda _, text: lines.append(text))
+        patch.setattr("wirebroker.cli.cli_inspect.Printer.line", lambda _, text: lines.append(text))
         return cli.run(arguments)
 
 

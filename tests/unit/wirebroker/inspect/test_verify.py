@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.servers import broker_of, running
+from tests.support.brokers.servers import broker_of, running
 from tests.unit.wirebroker.inspect.directory_kit import (
     NOW,
     append,
@@ -15,13 +15,13 @@ from tests.unit.wirebroker.inspect.directory_kit import (
     rows,
     run,
 )
-from wirebroker.clock import SystemClock
+from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.records.batch import write_crc
-from wirebroker.inspect.read_only_files import ReadOnlyFiles, lock_holder
-from wirebroker.inspect.verify import Verification
+from wirebroker.inspect.verify.verify import Verification
+from wirebroker.inspect.views.read_only_files import ReadOnlyFiles, lock_holder
 
 if TYPE_CHECKING:
-    from wirebroker.inspect.findings import Finding
+    from wirebroker.inspect.verify.findings import Finding
 
 FIRST = "00000000000000000000"
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 import pytest
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 
-from tests.support.batches import batch
-from tests.support.otlp_collector import OtlpCollector
-from tests.support.ports import free_port
-from tests.support.requests import append, create_topic
-from tests.support.servers import client_of, config_of, running, until
+from tests.support.brokers.servers import client_of, config_of, running, until
+from tests.support.http.otlp_collector import OtlpCollector
+from tests.support.protocol.requests import append, create_topic
+from tests.support.records.batches import batch
+from tests.support.tools.ports import free_port
+from wirebroker.base.metric_field import Histogram, Kind
+from wirebroker.broker.server import Server
 from wirebroker.config import Config, ConfigError, StartError
-from wirebroker.metric_field import Histogram, Kind
+from wirebroker.metrics.page import Page, label_texts
+from wirebroker.metrics.rows import ShownRow
+from wirebroker.metrics.scrape import Scrape
 from wirebroker.otlp.page_reader import Family, families_of
 from wirebroker.otlp.push import MetricsPush, endpoint_of
 from wirebroker.otlp.sending import metrics_of, resource_of
-from wirebroker.scrape.page import Page, label_texts
-from wirebroker.scrape.rows import ShownRow
-from wirebroker.scrape.scrape import Scrape
-from wirebroker.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirebroker.pipelines.broken_start import clear_broken_start
+from wirebroker.pipelines.spark.broken_start import clear_broken_start
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirebroker.pipelines import file_lines
-from wirebroker.pipelines.file_lines import DamagedFileError, TextLine, lines_of, open_file
+from wirebroker.pipelines.ingest import file_lines
+from wirebroker.pipelines.ingest.file_lines import DamagedFileError, TextLine, lines_of, open_file
 
 if TYPE_CHECKING:
     from pathlib import Path

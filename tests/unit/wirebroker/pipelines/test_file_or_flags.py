@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from wirebroker.pipelines.errors import JobFileError
-from wirebroker.pipelines.file_or_flags import add_settings, settings_of
-from wirebroker.pipelines.job_file import setting
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.file_or_flags import add_settings, settings_of
+from wirebroker.pipelines.job.job_file import setting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,16 +10,16 @@ import fastavro
 import pytest
 
 from tests.unit.wirebroker.pipelines.test_line_rows import PLAN, WISH, reason_of
-from wirebroker.pipelines.errors import JobFileError
-from wirebroker.pipelines.file_lines import open_file
-from wirebroker.pipelines.file_pieces import FilePiece, FoundFile, pieces_of
-from wirebroker.pipelines.file_rows import FileRows, local_path
-from wirebroker.pipelines.typed_rows import parse_schema
+from wirebroker.pipelines.ingest.file_lines import open_file
+from wirebroker.pipelines.ingest.file_pieces import FilePiece, FoundFile, pieces_of
+from wirebroker.pipelines.ingest.file_rows import FileRows, local_path
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.rows.typed_rows import parse_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.pipelines.placed_rows import PlacedRow
+    from wirebroker.pipelines.rows.placed_rows import PlacedRow
 
 CODECS = ("null", "deflate", "bzip2", "xz", "snappy", "lz4", "zstandard")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wirebroker.pipelines.hidden_files import HiddenLinks, hidden_files, is_hidden
+from wirebroker.pipelines.ingest.hidden_files import HiddenLinks, hidden_files, is_hidden
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wirebroker.pipelines.errors import JobFileError
-from wirebroker.pipelines.job_file import described, kafka_settings, load_job, setting
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_file import described, kafka_settings, load_job, setting
 
 if TYPE_CHECKING:
     from pathlib import Path

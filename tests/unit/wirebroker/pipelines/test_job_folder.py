@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wirebroker.pipelines.errors import PositionError
-from wirebroker.pipelines.job_folder import BatchPlan, JobFolder
+from wirebroker.pipelines.job.errors import PositionError
+from wirebroker.pipelines.job.job_folder import BatchPlan, JobFolder
 
 
 def test_a_folder_keeps_its_identity_and_the_last_plans(tmp_path):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wirebroker.client.partitioning import partition_for
-from wirebroker.pipelines.job_folder import BatchPlan
-from wirebroker.pipelines.line_rows import Line, LinePlacer, PlacingWish
-from wirebroker.pipelines.typed_rows import parse_schema
+from wirebroker.client.records.partitioning import partition_for
+from wirebroker.pipelines.ingest.line_rows import Line, LinePlacer, PlacingWish
+from wirebroker.pipelines.job.job_folder import BatchPlan
+from wirebroker.pipelines.rows.typed_rows import parse_schema
 
 if TYPE_CHECKING:
-    from wirebroker.pipelines.placed_rows import PlacedRow
+    from wirebroker.pipelines.rows.placed_rows import PlacedRow
 
 PLAN = BatchPlan(3, 6, 2, {})
 COLUMNS = parse_schema({"id": "long", "who": "string?", "at": "timestamp?"})

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from wirebroker.pipelines import noise_file
-from wirebroker.pipelines.noise_file import noise_in
+from wirebroker.pipelines.job import noise_file
+from wirebroker.pipelines.job.noise_file import noise_in
 
 
 def test_standard_error_is_a_file_for_a_time(tmp_path, capfd):

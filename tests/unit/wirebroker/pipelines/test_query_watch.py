@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wirebroker.pipelines.query_watch import QueryWatch
+from wirebroker.pipelines.run.query_watch import QueryWatch
 
 ROWS = 10
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from wirebroker.pipelines.errors import JobFileError
-from wirebroker.pipelines.reader_options import check_reader, of_a_client, refusal_in, texts_of
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.source.reader_options import (
+    check_reader,
+    of_a_client,
+    refusal_in,
+    texts_of,
+)
 
 
 class _SparkError(Exception):

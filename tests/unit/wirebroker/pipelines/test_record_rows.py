@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wirebroker.client.partitioning import partition_for
-from wirebroker.pipelines.errors import JobFileError
-from wirebroker.pipelines.job_folder import BatchPlan
-from wirebroker.pipelines.record_rows import RecordPlacer, RecordWish
-from wirebroker.pipelines.user_function import InputRecord, load_function, unchanged
+from wirebroker.client.records.partitioning import partition_for
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_folder import BatchPlan
+from wirebroker.pipelines.replay.record_rows import RecordPlacer, RecordWish
+from wirebroker.pipelines.replay.user_function import InputRecord, load_function, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirebroker.pipelines.placed_rows import PlacedRow
+    from wirebroker.pipelines.rows.placed_rows import PlacedRow
 
 PLAN = BatchPlan(0, 4, 1, {})
 WISH = RecordWish("to", "dead", "job", keeps_partition=False, stops=False)

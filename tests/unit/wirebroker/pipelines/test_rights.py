@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation
 
-from wirebroker.pipelines.rights import Right, _allowed, refusal_of
+from wirebroker.pipelines.delivery.rights import Right, _allowed, refusal_of
 
 
 class Target(NamedTuple):

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirebroker.pipelines.errors import BadRowError, JobFileError
-from wirebroker.pipelines.typed_rows import (
+from wirebroker.pipelines.job.errors import BadRowError, JobFileError
+from wirebroker.pipelines.rows.typed_rows import (
     RowReader,
     json_of,
     milliseconds_of,

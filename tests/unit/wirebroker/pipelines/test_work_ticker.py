@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from wirebroker.pipelines.work_ticker import WorkTicker
+from wirebroker.pipelines.run.work_ticker import WorkTicker
 
 
 def test_a_line_comes_every_ten_seconds_of_a_batch():

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.sasl_clients import log_in_scram, sasl_listener
-from tests.support.servers import client_of, config_of
-from wirebroker import cli
+from tests.support.brokers.servers import client_of, config_of
+from tests.support.security.sasl_clients import log_in_scram, sasl_listener
+from wirebroker.broker.server import Server
+from wirebroker.cli import main as cli
 from wirebroker.codecs.scram import salted_password
 from wirebroker.config import ConfigError
-from wirebroker.security.first_users import first_users
-from wirebroker.server import Server
+from wirebroker.security.sasl.first_users import first_users
 
 if TYPE_CHECKING:
     from pathlib import Path

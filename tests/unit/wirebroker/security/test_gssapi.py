@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.sasl_clients import send_token, shake_hands
-from tests.support.scripted_kerberos import (
+from tests.support.brokers.servers import client_of, running
+from tests.support.security.sasl_clients import send_token, shake_hands
+from tests.support.security.scripted_kerberos import (
     CHOICE,
     JAAS_LINE,
     OFFER,
@@ -18,26 +19,25 @@ from tests.support.scripted_kerberos import (
     ScriptedInitiator,
     log_in_gssapi,
 )
-from tests.support.servers import client_of, running
-from wirebroker.client.security import client_security
-from wirebroker.clock import SystemClock
+from wirebroker.base.clock import SystemClock
+from wirebroker.client.security.security import client_security
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.config.kerberos import KerberosKeys
-from wirebroker.config.row import ConfigError
+from wirebroker.config.rows.row import ConfigError
+from wirebroker.config.security.kerberos import KerberosKeys
 from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import AuthenticationFailedError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.security.gssapi_mechanism import GssapiMechanism
-from wirebroker.security.kerberos import AcceptedContext, Acceptor, KerberosError
-from wirebroker.security.mechanisms import NotProvedError
-from wirebroker.security.outgoing import way_of
+from wirebroker.security.login.outgoing import way_of
+from wirebroker.security.sasl.gssapi_mechanism import GssapiMechanism
+from wirebroker.security.sasl.kerberos import AcceptedContext, Acceptor, KerberosError
+from wirebroker.security.sasl.mechanisms import NotProvedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.support.raw_client import RawClient
+    from tests.support.protocol.raw_client import RawClient
 
 FAILED = ErrorCode.SASL_AUTHENTICATION_FAILED
 SETTINGS = {
@@ -58,7 +58,7 @@ async def connected(
         made.append(ScriptedAcceptor(keys))
         return made[-1]
 
-    patch.setattr("wirebroker.security.sasl_doors.Acceptor", acceptor)
+    patch.setattr("wirebroker.security.sasl.sasl_doors.Acceptor", acceptor)
     async with (
         running(directory, settings={**SETTINGS, **others}) as server,
         client_of(server) as client,
@@ -221,8 +221,8 @@ def test_without_a_key_or_the_library_a_client_may_come_again(
 async def test_we_log_in_with_a_ticket_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
-    monkeypatch.setattr("wirebroker.security.sasl_doors.Acceptor", ScriptedAcceptor)
-    monkeypatch.setattr("wirebroker.security.kerberos_login.Initiator", ScriptedInitiator)
+    monkeypatch.setattr("wirebroker.security.sasl.sasl_doors.Acceptor", ScriptedAcceptor)
+    monkeypatch.setattr("wirebroker.security.login.kerberos_login.Initiator", ScriptedInitiator)
     way = way_of(
         client_security(
             {

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from wirebroker.clock import SystemClock
+from wirebroker.base.clock import SystemClock
 from wirebroker.config import ConfigError
-from wirebroker.config.oauth import OAuthSettings
-from wirebroker.security.tokens import BadTokenError, TokenChecks
+from wirebroker.config.security.oauth import OAuthSettings
+from wirebroker.security.tokens.tokens import BadTokenError, TokenChecks
 
 RECORDED = json.loads((Path(__file__).parent / "kafka_tokens.json").read_text())
 # Refused here alone (docs/compatibility.md): what another reader could take for something else, or

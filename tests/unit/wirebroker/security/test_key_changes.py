@@ -7,18 +7,18 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from tests.support.ports import free_port
-from tests.support.servers import broker_of, client_of, running
-from tests.support.tls_files import certificate, tls_configs, write
-from tests.unit.wirebroker.tls_probes import FIRST, SECOND, shown_name
+from tests.support.brokers.servers import broker_of, client_of, running
+from tests.support.security.tls_files import certificate, tls_configs, write
+from tests.support.tools.ports import free_port
+from tests.unit.wirebroker.broker.dynamic.tls_probes import FIRST, SECOND, shown_name
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.config.authorizer import STANDARD
+from wirebroker.config.rows.authorizer import STANDARD
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.raw_client import RawClient
+    from tests.support.protocol.raw_client import RawClient
 
 LOCATION = "listener.name.ssl.ssl.keystore.location"
 

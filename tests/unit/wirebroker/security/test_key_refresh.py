@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.sasl_clients import send_token, shake_hands
-from tests.support.servers import client_of, config_of, running
-from tests.support.tls_files import OURS, authority, certificate, write
-from tests.support.waiting import eventually
-from tests.support.web_server import web_server
+from tests.support.brokers.servers import client_of, config_of, running
+from tests.support.http.web_server import web_server
+from tests.support.security.sasl_clients import send_token, shake_hands
+from tests.support.security.tls_files import OURS, authority, certificate, write
+from tests.support.tools.waiting import eventually
 from tests.unit.wirebroker.security.test_oauth import (
     ELLIPTIC,
     OPEN,
@@ -25,17 +25,17 @@ from tests.unit.wirebroker.security.test_oauth import (
     keys_in,
     signed,
 )
-from wirebroker.clock import pause
+from wirebroker.base.clock import pause
+from wirebroker.broker.server import Server
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.client_tls import client_tls
-from wirebroker.config.listeners import listeners_of
-from wirebroker.security.web import WebAddress, WebError, ask
-from wirebroker.server import Server
+from wirebroker.config.listeners.listeners import listeners_of
+from wirebroker.config.security.client_tls import client_tls
+from wirebroker.security.tokens.web import WebAddress, WebError, ask
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.web_server import WebServer
+    from tests.support.http.web_server import WebServer
 
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 BACKOFF = "sasl.oauthbearer.jwks.endpoint.retry.backoff"

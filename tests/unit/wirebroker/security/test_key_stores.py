@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from tests.support.tls_files import authority, certificate, write
+from tests.support.security.tls_files import authority, certificate, write
 from wirebroker.config import ConfigError
-from wirebroker.config.tls import StoreSettings, TlsSettings
-from wirebroker.security.key_stores import read_store
-from wirebroker.security.tls_contexts import client_context, server_side
+from wirebroker.config.security.tls import StoreSettings, TlsSettings
+from wirebroker.security.tls.key_stores import read_store
+from wirebroker.security.tls.tls_contexts import client_context, server_side
 
 PASSWORD = "store-secret"
 
@@ -214,7 +214,7 @@ def test_damage_that_no_checksum_finds_is_refused_with_one_line(tmp_path: Path, 
 def test_the_old_form_without_its_library_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "wirebroker.security.jks_store", raising=False)
+    monkeypatch.delitem(sys.modules, "wirebroker.security.tls.jks_store", raising=False)
     monkeypatch.setitem(sys.modules, "jks", None)
     store = StoreSettings(type="JKS", location=old_form(tmp_path), password=PASSWORD)
     with pytest.raises(ConfigError, match=r"pip install 'wirebroker\[jks\]'; or convert it"):

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.raw_client import RawClient
-from tests.support.sasl_clients import shake_hands
-from tests.support.scripted_kerberos import JAAS_LINE, ScriptedAcceptor, log_in_gssapi
-from tests.support.servers import client_of, running, until
-from wirebroker.clock import next_turn
+from tests.support.brokers.servers import client_of, running, until
+from tests.support.protocol.raw_client import RawClient
+from tests.support.security.sasl_clients import shake_hands
+from tests.support.security.scripted_kerberos import JAAS_LINE, ScriptedAcceptor, log_in_gssapi
+from wirebroker.base.clock import next_turn
+from wirebroker.base.threads import Work
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.security.login_line import LoginLine
-from wirebroker.threads import Work
+from wirebroker.security.sasl.login_line import LoginLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from wirebroker.server import Server
+    from wirebroker.broker.server import Server
 
 THREADS = Work.LOGINS.most_threads
 SETTINGS = {
@@ -134,7 +134,7 @@ async def test_nothing_is_done_for_clients_that_left(
     def asked() -> list[str]:
         return [text for each in acceptors for text in each.asked]
 
-    monkeypatch.setattr("wirebroker.security.sasl_doors.Acceptor", acceptor)
+    monkeypatch.setattr("wirebroker.security.sasl.sasl_doors.Acceptor", acceptor)
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as last:
         assert server.reception.table is not None
         staying = [await asking(server, f"?first{n}@TEST.LOCAL", version) for n in range(THREADS)]

@@ -14,19 +14,19 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from tests.support.sasl_clients import sasl_listener, send_token, shake_hands
-from tests.support.servers import client_of, config_of, running
-from wirebroker.clock import SystemClock
+from tests.support.brokers.servers import client_of, config_of, running
+from tests.support.security.sasl_clients import sasl_listener, send_token, shake_hands
+from wirebroker.base.clock import SystemClock
+from wirebroker.broker.server import Server
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.listeners import listeners_of
-from wirebroker.config.oauth import OAuthSettings
-from wirebroker.security.mechanisms import NotProvedError
-from wirebroker.security.oauth_mechanism import OAuthMechanism
-from wirebroker.security.sasl_doors import SaslDoors
-from wirebroker.security.tokens import BadTokenError, TokenChecks
-from wirebroker.server import Server
+from wirebroker.config.listeners.listeners import listeners_of
+from wirebroker.config.security.oauth import OAuthSettings
+from wirebroker.security.sasl.mechanisms import NotProvedError
+from wirebroker.security.sasl.oauth_mechanism import OAuthMechanism
+from wirebroker.security.sasl.sasl_doors import SaslDoors
+from wirebroker.security.tokens.tokens import BadTokenError, TokenChecks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.sasl_clients import sasl_listener
-from tests.support.servers import running
-from tests.support.web_server import web_server
+from tests.support.brokers.servers import running
+from tests.support.http.web_server import web_server
+from tests.support.security.sasl_clients import sasl_listener
+from tests.unit.wirebroker.base.test_threads import blocked
 from tests.unit.wirebroker.security.test_oauth import (
     OPEN,
     RSA,
@@ -21,24 +22,23 @@ from tests.unit.wirebroker.security.test_oauth import (
     signed,
     unsecured,
 )
-from tests.unit.wirebroker.test_threads import blocked
-from wirebroker.client.security import client_security
-from wirebroker.clock import SystemClock, pause
+from wirebroker.base.clock import SystemClock, pause
+from wirebroker.base.threads import Work, until_idle
+from wirebroker.client.security.security import client_security
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import Config, ConfigError
-from wirebroker.config.listeners import between_brokers
-from wirebroker.config.oauth_login import OAuthLogin
+from wirebroker.config.listeners.listeners import between_brokers
+from wirebroker.config.security.oauth_login import OAuthLogin
 from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import AuthenticationFailedError
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.security.outgoing import Way, way_of
-from wirebroker.security.own_tokens import NoTokenError, OwnTokens
-from wirebroker.threads import Work, until_idle
+from wirebroker.security.login.outgoing import Way, way_of
+from wirebroker.security.tokens.own_tokens import NoTokenError, OwnTokens
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.server import Server
+    from wirebroker.broker.server import Server
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"

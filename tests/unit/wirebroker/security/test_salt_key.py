@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.coordinator.kit import broker, image_of
-from wirebroker.security.salt_key import SaltKey
+from tests.support.coordinators.kit import broker, image_of
+from wirebroker.security.sasl.salt_key import SaltKey
 
 if TYPE_CHECKING:
     from wirebroker.codecs.metadata_records import MetadataRecord

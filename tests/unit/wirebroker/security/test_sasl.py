@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.ports import HOST
-from tests.support.raw_client import RawClient
-from tests.support.sasl_clients import (
+from tests.support.brokers.servers import client_of, running, until
+from tests.support.protocol.raw_client import RawClient
+from tests.support.security.sasl_clients import (
     CLIENT_NONCE,
     PLAIN_USERS,
     add_scram_user,
@@ -24,22 +24,22 @@ from tests.support.sasl_clients import (
     send_token,
     shake_hands,
 )
-from tests.support.servers import client_of, running, until
-from tests.support.tls_files import tls_configs
-from tests.unit.wirebroker.test_threads import blocked
-from wirebroker.clock import SystemClock, next_turn
+from tests.support.security.tls_files import tls_configs
+from tests.support.tools.ports import HOST
+from tests.unit.wirebroker.base.test_threads import blocked
+from wirebroker.base.clock import SystemClock, next_turn
+from wirebroker.base.threads import Work
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.scram import salted_password
 from wirebroker.config import Config
-from wirebroker.security.first_users import first_users
-from wirebroker.threads import Work
+from wirebroker.security.sasl.first_users import first_users
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from wirebroker.server import Server
+    from wirebroker.broker.server import Server
 
 PLAIN = sasl_listener("PLAIN")
 SCRAM = {

@@ -21,7 +21,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_pem_x509_certificate
 
-from tests.support.sasl_clients import (
+from tests.support.brokers.servers import broker_of, client_of, config_of, running
+from tests.support.security.sasl_clients import (
     add_scram_user,
     log_in_plain,
     log_in_scram,
@@ -29,19 +30,18 @@ from tests.support.sasl_clients import (
     send_token,
     shake_hands,
 )
-from tests.support.servers import broker_of, client_of, config_of, running
-from tests.support.tls_files import authority, certificate, tls_configs, write
-from wirebroker import cli
+from tests.support.security.tls_files import authority, certificate, tls_configs, write
+from wirebroker.broker.server import Server
+from wirebroker.cli import main as cli
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, StartError
-from wirebroker.config.listeners import listeners_of
-from wirebroker.security.key_stores import read_store
-from wirebroker.server import Server
+from wirebroker.config.listeners.listeners import listeners_of
+from wirebroker.security.tls.key_stores import read_store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.raw_client import RawClient
+    from tests.support.protocol.raw_client import RawClient
 
 SETTINGS = {
     **sasl_listener("PLAIN", "SCRAM-SHA-256"),

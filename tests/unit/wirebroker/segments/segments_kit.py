@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.support.column_rows import rows_of
+from tests.support.records.column_rows import rows_of
 from wirebroker.segments.log_directories import LogDirectories
 from wirebroker.segments.offset_ranges import RowRange, batch_ranges
 from wirebroker.segments.options import parse_options

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.compaction import append as append_as_it_is
-from tests.support.compaction import append_marker
+from tests.support.storage.compaction import append as append_as_it_is
+from tests.support.storage.compaction import append_marker
 from tests.unit.storage.log_kit import NOW, append, batch, make_log
 from tests.unit.wirebroker.segments.segments_kit import (
     offsets_in,
@@ -18,7 +18,7 @@ from tests.unit.wirebroker.segments.segments_kit import (
     wish_for,
 )
 from wirebroker.codecs.errors import KafkaError
-from wirebroker.inspect.read_only_files import ReadOnlyFiles
+from wirebroker.inspect.views.read_only_files import ReadOnlyFiles
 from wirebroker.segments.errors import DataLossError, OptionError
 from wirebroker.segments.log_on_disk import LogOnDisk
 from wirebroker.segments.loss_report import take_losses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.clocks import HandClock
+from tests.support.records.clocks import HandClock
 from wirebroker.segments.trigger_limits import TriggerGate, delay_ms_of
 
 

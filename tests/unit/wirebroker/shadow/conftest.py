@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.servers import ONE_NODE, ThreadedServer, config_of
-from tests.support.verbs import Verbs
+from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
+from tests.support.cli.verbs import Verbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

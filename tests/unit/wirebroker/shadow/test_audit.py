@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.batches import TIMESTAMP_MS, batch
+from tests.support.records.batches import TIMESTAMP_MS, batch
 from wirebroker.codecs.records.batch import (
     build_batch,
     read_batch_header,
@@ -14,7 +14,7 @@ from wirebroker.codecs.records.batch import (
 )
 from wirebroker.codecs.records.control import EndTransactionMarker, encode_control_record
 from wirebroker.shadow.audit import MOST_KEPT, Audit
-from wirebroker.storage.log.producer_entry import ProducedBatch, ProducerEntry
+from wirebroker.storage.log.producers.producer_entry import ProducedBatch, ProducerEntry
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 DAY_MS = 86_400_000

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.support.servers import ThreadedServer, config_of
-from tests.support.waiting import eventually
-from wirebroker import cli
+from tests.support.brokers.servers import ThreadedServer, config_of
+from tests.support.tools.waiting import eventually
+from wirebroker.cli import main as cli
 
 if TYPE_CHECKING:
-    from tests.support.verbs import Verbs
+    from tests.support.cli.verbs import Verbs
 
 PATIENCE_S = 60
 

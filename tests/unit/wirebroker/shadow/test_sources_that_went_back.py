@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.servers import ONE_NODE, ThreadedServer, config_of
-from wirebroker.client import leaders
+from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
+from wirebroker.base.clock import SystemClock
 from wirebroker.client.addresses import addresses_of
 from wirebroker.client.errors import ClientError
 from wirebroker.client.kafka_client import KafkaClient
-from wirebroker.clock import SystemClock
+from wirebroker.client.topics import leaders
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.transport import TcpDialer

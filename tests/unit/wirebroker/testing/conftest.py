@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from tests.support.raw_client import BlockingClient
+from tests.support.protocol.raw_client import BlockingClient
 from wirebroker.testing import Broker
 
 

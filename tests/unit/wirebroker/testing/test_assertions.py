@@ -8,8 +8,8 @@ import confluent_kafka
 import pytest
 
 from wirebroker.testing import Broker, KafkaError
-from wirebroker.testing.differences import as_fields, difference
-from wirebroker.testing.topic_record import TopicRecord
+from wirebroker.testing.clients.differences import as_fields, difference
+from wirebroker.testing.clients.topic_record import TopicRecord
 
 
 @pytest.fixture(scope="module")

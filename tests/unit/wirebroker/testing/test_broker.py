@@ -14,15 +14,16 @@ import threading
 import confluent_kafka
 import pytest
 
-from tests.support.kit_http import process_of
-from tests.support.raw_client import BlockingClient
-from wirebroker.client.partitioning import partition_for
-from wirebroker.clock import SystemClock
+from tests.support.http.kit_http import process_of
+from tests.support.protocol.raw_client import BlockingClient
+from wirebroker.base.clock import SystemClock
+from wirebroker.client.records.partitioning import partition_for
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.config import ConfigError, StartError
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.testing import Broker, KafkaError, child_process
-from wirebroker.testing.held_ports import HeldPorts
+from wirebroker.testing import Broker, KafkaError
+from wirebroker.testing.broker.held_ports import HeldPorts
+from wirebroker.testing.hosts import child_process
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import datetime
 import confluent_kafka
 import pytest
 
-from wirebroker.clock import SystemClock
+from wirebroker.base.clock import SystemClock
 from wirebroker.testing import Broker
-from wirebroker.testing.movable_clock import MovableClock
+from wirebroker.testing.test_mode.movable_clock import MovableClock
 
 
 def values(records):

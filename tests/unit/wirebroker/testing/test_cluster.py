@@ -8,10 +8,10 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.examples import check_example, examples_of
-from tests.support.kit_http import process_of
-from tests.support.waiting import eventually
-from wirebroker.client.topics import delete_topics
+from tests.support.harness.examples import check_example, examples_of
+from tests.support.http.kit_http import process_of
+from tests.support.tools.waiting import eventually
+from wirebroker.client.topics.topics import delete_topics
 from wirebroker.testing import Cluster, ClusterNode, KafkaError
 
 EXAMPLES = examples_of((Cluster, ClusterNode), "Cluster")

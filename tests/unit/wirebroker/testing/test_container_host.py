@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wirebroker.config import StartError
-from wirebroker.testing import container_host
-from wirebroker.testing.container_host import ContainerHost
+from wirebroker.testing.hosts import container_host
+from wirebroker.testing.hosts.container_host import ContainerHost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from tests.support.examples import check_example, examples_of
+from tests.support.harness.examples import check_example, examples_of
 from wirebroker import testing
 
 HANDLES = (testing.BrokerClock, testing.BrokerFaults, testing.SetFault, testing.Snapshot)

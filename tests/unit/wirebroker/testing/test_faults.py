@@ -7,16 +7,16 @@ import time
 import confluent_kafka
 import pytest
 
-from tests.property.message_values import versions_of
-from tests.support.sample_requests import SampleRequests
-from tests.support.served_keys import served_keys
-from wirebroker.clock import SystemClock
+from tests.support.protocol.message_values import versions_of
+from tests.support.protocol.sample_requests import SampleRequests
+from tests.support.protocol.served_keys import served_keys
+from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_request, decode_response, encode_request
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.testing import Broker, KafkaError
-from wirebroker.testing.refusals import can_be_refused, refusal_of
+from wirebroker.testing.faults.refusals import can_be_refused, refusal_of
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.property.message_values import versions_of
-from tests.support.message_schemas import schema_of
-from tests.support.sample_requests import GROUP, TOPIC, TRANSACTIONAL_ID, SampleRequests
-from tests.support.served_keys import served_keys
+from tests.support.protocol.message_schemas import schema_of
+from tests.support.protocol.message_values import versions_of
+from tests.support.protocol.sample_requests import GROUP, TOPIC, TRANSACTIONAL_ID, SampleRequests
+from tests.support.protocol.served_keys import served_keys
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.messages import decode_request, encode_request, request_message
-from wirebroker.testing.named_topics import names_topic
+from wirebroker.testing.requests.named_topics import names_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from tests.support.raw_client import BlockingClient
+from tests.support.protocol.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.testing import Broker

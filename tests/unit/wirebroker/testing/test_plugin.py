@@ -185,10 +185,10 @@ def test_the_brokers_assertions_are_not_rewritten(run_pytest, tmp_path, argument
     (tmp_path / "fake_plugin.py").write_text("")
     said = run_pytest(
         f"""
-        import wirebroker.clock
+        import wirebroker.base.clock
 
         def test_it():
-            loader = type(wirebroker.clock.__loader__).__name__
+            loader = type(wirebroker.base.clock.__loader__).__name__
             assert (loader == "AssertionRewritingHook") is {is_rewritten}
         """,
         *arguments,
@@ -256,20 +256,21 @@ def test_tracebacks_end_in_the_lines_of_the_test(run_pytest):
     assert 'broker.produce("o", {"a": 1})' in said
     assert "KeyError: 'own'" in said  # what the test itself had caught stays
     assert "value must be text, bytes or None" in said
-    assert "wirebroker/testing/contents.py" in run_pytest(source, "--full-trace")
+    assert "wirebroker/testing/clients/contents.py" in run_pytest(source, "--full-trace")
 
 
 def test_a_fault_of_the_kit_itself_shows_where_it_is(run_pytest):
     said = run_pytest(
         """
         def test_it(wirebroker, monkeypatch):
-            monkeypatch.setattr("wirebroker.testing.contents.list_topics", lambda client: client.x)
+            contents = "wirebroker.testing.clients.contents"
+            monkeypatch.setattr(f"{contents}.list_topics", lambda client: client.x)
             wirebroker.topics()
         """
     )
     assert outcomes(said) == {"failed": 1}
     assert "AttributeError" in said
-    assert "wirebroker/testing/contents.py" in said
+    assert "wirebroker/testing/clients/contents.py" in said
 
 
 def test_misused_markers_are_named_without_a_traceback(run_pytest):

@@ -12,12 +12,12 @@ import kafka
 import pytest
 
 from wirebroker.testing import Broker
-from wirebroker.testing.protection import Protection, _certificates
+from wirebroker.testing.clients.protection import Protection, _certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wirebroker.testing.protection import SaslName
+    from wirebroker.testing.clients.protection import SaslName
 
 
 @pytest.mark.parametrize(("tls", "sasl"), [(True, "SCRAM-SHA-256"), (True, None), (False, "PLAIN")])
@@ -74,7 +74,7 @@ def test_spark_is_told_in_javas_words() -> None:
 def test_tls_without_its_library_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(sys.modules, "wirebroker.security.certificates", None)
+    monkeypatch.setitem(sys.modules, "wirebroker.security.tls.certificates", None)
     _certificates.cache_clear()
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'wirebroker\[tls\]'"):
         Protection(tmp_path, tls=True, sasl=None)

@@ -8,19 +8,20 @@ from typing import Any, cast
 
 import pytest
 
-from tests.support.kit_http import ask_over_http
-from tests.support.raw_client import BlockingClient
-from wirebroker.clock import next_turn
+from tests.support.http.kit_http import ask_over_http
+from tests.support.protocol.raw_client import BlockingClient
+from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.http.message import HttpRequest
 from wirebroker.http.routes import Routes
-from wirebroker.request import Request
-from wirebroker.session import Session
-from wirebroker.testing import Broker, request_journal
-from wirebroker.testing.disturbance import Disturbance
-from wirebroker.testing.fault_table import FaultTable
-from wirebroker.testing.rig import Rig
-from wirebroker.testing.rig_routes import add_rig
+from wirebroker.request.request import Request
+from wirebroker.request.session import Session
+from wirebroker.testing import Broker
+from wirebroker.testing.faults.disturbance import Disturbance
+from wirebroker.testing.faults.fault_table import FaultTable
+from wirebroker.testing.requests import request_journal
+from wirebroker.testing.test_mode.rig import Rig
+from wirebroker.testing.test_mode.rig_routes import add_rig
 
 
 @pytest.fixture
@@ -179,6 +180,6 @@ async def test_what_is_no_argument_is_said_and_harms_nothing(path, body, said):
 
 
 def test_the_test_mode_is_not_open_to_everybody():
-    from wirebroker.cli import run
+    from wirebroker.cli.main import run
 
     assert run(["serve", "--test-mode", "--set", "wirebroker.http.open=true"]) == 2

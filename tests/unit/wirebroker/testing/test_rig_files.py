@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from wirebroker.config.sources import load_config
+from wirebroker.config.sources.sources import load_config
 from wirebroker.storage import files
-from wirebroker.testing.restartable import RestartableBroker
+from wirebroker.testing.test_mode.restartable import RestartableBroker
 
 if TYPE_CHECKING:
     from pathlib import Path

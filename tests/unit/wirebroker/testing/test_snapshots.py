@@ -9,12 +9,12 @@ import threading
 import confluent_kafka
 import pytest
 
-from tests.support.kit_http import ask_over_http, process_of
-from tests.support.raw_client import BlockingClient
+from tests.support.http.kit_http import ask_over_http, process_of
+from tests.support.protocol.raw_client import BlockingClient
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.config.sources import load_config
+from wirebroker.config.sources.sources import load_config
 from wirebroker.testing import Broker
-from wirebroker.testing.restartable import RestartableBroker
+from wirebroker.testing.test_mode.restartable import RestartableBroker
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wirebroker.config import StartError
-from wirebroker.testing import engine, testcontainers
+from wirebroker.testing import testcontainers
+from wirebroker.testing.hosts import engine
 from wirebroker.testing.testcontainers import KafkaContainer, WirebrokerContainer
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

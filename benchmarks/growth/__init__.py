@@ -1,0 +1,1 @@
+"""Cost that grows with partitions, connections, groups or segments."""

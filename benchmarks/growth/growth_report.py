@@ -1,0 +1,136 @@
+"""What growth found: series of costs over sizes; as a table in Markdown, as JSON, as a picture."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from benchmarks.measurement.awake_cores import check_same
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+
+@dataclass
+class Series:
+    """The cost of one thing on one broker over growing sizes.
+
+    Attributes:
+        kind: Of growth_cases.KINDS.
+        broker: Whose cost.
+        cost: What is measured.
+        unit: Of the cost.
+        is_checked: Whether it must not grow faster than the size. If not, sizes are just cases.
+        points: Size -> cost.
+        note: What the broker could not do.
+    """
+
+    kind: str
+    broker: str
+    cost: str
+    unit: str
+    is_checked: bool = True
+    points: dict[int, float] = field(default_factory=dict[int, float])
+    note: str = ""
+
+
+def slope(points: Mapping[int, float]) -> float:
+    """Return the steepest slope of log cost over log size, from the smallest size to another.
+
+    0: the cost stays, 1: it grows with the size. Sizes and costs are above 0; one point has no
+    slope, which counts as 0.
+    """
+    (first, cost), *rest = sorted(points.items())
+    return max((math.log(each / cost) / math.log(size / first) for size, each in rest), default=0.0)
+
+
+def table(results: Sequence[Series]) -> str:
+    """Return the results in Markdown, the brokers' rows of one cost below each other."""
+    rows = ["| cost | broker | size → cost | slope |", "| --- | --- | --- | ---: |"]
+    for series in (each for group in by_cost(results).values() for each in group):
+        points = [f"{size:,} → {cost:,.2f}" for size, cost in series.points.items()]
+        found = ", ".join([*points, *([series.note] if series.note else [])])
+        steepest = f"{slope(series.points):.2f}" if series.is_checked and points else ""
+        name = f"{series.cost} ({series.unit})" if series.unit else series.cost
+        rows.append(f"| {name} | {series.broker} | {found} | {steepest} |")
+    return "\n".join(rows)
+
+
+def by_cost(results: Sequence[Series]) -> dict[str, list[Series]]:
+    """Return the series of each cost, in the order in which costs were first found."""
+    groups: dict[str, list[Series]] = {}
+    for series in results:
+        groups.setdefault(series.cost, []).append(series)
+    return groups
+
+
+def write_json(path: Path, results: Sequence[Series], cores: str) -> None:
+    """Write all series, for `read_json`."""
+    content = {"cores": cores, "series": [dataclasses.asdict(series) for series in results]}
+    path.write_text(f"{json.dumps(content, indent=1)}\n")
+
+
+def read_json(path: Path, cores: str) -> list[Series]:
+    """Return what `write_json` has written; nothing if there is no such file.
+
+    Raises:
+        ValueError: It was measured with cores that were not `cores` (awake_cores.py).
+    """
+    if not path.exists():
+        return []
+    content = json.loads(path.read_text())
+    check_same(path, content["cores"], cores)
+    results = [Series(**series) for series in content["series"]]
+    for series in results:  # JSON's keys are text
+        series.points = {int(size): cost for size, cost in series.points.items()}
+    return results
+
+
+def plot(path: Path, results: Sequence[Series], title: str) -> None:
+    """Draw every cost in a frame of its own, a line for each broker."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot
+
+    shown = by_cost([series for series in results if len(series.points) > 1])
+    rows = math.ceil(len(shown) / 3)
+    figure, axes = pyplot.subplots(
+        rows, 3, figsize=(13, 3.2 * rows), layout="constrained", squeeze=False
+    )
+    for place in axes.flat[len(shown) :]:
+        place.set_visible(False)
+    for place, (name, group) in zip(axes.flat, shown.items(), strict=False):
+        for series in group:
+            place.plot(list(series.points), list(series.points.values()), "o-", label=series.broker)
+        _draw_scales(place, group)
+        place.set_title(name, fontsize=9)
+        place.legend(fontsize=8)
+    figure.suptitle(title, fontsize=8)
+    figure.savefig(path)
+
+
+def _draw_scales(place: Axes, group: Sequence[Series]) -> None:
+    """Scale a frame by all its series, and show what linear growth would be."""
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
+    first = group[0]
+    costs = [cost for series in group for cost in series.points.values()]
+    place.set_yscale("log")
+    place.set_ylim(min(costs) / 3, max(costs) * 3)
+    place.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    place.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    place.set_ylabel(first.unit)
+    place.set_xscale("log")
+    sizes = list(first.points)
+    place.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    place.minorticks_off()
+    if first.is_checked:
+        linear = [first.points[sizes[0]] * size / sizes[0] for size in sizes]
+        place.plot(sizes, linear, ":", color="grey", label="linear")

@@ -1,0 +1,1 @@
+"""Load generators and the requests that they send."""

@@ -1,0 +1,199 @@
+"""What drives a broker: raw requests over many connections (load.c), librdkafka, Kafka's own tools.
+
+Each returns a Sample. The same program drives both brokers; everything listens on loopback.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.measurement.pairs import Sample
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.requests import fetch_request, produce_request
+from tests.support.tools import tools
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.records.batch import build_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.support.brokers.brokers import Broker
+
+_SOURCE = Path(__file__).parent / "generator" / "load.c"
+# Flexible versions that name topics, so that both brokers take the same bytes.
+_PRODUCE_VERSION = 11
+_FETCH_VERSION = 12
+
+
+@functools.cache
+def _load_program() -> str:
+    """Compile load.c once per run."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise tools.ToolError("the load generator needs a C compiler: install gcc or clang")
+    program = Path(tempfile.mkdtemp(prefix="wirebroker-load-")) / "load"
+    subprocess.run([compiler, "-O2", "-o", str(program), str(_SOURCE)], check=True)
+    return str(program)
+
+
+def drive(
+    port: int,
+    frames: Sequence[bytes],
+    *,
+    connections: int,
+    seconds: float,
+    error_at: int,
+    sequence_at: int = -1,
+) -> dict[str, float]:
+    """Run the load generator; see load.c for the arguments and what it finds.
+
+    Raises:
+        RuntimeError: It failed, or an answer had an error code.
+    """
+    command = [_load_program(), str(port), str(connections), str(seconds), str(error_at)]
+    command += [str(sequence_at)]
+    done = subprocess.run(command, input=b"".join(frames), capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode().strip())
+    return json.loads(done.stdout)
+
+
+def raw_produce(
+    broker: Broker,
+    topic: str,
+    *,
+    connections: int,
+    batch: bytes,
+    records: int,
+    acks: int = -1,
+    partitions: int = 1,
+    per_request: int = 1,
+    seconds: float = 4.0,
+) -> Sample:
+    """Send the same Produce request over and over, one in flight on each connection.
+
+    Args:
+        broker: Which.
+        topic: Has `partitions` partitions.
+        connections: Side by side.
+        batch: A record batch, base offset 0.
+        records: In it.
+        acks: 1 or -1.
+        partitions: Connections are spread over them.
+        per_request: Partitions that one request names, a batch for each.
+        seconds: How long.
+    """
+    frames: list[bytes] = []
+    for first in range(0, partitions, per_request):
+        named = {(topic, first + index): batch for index in range(per_request)}
+        request = produce_request(named, acks=acks)
+        frames.append(request_frame(ApiKey.PRODUCE, _PRODUCE_VERSION, request))
+    # Correlation id, tags, topics, name, partitions, index: then the error code.
+    error_at = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
+    found = drive(broker.port, frames, connections=connections, seconds=seconds, error_at=error_at)
+    return Sample(found["requests"] * records * per_request, found["seconds"], latencies(found))
+
+
+def raw_fetch(
+    broker: Broker, topic: str, *, connections: int, max_bytes: int, seconds: float = 4.0
+) -> Sample:
+    """Fetch the same range over and over; a "record" here is a request.
+
+    Raises:
+        RuntimeError: The answers are not as long as was asked for.
+    """
+    request = fetch_request({(topic, 0): 0}, partition_max_bytes=max_bytes)
+    frame = request_frame(ApiKey.FETCH, _FETCH_VERSION, request)
+    # Correlation id, tags, throttle time, error, session, topics, name, partitions, index.
+    error_at = 4 + 1 + 4 + 2 + 4 + 1 + 1 + len(topic) + 1 + 4
+    found = drive(broker.port, [frame], connections=connections, seconds=seconds, error_at=error_at)
+    if not 0.9 * max_bytes < found["bytes"] / found["requests"] < 1.1 * max_bytes:
+        raise RuntimeError(f"{topic} holds less than {max_bytes} bytes, or larger batches")
+    return Sample(found["requests"], found["seconds"], latencies(found))
+
+
+def one_batch(*, records: int, record_bytes: int, value: bytes | None = None) -> bytes:
+    """Return a batch of records without keys, all with the same value."""
+    content = value if value is not None else bytes(range(256)) * (record_bytes // 256 + 1)
+    return bytes(build_batch([(None, content[:record_bytes], ())] * records, timestamp_ms=-1))
+
+
+def librdkafka(broker: Broker, topic: str, verb: str, options: Mapping[str, object]) -> Sample:
+    """Produce or consume through confluent-kafka, in a process of its own.
+
+    See librdkafka_client.py for the options.
+    """
+    settings = json.dumps({"bootstrap": broker.bootstrap, "topic": topic, **options})
+    command = [sys.executable, "-m", "benchmarks.load.librdkafka_client", verb, settings]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    found = json.loads(done.stdout)
+    return Sample(found["records"], found["seconds"])
+
+
+def java_producer(
+    broker: Broker,
+    topic: str,
+    *,
+    records: int,
+    record_bytes: int,
+    properties: Mapping[str, str],
+) -> Sample:
+    """Run Kafka's ProducerPerformance; its own figure of the rate, without the JVM's start."""
+    arguments = ["--topic", topic, "--num-records", str(records)]
+    arguments += ["--record-size", str(record_bytes), "--throughput", "-1"]
+    arguments += ["--producer-props", f"bootstrap.servers={broker.bootstrap}"]
+    arguments += [f"{name}={value}" for name, value in properties.items()]
+    last = _java_tool("ProducerPerformance", arguments)[-1]
+    rate = re.search(r"([\d.]+) records/sec", last)
+    p99 = re.search(r"(\d+) ms 99th", last)
+    assert rate is not None, last
+    extra = {"p99_us": int(p99[1]) * 1000.0} if p99 else {}
+    return Sample(records, records / float(rate[1]), extra)
+
+
+def java_consumer(broker: Broker, topic: str, *, records: int) -> Sample:
+    """Run Kafka's ConsumerPerformance; the time from the first fetch on."""
+    arguments = ["--topic", topic, "--num-records", str(records), "--timeout", "60000"]
+    arguments += ["--bootstrap-server", broker.bootstrap]
+    lines = _java_tool("ConsumerPerformance", arguments)
+    names = [name.strip() for name in lines[-2].split(",")]
+    row = dict(zip(names, (value.strip() for value in lines[-1].split(",")), strict=True))
+    consumed = int(row["data.consumed.in.nMsg"])
+    return Sample(consumed, int(row["fetch.time.ms"]) / 1000)
+
+
+def end_to_end_latency(broker: Broker, topic: str, *, records: int) -> Sample:
+    """Run Kafka's EndToEndLatency: one record at a time, produced and consumed."""
+    arguments = ["--bootstrap-server", broker.bootstrap, "--topic", topic]
+    arguments += ["--num-records", str(records), "--producer-acks", "all", "--record-size", "100"]
+    text = "\n".join(_java_tool("EndToEndLatency", arguments))
+    average = re.search(r"Avg latency: ([\d.]+) ms", text)
+    tail = re.search(r"99th = (\d+)", text)
+    assert average is not None, text
+    assert tail is not None, text
+    latency_s = float(average[1]) / 1000
+    extra = {"average_us": latency_s * 1e6, "p99_us": int(tail[1]) * 1000.0}
+    return Sample(records, records * latency_s, extra)
+
+
+def _java_tool(name: str, arguments: Sequence[str]) -> list[str]:
+    command = [tools.java_command(), "-Xmx512m", "-cp", tools.kafka_class_path()]
+    command += [f"org.apache.kafka.tools.{name}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{name}: {(done.stderr or done.stdout).strip()[-500:]}")
+    return done.stdout.strip().splitlines()
+
+
+def latencies(found: Mapping[str, float]) -> dict[str, float]:
+    return {name: found[name] for name in ("p50_us", "p99_us", "p999_us")}

@@ -1,0 +1,1 @@
+"""How figures are taken: pairs, machine, cores, report."""

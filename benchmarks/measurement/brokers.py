@@ -1,0 +1,99 @@
+"""The brokers that are measured: of a checkout, and Apache Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.brokers.brokers import ApacheKafka, Broker, Wirebroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# As Kafka's kafka-server-start.sh and kafka-run-class.sh start a broker.
+KAFKA_JVM = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+# Kafka's defaults; tests have shorter ones.
+KAFKA_HEARTBEATS = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}
+
+# Nothing of these brokers' own housekeeping falls into a run.
+SETTINGS = {"log.retention.check.interval.ms": "3600000"}
+
+
+class Checkout(Wirebroker):
+    """The broker of a checkout, on this interpreter and its packages.
+
+    Args:
+        directory: For data and logs.
+        checkout: Its root; None is this one.
+        settings: Configs beyond the common profile.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        checkout: Path | None = None,
+        settings: Mapping[str, str] = SETTINGS,
+    ) -> None:
+        super().__init__(directory, settings)
+        self._checkout = checkout.absolute() if checkout else None
+
+    def _command(self) -> list[str]:
+        return of_checkout(super()._command(), self._checkout)
+
+
+def apache_kafka(directory: Path, settings: Mapping[str, str] = SETTINGS) -> ApacheKafka:
+    """Return Apache Kafka with heap, garbage collector and heartbeats as its scripts have them."""
+    return ApacheKafka(directory, {**KAFKA_HEARTBEATS, **settings}, java_options=KAFKA_JVM)
+
+
+def of_checkout(command: list[str], checkout: Path | None) -> list[str]:
+    """Return a command as it runs the broker of another checkout."""
+    # Bytecode is kept, as pip does: else each start would compile what was edited since.
+    kept = ["env", "-u", "PYTHONDONTWRITEBYTECODE"]
+    if checkout is not None:
+        # The working directory stands first in the path that `-m` looks through.
+        kept += ["-C", str(checkout)]
+    return [*kept, *command]
+
+
+def version(checkout: Path | None) -> str:
+    """Say what a checkout's broker is, compiled or not, and on which Python it runs."""
+    command = [sys.executable, "-m", "wirebroker", "--version"]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
+    return f"{done.stdout.strip()} on CPython {platform.python_version()}"
+
+
+@contextlib.contextmanager
+def side_by_side(
+    ours: Path | None, against: Path | None, plain: Path | None
+) -> Iterator[tuple[Broker, Broker, Broker | None]]:
+    """Run the brokers of `ours`, of `against` (None: Apache Kafka) and, if given, of `plain`."""
+    with tempfile.TemporaryDirectory(prefix="wirebroker-bench-") as name:
+        directory = Path(name)
+        brokers: list[Broker] = [
+            Checkout(directory / "ours", ours),
+            apache_kafka(directory / "theirs")
+            if against is None
+            else Checkout(directory / "theirs", against),
+        ]
+        if plain is not None:
+            brokers.append(Checkout(directory / "plain", plain))
+        with contextlib.ExitStack() as stack:
+            for broker in brokers:
+                stack.callback(broker.stop)
+                broker.start()
+            yield brokers[0], brokers[1], brokers[2] if plain is not None else None

@@ -1,0 +1,1 @@
+"""The code path of a request, without sockets."""

@@ -1,0 +1,203 @@
+"""Instructions of the broker's process a request, over real sockets, counted by valgrind.
+
+    python -m benchmarks.paths.instructions --ours .venv/compiled --against ../other/.venv/compiled
+
+Counts differ by less than 1 % between runs, however busy the machine is, so that small changes
+show. They leave out the kernel: time in system calls, and waits. A case runs twice, with few rounds
+and with many, and the difference is divided by the requests between: starts do not count. In a
+round each connection sends one request, then all responses are read.
+
+Needs valgrind (Debian: the package of that name). 45 s a case and checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import socket
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from benchmarks.growth.growth_cases import find_coordinator, join
+from benchmarks.load.growth_requests import client_of, create_topic
+from benchmarks.measurement.brokers import SETTINGS, Checkout, of_checkout, version
+from tests.support.brokers.brokers import Wirebroker
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.requests import fetch_request, produce_request
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.records.batch import build_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tests.support.brokers.brokers import Broker
+
+_TOPIC: Final = "t"
+_STAMP_MS: Final = 1_700_000_000_000
+_FILLED_BATCHES: Final = 80
+_FEW_ROUNDS: Final = 5
+
+
+class Case(NamedTuple):
+    """What the connections send.
+
+    Attributes:
+        name: As `--only` finds it.
+        connections: So many.
+        rounds: Between the two runs.
+        frames: Returns a frame for each connection, or one for all, from a broker that runs.
+    """
+
+    name: str
+    connections: int
+    rounds: int
+    frames: Callable[[Broker], list[bytes]]
+
+
+class _Counted(Checkout):
+    """The broker of a checkout under valgrind."""
+
+    def __init__(self, directory: Path, checkout: Path) -> None:
+        super().__init__(directory, checkout, SETTINGS)
+        self._counts = directory / "counts"
+
+    def _command(self) -> list[str]:
+        valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no"]
+        valgrind.append(f"--cachegrind-out-file={self._counts.absolute()}")
+        return of_checkout([*valgrind, *Wirebroker._command(self)], self._checkout)
+
+    def instructions(self) -> int:
+        """Return the instructions of a run that has ended."""
+        counts = self._counts.read_text(encoding="utf-8")
+        summary = re.search(r"^summary: (\d+)", counts, re.MULTILINE)
+        assert summary, "valgrind has written no summary"
+        return int(summary[1])
+
+
+def _batch(size: int, timestamp_ms: int = -1) -> bytes:
+    return bytes(build_batch([(None, bytes(size), ())], timestamp_ms=timestamp_ms))
+
+
+def _produce(_broker: Broker) -> list[bytes]:
+    return [request_frame(ApiKey.PRODUCE, 11, produce_request({(_TOPIC, 0): _batch(100)}))]
+
+
+def _fill(broker: Broker) -> None:
+    client = client_of(broker)
+    request = produce_request({(_TOPIC, 0): _batch(60_000, _STAMP_MS)})
+    for _ in range(_FILLED_BATCHES):
+        answer = client.ask(ApiKey.PRODUCE, 11, request)
+        assert answer.responses[0].partition_responses[0].error_code == 0, answer
+    client.close()
+
+
+def _fetch(size: int) -> Callable[[Broker], list[bytes]]:
+    def frames(broker: Broker) -> list[bytes]:
+        _fill(broker)
+        request = fetch_request({(_TOPIC, 0): 0}, partition_max_bytes=size)
+        return [request_frame(ApiKey.FETCH, 12, request)]
+
+    return frames
+
+
+def _list_offsets(broker: Broker) -> list[bytes]:
+    _fill(broker)
+    asked = {"partition_index": 0, "timestamp": _STAMP_MS}
+    topics = [{"name": _TOPIC, "partitions": [asked]}]
+    return [request_frame(ApiKey.LIST_OFFSETS, 5, {"replica_id": -1, "topics": topics})]
+
+
+def _commit(broker: Broker) -> list[bytes]:
+    client = client_of(broker)
+    find_coordinator(client)
+    frames = [join(client, _TOPIC, f"group-{number}")[0] for number in range(20)]
+    client.close()
+    return frames
+
+
+CASES: Final = (
+    Case("produce 100 B, 50 connections", 50, 100, _produce),
+    Case("produce 100 B, 1 connection", 1, 4000, _produce),
+    Case("fetch 1 KiB, 20 connections", 20, 200, _fetch(1 << 10)),
+    Case("fetch 64 KiB, 4 connections", 4, 200, _fetch(64 << 10)),
+    Case("fetch 1 MiB, 2 connections", 2, 200, _fetch(1 << 20)),
+    Case("OffsetCommit, 20 connections", 20, 100, _commit),
+    Case("ListOffsets by time, 20 connections", 20, 100, _list_offsets),
+)
+
+
+def main() -> int:
+    """Count, and print a table row by row."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ours", type=Path, default=Path(), help="checkout, or compiled tree")
+    parser.add_argument("--against", type=Path, help="another one")
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    options = parser.parse_args()
+    checkouts = [options.ours, *([options.against] if options.against else [])]
+    for checkout in checkouts:
+        print(f"{checkout}: {version(checkout)}")
+    for line in _lines(checkouts, options.only):
+        print(line, flush=True)
+    return 0
+
+
+def _lines(checkouts: Sequence[Path], only: str) -> Iterator[str]:
+    yield "\n| instructions a request | " + " | ".join(map(str, checkouts)) + " | ratio |"
+    yield "| --- |" + " ---: |" * (len(checkouts) + 1)
+    for case in CASES:
+        if only in case.name:
+            counts = [_a_request(case, checkout) for checkout in checkouts]
+            shown = " | ".join(f"{count:,.0f}" for count in counts)
+            yield f"| {case.name} | {shown} | {counts[-1] / counts[0]:.2f} |"
+
+
+def _a_request(case: Case, checkout: Path) -> float:
+    few = _instructions(case, checkout, _FEW_ROUNDS)
+    many = _instructions(case, checkout, _FEW_ROUNDS + case.rounds)
+    return (many - few) / (case.rounds * case.connections)
+
+
+def _instructions(case: Case, checkout: Path, rounds: int) -> int:
+    with tempfile.TemporaryDirectory(prefix="wirebroker-bench-") as name, ExitStack() as stack:
+        broker = _Counted(Path(name) / "broker", checkout)
+        broker.start()
+        stack.callback(broker.stop)
+        client = client_of(broker)
+        create_topic(client, _TOPIC)
+        client.close()
+        frames = case.frames(broker)
+        frames *= case.connections // len(frames)
+        address = ("127.0.0.1", broker.port)
+        sockets = [stack.enter_context(socket.create_connection(address)) for _ in frames]
+        for _ in range(rounds):
+            _round(sockets, frames)
+        broker.stop()
+        return broker.instructions()
+
+
+def _round(sockets: Sequence[socket.socket], frames: Sequence[bytes]) -> None:
+    """Send a request on each connection, then read all responses."""
+    for sock, frame in zip(sockets, frames, strict=True):
+        sock.sendall(frame)
+    for sock in sockets:
+        left = int.from_bytes(_exactly(sock, 4))
+        while left:
+            received = len(sock.recv(min(left, 1 << 20)))
+            assert received, "the broker closed the connection"
+            left -= received
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    received = b""
+    while len(received) < count:
+        received += sock.recv(count - len(received))
+    return received
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,259 @@
+"""CPU of a leader's own code per request that followers have to have: no socket, no generator.
+
+    python -m benchmarks.paths.replicated_path [--producers 200] [--bytes 100] [--partitions 1]
+        [--against CHECKOUT]
+
+A broker runs in this process and leads partitions with three replicas. Producers with one request
+in flight each (acks=all, to all partitions), and two followers that fetch whatever there is, are at
+its connections by memory. Their own steps are counted, too: about 2 us a record. The figure is the
+least of many short rounds, by the CPU clock of the thread; `--against` takes the other checkout in
+turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+_ROUND_RECORDS = 4_000
+_ROUNDS_IN_A_PROCESS = 8
+_REPLICAS = (1, 2, 3)
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+# Numbers that stand for what changes from one Fetch to the next.
+_OFFSET, _SESSION, _EPOCH = 0x1122334455660000, 0x27182818, 0x31415926
+# In an answer to Fetch: size, correlation id, tags, throttle time, error.
+_SESSION_AT = 4 + 4 + 1 + 4 + 2
+
+
+class Line:
+    """One client's connection; what is answered is taken as soon as it is there."""
+
+    def __init__(self, table: Any) -> None:
+        from wirebroker.net.memory_transport import MemoryTransport
+
+        self._transport = MemoryTransport(table.loop, self._changed)
+        self._answer = bytearray()
+        table.adopt(
+            self._transport, remote=("memory", 0), local=("memory", 1), listener_name="PLAINTEXT"
+        )
+
+    def send(self, frame: bytes | bytearray) -> None:
+        """Send a request."""
+        self._transport.incoming += frame
+        self._transport.changed()
+
+    def _changed(self) -> None:
+        answer = self._answer
+        answer += self._transport.take()
+        if len(answer) >= 4 and len(answer) == 4 + int.from_bytes(answer[:4]):
+            self._answer = bytearray()
+            self.answered(answer)
+
+    def answered(self, answer: bytearray) -> None:
+        """Go on with a whole answer."""
+        raise NotImplementedError
+
+
+class Producer(Line):
+    """Sends the same request until all of a round have sent enough."""
+
+    def __init__(self, table: Any, frame: bytes, round_: Round) -> None:
+        super().__init__(table)
+        self._frame = frame
+        self._round = round_
+
+    def begin(self) -> None:
+        """Send one more, unless the round has enough."""
+        if self._round.may_send():
+            self.send(self._frame)
+
+    def answered(self, answer: bytearray) -> None:
+        """Count it."""
+        del answer
+        self._round.note_answer()
+        self.begin()
+
+
+class Follower(Line):
+    """Fetches from where the log ended when it was answered."""
+
+    def __init__(self, table: Any, frame: bytes, logs: list[Any]) -> None:
+        super().__init__(table)
+        self._frame = bytearray(frame)
+        self._at = [frame.index(mark.to_bytes(4)) for mark in (_SESSION, _EPOCH)]
+        self._logs = [
+            (frame.index((_OFFSET + index).to_bytes(8)), log) for index, log in enumerate(logs)
+        ]
+        self._epoch = 0
+
+    def fetch(self, session: bytes = bytes(4)) -> None:
+        """Ask for what comes behind all that there is."""
+        session_at, epoch_at = self._at
+        frame = self._frame
+        for offset_at, log in self._logs:
+            frame[offset_at : offset_at + 8] = log.log_end_offset.to_bytes(8)
+        frame[session_at : session_at + 4] = session
+        frame[epoch_at : epoch_at + 4] = self._epoch.to_bytes(4)
+        self.send(frame)
+
+    def answered(self, answer: bytearray) -> None:
+        """Fetch again."""
+        assert answer[_SESSION_AT - 2 : _SESSION_AT] == bytes(2), "an error"
+        self._epoch += 1
+        self.fetch(bytes(answer[_SESSION_AT : _SESSION_AT + 4]))
+
+
+class Round:
+    """So many records, sent by all producers together."""
+
+    def __init__(self) -> None:
+        self._unsent = 0
+        self._unanswered = 0
+        self._done = asyncio.Event()
+
+    async def run(self, producers: list[Producer], records: int) -> None:
+        """Have them sent, and wait until all are answered."""
+        self._unsent = self._unanswered = records
+        self._done.clear()
+        for producer in producers:
+            producer.begin()
+        await self._done.wait()
+
+    def may_send(self) -> bool:
+        """Tell whether one more is to be sent; it counts as sent."""
+        self._unsent -= 1
+        return self._unsent >= 0
+
+    def note_answer(self) -> None:
+        """Count one."""
+        self._unanswered -= 1
+        if not self._unanswered:
+            self._done.set()
+
+
+async def measure(producers: int, record_bytes: int, partitions: int) -> float:
+    """Return the microseconds per request."""
+    from tests.support.brokers.servers import broker_of, client_of, running
+    from tests.support.protocol.requests import create_topic
+    from tests.support.replicas.roles import lead
+    from wirebroker.api.registry import REGISTRY
+    from wirebroker.base.clock import SystemClock
+    from wirebroker.net.connection_table import ConnectionTable
+    from wirebroker.net.dispatch import Dispatcher
+    from wirebroker.net.settings import NetworkSettings
+
+    with tempfile.TemporaryDirectory(dir=_MEMORY, prefix="wirebroker-bench-") as directory:
+        async with running(Path(directory)) as server, client_of(server) as client:
+            await create_topic(client, "t", partitions)
+            broker = broker_of(server)
+            led = list(broker.replicas.find("t", b"", by_id=False)[0].values())
+            for partition in led:
+                lead(partition, replicas=_REPLICAS)
+            table = ConnectionTable(
+                loop=asyncio.get_running_loop(),
+                dispatch=Dispatcher(broker, REGISTRY),
+                clock=SystemClock(),
+                settings=NetworkSettings(),
+            )
+            for replica in _REPLICAS[1:]:
+                Follower(table, _fetch_frame(led, replica), [each.log for each in led]).fetch()
+            round_ = Round()
+            frame = _produce_frame(record_bytes, partitions)
+            clients = [Producer(table, frame, round_) for _ in range(producers)]
+            await round_.run(clients, 4 * producers)
+            rounds: list[float] = []
+            for _ in range(_ROUNDS_IN_A_PROCESS):
+                began = time.thread_time()
+                await round_.run(clients, _ROUND_RECORDS)
+                rounds.append((time.thread_time() - began) / _ROUND_RECORDS)
+            await table.close(grace_s=0)
+            for partition in led:
+                lead(partition)  # or the end of the broker would be an older epoch's
+            return min(rounds) * 1e6
+
+
+def _produce_frame(record_bytes: int, partitions: int) -> bytes:
+    from tests.support.protocol.raw_client import request_frame
+    from tests.support.protocol.requests import produce_request
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.codecs.records.batch import build_batch
+
+    batch = bytes(build_batch([(None, b"x" * record_bytes, ())], timestamp_ms=-1))
+    named = {("t", index): batch for index in range(partitions)}
+    return request_frame(ApiKey.PRODUCE, 11, produce_request(named))
+
+
+def _fetch_frame(partitions: list[Any], replica: int) -> bytes:
+    from tests.support.protocol.raw_client import request_frame
+    from wirebroker.codecs.api_keys import ApiKey
+
+    asked = [
+        {
+            "partition": partition.index,
+            "current_leader_epoch": partition.leader_epoch,
+            "fetch_offset": _OFFSET + place,
+            "last_fetched_epoch": -1,
+            "log_start_offset": 0,
+            "partition_max_bytes": 1 << 20,
+        }
+        for place, partition in enumerate(partitions)
+    ]
+    request = {
+        "replica_state": {"replica_id": replica, "replica_epoch": -1},
+        "max_wait_ms": 500,
+        "min_bytes": 1,
+        "max_bytes": 10 << 20,
+        "session_id": _SESSION,
+        "session_epoch": _EPOCH,
+        "topics": [{"topic_id": partitions[0].topic_id, "partitions": asked}],
+        "forgotten_topics_data": [],
+    }
+    return request_frame(ApiKey.FETCH, 17, request)
+
+
+def _in_a_process(checkout: Path, options: argparse.Namespace) -> float:
+    environment = {**os.environ, "PYTHONPATH": str(checkout.absolute())}
+    command = [sys.executable, str(Path(__file__).resolve()), "--one"]
+    for name in ("producers", "bytes", "partitions"):
+        command += [f"--{name}", str(getattr(options, name))]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return float(done.stdout)
+
+
+def main() -> int:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--producers", type=int, default=200)
+    parser.add_argument("--bytes", type=int, default=100, help="of a record")
+    parser.add_argument("--partitions", type=int, default=1, help="that each request names")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="measure it in turns")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each checkout")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(asyncio.run(measure(options.producers, options.bytes, options.partitions)))
+        return 0
+    checkouts = [ROOT, *([options.against] if options.against else [])]
+    found: list[list[float]] = [[] for _ in checkouts]
+    for _ in range(options.rounds):
+        for checkout, each in zip(checkouts, found, strict=True):
+            each.append(_in_a_process(checkout, options))
+    medians = [statistics.median(each) for each in found]
+    print(*(f"{value:8.2f} us a request" for value in medians), end="")
+    print(f"   theirs / ours {medians[1] / medians[0]:.2f}" if len(medians) == 2 else "")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

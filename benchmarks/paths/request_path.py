@@ -1,0 +1,123 @@
+"""How far a request has to go: modules, functions and changes of room on its way.
+
+    python -m benchmarks.paths.request_path
+
+A Produce, one that is prepared and a Fetch, each over the real connection on a memory transport, by
+`sys.setprofile`: every call of a Python function of ours between the bytes' arrival and the
+answer's leaving. A room is a folder (wirebroker/net, storage/log). It changes when a function of
+one calls one of another, or returns to it. Plain Python only: what is compiled makes no frames.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from wirebroker.net.memory_transport import MemoryPeer
+
+ROOT = Path(__file__).resolve().parents[2]
+_ROOMS = ("wirebroker", "codecs", "storage", "coordinator")
+
+
+class Trail:
+    """What was called, in order.
+
+    Attributes:
+        functions: How often each function was called.
+        room_changes: How often a function's room was not its caller's.
+    """
+
+    def __init__(self) -> None:
+        self.functions: Counter[str] = Counter()
+        self.room_changes = 0
+
+    def note(self, frame: FrameType, event: str, _argument: Any) -> None:
+        """Take a call or a return (a function for sys.setprofile)."""
+        place = _place(frame)
+        caller = _place(frame.f_back) if frame.f_back is not None else None
+        if place is None or event not in {"call", "return"}:
+            return
+        if event == "call":
+            self.functions[f"{place} {frame.f_code.co_qualname}"] += 1
+        if caller is not None and Path(caller).parent != Path(place).parent:
+            self.room_changes += 1
+
+    @property
+    def modules(self) -> set[str]:
+        """The files of these functions."""
+        return {function.split()[0] for function in self.functions}
+
+
+def _place(frame: FrameType | None) -> str | None:
+    """Return the file of a frame relative to the checkout, None if it is not the product's."""
+    if frame is None:
+        return None
+    try:
+        path = Path(frame.f_code.co_filename).resolve().relative_to(ROOT)
+    except ValueError:
+        return None
+    is_ours = path.parts[0] in _ROOMS and path.name != "memory_transport.py"
+    return path.as_posix() if is_ours else None
+
+
+async def trails() -> dict[str, Trail]:
+    """Return the trail of each kind of request, the second or third of its kind on a connection."""
+    from tests.support.brokers.servers import client_of, running
+    from tests.support.protocol.raw_client import request_frame
+    from tests.support.protocol.requests import create_topic, fetch_request, produce_request
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.codecs.records.batch import build_batch
+    from wirebroker.net.memory_transport import connect
+
+    batch = bytes(build_batch([(None, b"x" * 100, ())], timestamp_ms=-1))
+    produce = request_frame(ApiKey.PRODUCE, 11, produce_request({("t", 0): batch}))
+    asked = fetch_request({("t", 0): 0}, partition_max_bytes=1024)
+    fetch = request_frame(ApiKey.FETCH, 12, asked)
+    found: dict[str, Trail] = {}
+    with tempfile.TemporaryDirectory(prefix="wirebroker-path-") as directory:
+        async with running(Path(directory)) as server, client_of(server) as client:
+            await create_topic(client, "t", 1)
+            table = server.reception.table
+            assert table is not None
+            await connect(table).exchange(produce)  # the first opens files
+            fresh = connect(table)
+            found["Produce"] = await _follow(fresh, produce)
+            await fresh.exchange(produce)
+            found["prepared Produce"] = await _follow(fresh, produce)
+            await fresh.exchange(fetch)
+            found["Fetch"] = await _follow(fresh, fetch)
+    return found
+
+
+async def _follow(peer: MemoryPeer, frame: bytes) -> Trail:
+    trail = Trail()
+    peer.send(frame)
+    sys.setprofile(trail.note)
+    try:
+        await peer.receive()
+    finally:
+        sys.setprofile(None)
+    return trail
+
+
+def main() -> None:
+    """Print the table."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    sys.stdout.write(f"{'':<20}{'modules':>10}{'functions':>12}{'changes of room':>18}\n")
+    for name, trail in asyncio.run(trails()).items():
+        counts = f"{len(trail.modules):>10}{len(trail.functions):>12}{trail.room_changes:>18}"
+        sys.stdout.write(f"{name:<20}{counts}\n")
+
+
+if __name__ == "__main__":
+    main()

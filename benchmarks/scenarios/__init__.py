@@ -1,0 +1,1 @@
+"""Single scenarios: starts, recovery, compaction, memory, verbs."""

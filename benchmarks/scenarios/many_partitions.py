@@ -1,0 +1,151 @@
+"""How long a broker with many partitions needs to start and to stop, and how large it is.
+
+    python -m benchmarks.scenarios.many_partitions [--partitions 10000] [--dir DIR]
+
+Steps, each printed with its seconds, resident memory and open files: topics created; every
+partition gets three batches; clean stop; start; kill -9 after every partition got batches again;
+start; clean stop. A start ends with the first answer to Metadata for all topics, or when the last
+partition has answered ListOffsets. `--cold` drops the page cache before each start (needs root).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measurement.machine import cpu_seconds, resident_mb
+from tests.support.protocol.raw_client import BlockingClient
+from tests.support.records.batches import batch
+from wirebroker.codecs.api_keys import ApiKey
+
+_PER_TOPIC = 100
+_ROUNDS = 3
+
+
+class _Broker:
+    """One broker process on a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        self.client: BlockingClient | None = None
+
+    def start(self, topic_count: int) -> float:
+        """Start it; return the seconds until Metadata names all topics."""
+        port_file = self._directory / "port"
+        port_file.unlink(missing_ok=True)
+        before = time.perf_counter()
+        command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0"]
+        command += ["--port-file", str(port_file), "--set", f"log.dirs={self._directory}/data"]
+        with (self._directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stderr=log)
+        while not (port_file.exists() and port_file.read_text()):
+            assert self._process.poll() is None, "it did not start"
+            time.sleep(0.01)
+        self.client = BlockingClient(("127.0.0.1", int(port_file.read_text())))
+        answer = self.client.ask(ApiKey.METADATA, 12, {"topics": None})
+        assert len(answer.topics) >= topic_count
+        return time.perf_counter() - before
+
+    def stop(self, sent: signal.Signals) -> float:
+        """End it; return the seconds until it is gone."""
+        assert self._process is not None
+        assert self.client is not None
+        self.client.close()
+        before = time.perf_counter()
+        self._process.send_signal(sent)
+        self._process.wait()
+        return time.perf_counter() - before
+
+    def size(self) -> str:
+        """Say how much memory it has, how many files are open, how long it has computed."""
+        assert self._process is not None
+        number = self._process.pid
+        memory, cpu_s = resident_mb(number), cpu_seconds(number)
+        files = len(list(Path(f"/proc/{number}/fd").iterdir()))
+        return f"{memory:5.0f} MiB resident, {files:5} files, {cpu_s:6.2f} s of CPU so far"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--dir", default=None)
+    parser.add_argument("--cold", action="store_true")
+    arguments = parser.parse_args()
+    topics = [f"t{number}" for number in range(arguments.partitions // _PER_TOPIC)]
+    with tempfile.TemporaryDirectory(dir=arguments.dir) as directory:
+        broker = _Broker(Path(directory))
+        _tell("start, empty", broker.start(0), broker)
+        assert broker.client is not None
+        before = time.perf_counter()
+        for topic in topics:
+            new = {"name": topic, "num_partitions": _PER_TOPIC, "replication_factor": 1}
+            broker.client.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [new], "timeout_ms": 60_000})
+        _tell("topics created", time.perf_counter() - before, broker)
+        _tell(f"{_ROUNDS} batches each", _produce(broker, topics), broker)
+        _tell("stop", broker.stop(signal.SIGTERM))
+        _drop_caches(wanted=arguments.cold)
+        _tell("start, clean", broker.start(len(topics)), broker)
+        _tell("every partition asked", _list_offsets(broker, topics), broker)
+        _tell("stop, nothing written", broker.stop(signal.SIGTERM))
+        broker.start(len(topics))
+        _tell(f"{_ROUNDS} batches each", _produce(broker, topics), broker)
+        _tell("kill -9", broker.stop(signal.SIGKILL))
+        _drop_caches(wanted=arguments.cold)
+        _tell("start, after the kill", broker.start(len(topics)), broker)
+        _tell("every partition asked", _list_offsets(broker, topics), broker)
+        _tell("stop", broker.stop(signal.SIGTERM))
+
+
+def _produce(broker: _Broker, topics: list[str]) -> float:
+    """Append batches of an idempotent producer to every partition."""
+    assert broker.client is not None
+    before = time.perf_counter()
+    for _ in range(_ROUNDS):
+        records = batch(b"x" * 100)
+        for topic in topics:
+            data = [{"index": index, "records": records} for index in range(_PER_TOPIC)]
+            request = {
+                "transactional_id": None,
+                "acks": -1,
+                "timeout_ms": 60_000,
+                "topic_data": [{"name": topic, "partition_data": data}],
+            }
+            answer = broker.client.ask(ApiKey.PRODUCE, 9, request)
+            errors = {each.error_code for each in answer.responses[0].partition_responses}
+            assert errors == {0}, errors
+    return time.perf_counter() - before
+
+
+def _list_offsets(broker: _Broker, topics: list[str]) -> float:
+    """Ask every partition where it ends."""
+    assert broker.client is not None
+    before = time.perf_counter()
+    for topic in topics:
+        asked = [{"partition_index": index, "timestamp": -1} for index in range(_PER_TOPIC)]
+        request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
+        answer = broker.client.ask(ApiKey.LIST_OFFSETS, 1, request)
+        ends = {each.offset for each in answer.topics[0].partitions}
+        assert ends in ({_ROUNDS}, {2 * _ROUNDS}), ends
+    return time.perf_counter() - before
+
+
+def _drop_caches(*, wanted: bool) -> None:
+    if wanted:
+        os.sync()
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+
+
+def _tell(step: str, seconds: float, broker: _Broker | None = None) -> None:
+    print(f"{step:<24} {seconds:7.2f} s   {broker.size() if broker else ''}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""What replication costs where bytes are received, written and sent on, and nothing else is done.
+
+    python -m benchmarks.scenarios.replicated_floor [--seconds 3] [--bytes 65103] [--connections 4]
+        [--runs 3]
+
+A leader and two followers, one process each: the leader writes what producers send to a file and
+has the kernel send it on from there (sendfile), followers write it to theirs; each tells with a
+byte that it has it, and the producer sends its next. No request is parsed, no CRC looked at. CPU
+of the three a request, and how much of it is the kernel's (to 10 ms), beside that of `python -m
+benchmarks.cluster produce`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import selectors
+import socket
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from benchmarks.measurement.machine import TickedTimes, cpu_seconds, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FOLLOWERS: Final = 2
+_WARM_S: Final = 1.0
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--bytes", type=int, default=65_103, help="of a request")
+    parser.add_argument("--connections", type=int, default=4)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    print(describe())
+    for _ in range(options.runs):
+        with tempfile.TemporaryDirectory() as folder:
+            cost = measure(Path(folder), options.seconds, options.bytes, options.connections)
+        print(
+            f"{cost.rate:,.0f} requests/s, {cost.cpu_us:.0f} us CPU of all three a request, "
+            f"{cost.kernel_us:.0f} of it the kernel's",
+            flush=True,
+        )
+
+
+class Cost(NamedTuple):
+    """Of a run: requests a second; microseconds a request of all three, and of the kernel's."""
+
+    rate: float
+    cpu_us: float
+    kernel_us: float
+
+
+def measure(folder: Path, seconds: float, size: int, connections: int) -> Cost:
+    """Return what requests of a size cost a leader and two followers."""
+    producers = [_connected() for _ in range(connections)]
+    followers = [_connected() for _ in range(_FOLLOWERS)]
+    fork = multiprocessing.get_context("fork")
+    processes = [
+        fork.Process(target=_follow, args=(folder / f"follower-{number}", theirs, size))
+        for number, (_, theirs) in enumerate(followers)
+    ]
+    to_producers = [theirs for _, theirs in producers]
+    to_followers = [ours for ours, _ in followers]
+    leading = (folder / "leader", to_producers, to_followers, size)
+    processes.append(fork.Process(target=_lead, args=leading))
+    for process in processes:
+        process.start()
+    try:
+        return _produce([ours for ours, _ in producers], size, seconds, _ids(processes))
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+        for each in producers + followers:
+            each[0].close()
+            each[1].close()
+
+
+def _ids(processes: Sequence[multiprocessing.process.BaseProcess]) -> list[int]:
+    return [process.pid for process in processes if process.pid is not None]
+
+
+def _connected() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+    for each in (ours, theirs):
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return ours, theirs
+
+
+def _receive(source: socket.socket, into: memoryview) -> None:
+    done = 0
+    while done < len(into):
+        got = source.recv_into(into[done:])
+        if not got:
+            raise SystemExit  # the others have ended
+        done += got
+
+
+def _follow(path: Path, leader: socket.socket, size: int) -> None:
+    into = memoryview(bytearray(size))
+    with path.open("wb", buffering=0) as log:
+        while True:
+            _receive(leader, into)
+            log.write(into)
+            leader.sendall(b"1")
+
+
+def _lead(
+    path: Path, producers: list[socket.socket], followers: list[socket.socket], size: int
+) -> None:
+    into = memoryview(bytearray(size))
+    waiting: deque[socket.socket] = deque()
+    acknowledged = dict.fromkeys(followers, 0)
+    end = told = 0
+    with selectors.DefaultSelector() as selector, path.open("w+b", buffering=0) as log:
+        for each in producers + followers:
+            selector.register(each, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                ready = key.fileobj
+                assert isinstance(ready, socket.socket)
+                if ready in acknowledged:
+                    acknowledged[ready] += len(ready.recv(4096))
+                    continue
+                _receive(ready, into)
+                log.write(into)
+                waiting.append(ready)
+                for follower in followers:
+                    _send_on(log.fileno(), follower, end, size)
+                end += size
+            while told < min(acknowledged.values()):
+                waiting.popleft().sendall(b"1")
+                told += 1
+
+
+def _send_on(log: int, follower: socket.socket, position: int, length: int) -> None:
+    while length:
+        sent = os.sendfile(follower.fileno(), log, position, length)
+        position, length = position + sent, length - sent
+
+
+def _produce(
+    leaders: list[socket.socket], size: int, seconds: float, process_ids: list[int]
+) -> Cost:
+    request = bytes(size)
+    count = 0
+    with selectors.DefaultSelector() as selector:
+        for each in leaders:
+            selector.register(each, selectors.EVENT_READ)
+            each.sendall(request)
+        warm_until = time.perf_counter() + _WARM_S
+        while time.perf_counter() < warm_until:
+            _answer(selector, request)
+        begun, used = time.perf_counter(), sum(map(cpu_seconds, process_ids))
+        kernels = sum(map(_kernel_seconds, process_ids))
+        while time.perf_counter() < begun + seconds:
+            count += _answer(selector, request)
+        elapsed = time.perf_counter() - begun
+    used, kernels = (
+        sum(map(of_process, process_ids)) - before
+        for of_process, before in ((cpu_seconds, used), (_kernel_seconds, kernels))
+    )
+    return Cost(count / elapsed, used / count * 1e6, kernels / count * 1e6)
+
+
+def _kernel_seconds(process_id: int) -> float:
+    return TickedTimes.of(process_id).kernel_s
+
+
+def _answer(selector: selectors.BaseSelector, request: bytes) -> int:
+    """Send another request for each that was acknowledged; return how many there were."""
+    ready = selector.select()
+    for key, _ in ready:
+        leader = key.fileobj
+        assert isinstance(leader, socket.socket)
+        leader.recv(1)
+        leader.sendall(request)
+    return len(ready)
+
+
+if __name__ == "__main__":
+    main()

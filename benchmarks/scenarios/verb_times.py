@@ -1,0 +1,96 @@
+"""How long a verb takes, beside what else asks a cluster: processor time and time by the clock.
+
+    python -m benchmarks.scenarios.verb_times [--runs 9] [--kafka]
+
+Starts a broker, asks it, prints a table. Processor time is what a busy machine doesn't change much;
+each row is the median of some runs, which take turns. kcat is asked if it is installed; --kafka
+asks by Apache Kafka's own script as well. The verbs are of the Python that runs this: one of an
+installed wheel needs some milliseconds less than one of a checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measurement.machine import describe
+from tests.support.brokers import java_start
+from tests.support.brokers.brokers import Wirebroker
+
+_KAFKA_PYTHON = """
+import sys
+from kafka.admin import KafkaAdminClient
+print(KafkaAdminClient(bootstrap_servers=sys.argv[1]).list_topics())
+"""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--kafka", action="store_true", help="Kafka's script, too: needs Java")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        broker = Wirebroker(Path(folder))
+        broker.start()
+        try:
+            times = measured(commands_for(broker.bootstrap, arguments.kafka), arguments.runs)
+        finally:
+            broker.stop()
+    sys.stdout.write(f"{describe()}\n\n| | CPU, ms | by the clock, ms |\n| --- | --- | --- |\n")
+    for name, each in times.items():
+        cpu_ms, clock_ms = (statistics.median(values) for values in zip(*each, strict=True))
+        sys.stdout.write(f"| {name} | {cpu_ms:.0f} | {clock_ms:.0f} |\n")
+
+
+def commands_for(bootstrap: str, has_kafka: bool) -> dict[str, list[str]]:
+    """Return what asks the broker at an address, by its name."""
+    wirebroker = [sys.executable, "-m", "wirebroker"]
+    ask = ["-b", bootstrap]
+    commands = {
+        "`python -c pass`": [sys.executable, "-c", "pass"],
+        "`wirebroker --version`": [*wirebroker, "--version"],
+        "`wirebroker topic list`": [*wirebroker, "topic", "list", *ask],
+        "`wirebroker group list`": [*wirebroker, "group", "list", *ask],
+        "`wirebroker cluster`": [*wirebroker, "cluster", *ask],
+        "`wirebroker kafka-topics --list`": [
+            *(*wirebroker, "kafka-topics", "--bootstrap-server", bootstrap, "--list"),
+        ],
+        "kafka-python, topics": [sys.executable, "-c", _KAFKA_PYTHON, bootstrap],
+    }
+    if shutil.which("kcat"):
+        commands["`kcat -L`"] = ["kcat", "-L", *ask]
+    if has_kafka:
+        tool = java_start.command("-Xmx256m", "org.apache.kafka.tools.TopicCommand")
+        asked = ["--bootstrap-server", bootstrap, "--list"]
+        commands["`kafka-topics.sh --list`"] = [*tool, *asked]
+    return commands
+
+
+def measured(commands: dict[str, list[str]], runs: int) -> dict[str, list[tuple[float, float]]]:
+    """Return processor time and time by the clock of each run, ms; commands take turns."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(runs):
+        for name, command in commands.items():
+            times[name].append(_once(command))
+    return times
+
+
+def _once(command: list[str]) -> tuple[float, float]:
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    clock_ms = (time.monotonic() - began) * 1000
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return cpu_s * 1000, clock_ms
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Spark beside either broker."""

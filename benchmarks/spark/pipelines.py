@@ -1,0 +1,257 @@
+"""What pipelines cost: Spark through either broker, an archive's rate, the latency of windows.
+
+    python -m benchmarks.spark.pipelines [--scale 0.05] [--sizes '1 KiB'] [--pairs 3]
+                                   [--ours CHECKOUT] [--only NAME] [--seconds 120]
+                                   [--output latency.svg]
+
+    brokers   20 million records of 100 B and 2 million of 1 KiB, times the scale, read to their
+              end by Spark's connector from wirebroker and from Apache Kafka in turns (A B, B A):
+              records a second, CPU of Spark and of the broker, medians of the pairs
+    archive   the same topics of a running wirebroker to Parquet, verified: MB of log a second,
+              CPU of Spark with its workers, the largest memory of a worker
+    windows   1,000 records a second, windows of a second, a batch each half second: from a window's
+              end until a consumer has its record, p50, p99 and the longest
+
+--ours is a compiled checkout (`make compiled`), for our broker and for Spark's workers.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.measurement.brokers import Checkout, apache_kafka
+from benchmarks.measurement.machine import cpu_seconds, describe
+from benchmarks.spark import spark_pictures
+from benchmarks.spark.spark_reads import (
+    PARTITIONS,
+    SIZES,
+    Read,
+    ReadPairs,
+    arguments,
+    cpu_of_tree,
+    fill,
+    in_turns,
+    largest_worker_mb,
+    median_of,
+    spark_process,
+    start_spark,
+    use_checkout,
+)
+from compat_tests.clients import confluent
+from spark_it.kit import job_kit, records
+from spark_it.tools import session
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from tests.support.brokers.brokers import Broker
+
+WARM_S, A_SECOND = 30, 1_000
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    options = _arguments()
+    use_checkout(options.ours)
+    print(describe(), flush=True)
+    parts = {"brokers": _brokers, "archive": _archive, "windows": _windows}
+    for name, measure in parts.items():
+        if options.only in (None, name):
+            with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+                spark = start_spark(Path(folder) / "spark")
+                stack.callback(session.stop, spark)
+                measure(spark, Path(folder), options, stack)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = arguments(__doc__)
+    parser.add_argument("--seconds", type=int, default=120, help="how long windows are watched")
+    parser.add_argument("--only", choices=("brokers", "archive", "windows"))
+    return parser.parse_args()
+
+
+def _started(stack: ExitStack, broker: Broker) -> Broker:
+    stack.callback(broker.stop)
+    broker.start()
+    return broker
+
+
+def _brokers(
+    spark: SparkSession, folder: Path, options: argparse.Namespace, stack: ExitStack
+) -> None:
+    theirs = _started(stack, apache_kafka(folder / "apache"))
+    ours = _started(stack, Checkout(folder / "ours", options.ours))
+    print("| records | through Apache Kafka | through wirebroker | rate | CPU | broker's CPU |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for size in options.sizes:
+        record_bytes, most = SIZES[size]
+        count = max(PARTITIONS, int(most * options.scale))
+        topic = f"t-{record_bytes}"
+        both = {"a": theirs, "b": ours}
+        for broker in both.values():
+            fill(broker, topic, record_bytes, count, "none")
+        read = functools.partial(_read_of, spark, both, topic, count)
+        runs = in_turns("a", "b", options.pairs, read)
+        pairs = ReadPairs(size, "none", count, *runs, 0.0)
+        cells = [
+            f"{count:,} of {size}",
+            *(
+                f"{count / median_of(each, 'seconds'):,.0f}/s, "
+                f"{median_of(each, 'cpu_s') / count * 1e6:.2f} + "
+                f"{median_of(each, 'broker_cpu_s') / count * 1e6:.2f} us"
+                for each in runs
+            ),
+            f"{pairs.rate_ratio:.2f}",
+            f"{pairs.cpu_ratio:.2f}",
+            f"{median_of(runs[0], 'broker_cpu_s') / median_of(runs[1], 'broker_cpu_s'):.2f}",
+        ]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _read_of(
+    spark: SparkSession, brokers: Mapping[str, Broker], topic: str, count: int, kind: str
+) -> Read:
+    broker = brokers[kind]
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    table = reader.option("subscribe", topic).load()
+    cpu, broker_cpu = cpu_of_tree(spark_process()), cpu_seconds(broker.process_id)
+    begun = time.perf_counter()
+    table.write.format("noop").mode("overwrite").save()
+    found = Read(
+        time.perf_counter() - begun,
+        cpu_of_tree(spark_process()) - cpu,
+        cpu_seconds(broker.process_id) - broker_cpu,
+    )
+    assert table.count() == count
+    return found
+
+
+def _archive(
+    spark: SparkSession, folder: Path, options: argparse.Namespace, stack: ExitStack
+) -> None:
+    from wirebroker.pipelines.archive.archive import archive, compare
+
+    ours = _started(stack, Checkout(folder / "ours", options.ours))
+    print("| archive of | MB/s of log | records/s | CPU a record | worker | Parquet / log |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for size in options.sizes:
+        record_bytes, most = SIZES[size]
+        count = max(PARTITIONS, int(most * options.scale))
+        topic = f"t-{record_bytes}"
+        fill(ours, topic, record_bytes, count, "none")
+        log_bytes = sum(each.stat().st_size for each in ours.data_dir.glob(f"{topic}-*/*.log"))
+        cpu, begun = cpu_of_tree(spark_process()), time.perf_counter()
+        archived = archive(spark, str(ours.data_dir), topic, folder / topic)
+        seconds = time.perf_counter() - begun
+        used_s = cpu_of_tree(spark_process()) - cpu
+        assert archived == count
+        pairs = compare(spark, str(ours.data_dir), topic, folder / topic)
+        assert len(pairs) == PARTITIONS
+        assert all(kept == logged for kept, logged in pairs)
+        files = (folder / topic / "records").rglob("*.parquet")
+        cells = [
+            f"{count:,} of {size}",
+            f"{log_bytes / seconds / 1e6:.1f}",
+            f"{count / seconds:,.0f}",
+            f"{used_s / count * 1e6:.2f} us",
+            f"{largest_worker_mb(spark_process()):.0f} MB",
+            f"{sum(each.stat().st_size for each in files) / log_bytes:.2f}",
+        ]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _windows(
+    spark: SparkSession, folder: Path, options: argparse.Namespace, stack: ExitStack
+) -> None:
+    from wirebroker.pipelines.commands.job_commands import run_job
+    from wirebroker.pipelines.run.job_run import StopWish
+
+    ours = _started(stack, Checkout(folder / "ours", options.ours))
+    records.create_topic(ours.bootstrap, "events", partitions=1)
+    records.create_topic(ours.bootstrap, "sums", partitions=1)
+    tables = {
+        "schema": {"who": "string", "cents": "long"},
+        "columns": {"events": "count(*)", "cents": "sum(cents)"},
+    }
+    job = job_kit.write_job(
+        *(folder, ours.bootstrap, tables),
+        name="latency",
+        source="events",
+        topic="sums",
+        key="who",
+        window="1 second",
+        delay="0 seconds",
+        every=0.5,
+    )
+    stop = StopWish()
+    thread = threading.Thread(target=lambda: run_job("windows", job, stop=stop, spark=spark))
+    source = Source(ours.bootstrap)
+    for each in (source, thread):
+        each.start()
+    found = _told_after(ours.bootstrap, options.seconds)
+    source.stop.set()
+    stop.ask()
+    for each in (source, thread):
+        each.join(60)
+    tail = statistics.quantiles(found, n=100)[98]
+    print(
+        f"windows: {len(found)} told, p50 {statistics.median(found):.2f} s, p99 {tail:.2f} s, "
+        f"longest {max(found):.2f} s behind their ends"
+    )
+    if options.output:
+        spark_pictures.latencies(options.output, found)
+
+
+class Source(threading.Thread):
+    """Writes A_SECOND records a second, with the times they are written at."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(daemon=True)
+        self.stop = threading.Event()
+        self._producer = confluent.make_producer(bootstrap, {"linger.ms": 5})
+
+    def run(self) -> None:
+        begin = 0
+        while not self.stop.wait(0.01):
+            begin += A_SECOND // 100
+            for number in range(begin, begin + A_SECOND // 100):
+                value = b'{"who": "k%d", "cents": %d}' % (number % 5, number % 100)
+                self._producer.produce("events", value, partition=0)
+            self._producer.poll(0)
+        self._producer.flush(30)
+
+
+def _told_after(bootstrap: str, seconds: int) -> list[float]:
+    """Return how long after their ends windows came, in seconds, behind a time of warming up."""
+    from wirebroker.base.clock import SystemClock
+
+    clock = SystemClock()
+    consumer = confluent.make_consumer(
+        bootstrap, {"group.id": "latency-reader", "isolation.level": "read_committed"}
+    )
+    consumer.subscribe(["sums"])
+    found: list[float] = []
+    begun: float | None = None
+    while begun is None or clock.monotonic() < begun + WARM_S + seconds:
+        message: Any = consumer.poll(1.0)
+        if message is None or message.error():
+            continue
+        begun = begun or clock.monotonic()
+        if clock.monotonic() > begun + WARM_S:
+            found.append((clock.now_ms() - message.timestamp()[1]) / 1000)
+    consumer.close()
+    return found
+
+
+if __name__ == "__main__":
+    main()

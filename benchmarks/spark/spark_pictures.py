@@ -1,0 +1,58 @@
+"""Pictures of what Spark's benchmarks found, as SVG (needs matplotlib: extra `bench`)."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from benchmarks.spark.spark_reads import ReadPairs
+
+
+def ratios(path: Path, rows: Sequence[ReadPairs]) -> None:
+    """Draw how many times the rate, and how much less CPU, the second way of reading has."""
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(figsize=(7, 1 + 0.4 * len(rows)), layout="constrained")
+    names = [f"{each.size}, {each.codec}" for each in rows][::-1]
+    for offset, label, found in (
+        (0.18, "rate", [each.rate_ratio for each in rows]),
+        (-0.18, "CPU per record", [each.cpu_ratio for each in rows]),
+    ):
+        places = [place + offset for place in range(len(rows))]
+        bars = axes.barh(places, found[::-1], height=0.34, label=label)
+        axes.bar_label(bars, fmt="%.1f", padding=2, fontsize=7)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("times better than the connector (medians)")
+    axes.legend()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def latencies(path: Path, found: Sequence[float]) -> None:
+    """Draw how long after their ends windows were told, seconds, and the medians' lines."""
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(figsize=(7, 2.5), layout="constrained")
+    axes.plot(range(len(found)), found, linewidth=0.8)
+    middle = statistics.median(found)
+    axes.axhline(middle, color="black", linewidth=0.8, label=f"median {middle:.2f} s")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("windows told, in their order")
+    axes.set_ylabel("s behind its end")
+    axes.legend()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def _pyplot() -> Any:
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    # The same figures give the same file.
+    mpl.rcParams["svg.hashsalt"] = "wirebroker"
+    from matplotlib import pyplot
+
+    return pyplot

@@ -1,0 +1,189 @@
+"""`wirebroker dump` and `verify` beside Apache Kafka's own DumpLogSegments, on the same files."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compat_tests.clients import confluent
+from compat_tests.clients.all import LIBRARIES
+from compat_tests.clients.message import WAIT_S, Message
+from compat_tests.support import topics
+from tests.support.tools.tools import java_command, kafka_jars
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compat_tests.conftest import StartBroker
+
+pytestmark = pytest.mark.java
+CLIENT = LIBRARIES[0]
+DUMPER = "org.apache.kafka.tools.DumpLogSegments"
+# What Kafka's tool calls otherwise, by the type of our rows.
+NAMES = {
+    "batch": {
+        "baseOffset": "base_offset",
+        "lastOffset": "last_offset",
+        "count": "record_count",
+        "baseSequence": "base_sequence",
+        "lastSequence": "last_sequence",
+        "producerId": "producer_id",
+        "producerEpoch": "producer_epoch",
+        "partitionLeaderEpoch": "leader_epoch",
+        "isTransactional": "is_transactional",
+        "isControl": "is_control",
+        "position": "position",
+        "CreateTime": "max_timestamp",
+        "size": "size",
+        "magic": "magic",
+        "compresscodec": "compression_type",
+        "crc": "crc",
+        "isvalid": "is_valid_crc",
+    },
+    "record": {
+        "offset": "offset",
+        "CreateTime": "timestamp",
+        "keySize": "key_size",
+        "valueSize": "value_size",
+        "sequence": "sequence",
+    },
+    "offset_index_entry": {"offset": "offset", "position": "position"},
+    "time_index_entry": {"timestamp": "timestamp", "offset": "offset"},
+    "aborted_transaction": {
+        "version": "version",
+        "producerId": "producer_id",
+        "firstOffset": "first_offset",
+        "lastOffset": "last_offset",
+        "lastStableOffset": "last_stable_offset",
+    },
+    "producer": {
+        "producerId": "producer_id",
+        "producerEpoch": "producer_epoch",
+        "coordinatorEpoch": "coordinator_epoch",
+        "lastTimestamp": "timestamp_ms",
+    },
+}
+
+
+def kafkas_rows(files: list[Path], *options: str) -> dict[str, list[dict[str, str]]]:
+    """Return what Kafka's tool prints of each file: the fields of each line."""
+    names = ",".join(map(str, files))
+    command = [java_command(), "-Xmx256m", "-cp", f"{kafka_jars()}/*", DUMPER, *options]
+    done = subprocess.run(
+        [*command, "--files", names], capture_output=True, text=True, check=True, timeout=120
+    )
+    rows: dict[str, list[dict[str, str]]] = {}
+    current: list[dict[str, str]] = []
+    for line in done.stdout.splitlines():
+        if line.startswith("Dumping "):
+            current = rows.setdefault(line.removeprefix("Dumping "), [])
+        elif not line.startswith(("Log starting offset", "Snapshot end offset")):
+            current.append(dict(re.findall(r"(\w+): (\S+)", line)))
+    return rows
+
+
+def our_rows(*arguments: object) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "wirebroker", *map(str, arguments), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def in_kafkas_words(row: dict[str, Any]) -> dict[str, str]:
+    """Return the fields that Kafka's tool has, too."""
+    names = NAMES[row["type"]]
+    return {
+        kafkas: str(row[ours]).lower() if isinstance(row[ours], bool) else str(row[ours])
+        for kafkas, ours in names.items()
+    }
+
+
+def fill(bootstrap: str, topic: str) -> None:
+    topics.create(bootstrap, topic, configs={"segment.bytes": "1048576"})
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        messages = [Message(b"%d " % number * 100) for number in range(1000)]
+        CLIENT.produce(bootstrap, topic, messages, codec=codec)
+    for commits in (True, False):
+        producer = confluent.make_producer(bootstrap, {"transactional.id": f"{topic}-{commits}"})
+        producer.init_transactions(WAIT_S)
+        producer.begin_transaction()
+        producer.produce(topic, value=b"in a transaction", partition=0)
+        producer.flush(WAIT_S)  # an abort throws away what was not sent
+        (producer.commit_transaction if commits else producer.abort_transaction)(WAIT_S)
+
+
+def test_every_number_is_the_one_that_kafkas_tool_prints(
+    start_broker: StartBroker, topic: str
+) -> None:
+    broker = start_broker()
+    fill(broker.bootstrap, topic)
+    broker.stop()
+    folder = broker.data_dir / f"{topic}-0"
+    files = sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix in {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
+        and path.stat().st_size
+    )
+    kafkas = kafkas_rows(files)
+    ours: dict[str, list[dict[str, str]]] = {}
+    for row in our_rows("dump", *files):
+        if row["type"] == "file":
+            current = ours.setdefault(row["path"], [])
+        else:
+            current.append(in_kafkas_words(row))
+    assert any(path.endswith(".txnindex") for path in ours)
+    for path in map(str, files):
+        expected = kafkas[path]
+        assert len(ours[path]) == len(expected), path
+        for found, theirs in zip(ours[path], expected, strict=True):
+            assert found == {name: theirs[name] for name in found}, path
+
+
+def test_every_record_has_the_sequence_and_the_sizes_that_kafkas_tool_prints(
+    start_broker: StartBroker, topic: str
+) -> None:
+    broker = start_broker()
+    fill(broker.bootstrap, topic)
+    producer = confluent.make_producer(broker.bootstrap, {"enable.idempotence": True})
+    for key, value in ((b"key", b"value"), (None, None), (b"", b""), (b"key", None)):
+        producer.produce(topic, key=key, value=value, partition=0)
+    producer.flush(WAIT_S)
+    broker.stop()
+    logs = sorted((broker.data_dir / f"{topic}-0").glob("*.log"))
+    kafkas = kafkas_rows(logs, "--deep-iteration", "--print-data-log")
+    expected = [row for log in logs for row in kafkas[str(log)]]
+    ours = [row for row in our_rows("dump", "--deep", *logs) if row["type"] != "file"]
+    assert [in_kafkas_words(row) for row in ours] == [
+        {name: theirs[name] for name in NAMES[row["type"]]}
+        for row, theirs in zip(ours, expected, strict=True)
+    ]
+    sizes = {(row["key_size"], row["value_size"]) for row in ours if row["type"] == "record"}
+    assert {(3, 5), (-1, -1), (0, 0), (3, -1)} <= sizes
+    assert any(row.get("sequence", 0) > 0 for row in ours)
+
+
+def test_what_one_finds_sound_the_other_does(start_broker: StartBroker, topic: str) -> None:
+    broker = start_broker()
+    fill(broker.bootstrap, topic)
+    broker.stop()
+    found = our_rows("verify", broker.data_dir)
+    assert [row for row in found if row.get("severity") in {"error", "warning"}] == []
+    indexes = sorted((broker.data_dir / f"{topic}-0").glob("*.index"))
+    kafkas_rows([path for path in indexes if path.stat().st_size], "--index-sanity-check")
+
+
+def test_a_killed_brokers_directory_has_no_errors(start_broker: StartBroker, topic: str) -> None:
+    broker = start_broker()
+    fill(broker.bootstrap, topic)
+    broker.kill9()
+    found = our_rows("verify", broker.data_dir)
+    assert [row for row in found if row.get("severity") == "error"] == []
+    repaired = our_rows("repair", "--dry-run", broker.data_dir)
+    assert our_rows("repair", broker.data_dir)[:-1] == repaired[:-1]
+    found = our_rows("verify", broker.data_dir)
+    assert [row for row in found if row.get("severity") in {"error", "warning"}] == []

@@ -1,0 +1,230 @@
+"""A broker killed at random moments under load: nothing acknowledged is lost, nothing is twice.
+
+pytest compat_tests/faults/test_kills.py --kills 100 --seed 7      a hundred kills, from this seed
+
+Idempotent producers of librdkafka go on over all kills by themselves. In the end every partition
+must hold each producer's messages once and in order, the acknowledged ones at the offsets that
+they were acknowledged with. Of transactional producers, readers of what is committed see what was
+committed and nothing else, and at no time a part of a transaction.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
+from compat_tests.faults.transactional_load import TransactionalLoad
+from compat_tests.support import topics
+from compat_tests.transactions.watcher import Watcher
+from tests.support.tools.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compat_tests.conftest import StartBroker
+    from tests.support.brokers.brokers import Broker
+
+PARTITIONS = 4
+PRODUCERS = 3
+# What one producer has on its way at most, so that a kill finds some of it.
+MOST_IN_FLIGHT = 2_000
+SETTINGS = {"transaction.state.log.num.partitions": "4"}
+# Of load between a start and the next kill.
+SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.05, 1.5
+
+
+class Load:
+    """An idempotent producer that sends until it is told to stop; runs in a thread of its own.
+
+    Attributes:
+        sent: How many messages each partition was sent.
+        acknowledged: (partition, number of the message) -> offset.
+        errors: What was not delivered, and why.
+    """
+
+    def __init__(self, broker: Broker, topic: str, number: int) -> None:
+        self.name = f"p{number}"
+        self.sent = [0] * PARTITIONS
+        self.acknowledged: dict[tuple[int, int], int] = {}
+        self.errors: list[Any] = []
+        self._topic = topic
+        self._is_over = threading.Event()
+        settings = {
+            "enable.idempotence": True,
+            "linger.ms": 1,
+            "batch.num.messages": 50,
+            "retry.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 100,
+            "message.timeout.ms": 300_000,
+            "log_level": 2,
+        }
+        self._producer: Producer = confluent.make_producer(broker.bootstrap, settings)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Send nothing more, and wait until everything is delivered."""
+        self._is_over.set()
+        self._thread.join()
+        assert self._producer.flush(WAIT_S) == 0
+
+    def value(self, number: int) -> bytes:
+        """Return a message: larger and smaller ones."""
+        return f"{self.name} {number} ".encode() * (1 + number % 7 * 20)
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            if len(self._producer) >= MOST_IN_FLIGHT:
+                self._producer.poll(0.01)
+                continue
+            for partition in range(PARTITIONS):
+                self._send(partition)
+            self._producer.poll(0)
+
+    def _send(self, partition: int) -> None:
+        number = self.sent[partition]
+        self.sent[partition] += 1
+
+        def on_delivery(error: Any, message: Any) -> None:
+            if error is None:
+                self.acknowledged[partition, number] = message.offset()
+            else:
+                self.errors.append(error)
+
+        self._producer.produce(
+            self._topic, value=self.value(number), partition=partition, on_delivery=on_delivery
+        )
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_nothing_acknowledged_is_lost_and_nothing_is_twice(
+    start_broker: StartBroker, topic: str, durability: str, request: pytest.FixtureRequest
+) -> None:
+    choice, kills = plan(request)
+    broker = start_broker({"wirebroker.durability": durability})
+    create_topic(broker, topic)
+    loads = [Load(broker, topic, number) for number in range(PRODUCERS)]
+    try:
+        for _ in range(kills):
+            wait_for_load(lambda: sum(len(load.acknowledged) for load in loads))
+            time.sleep(choice.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))
+            broker.kill9()
+            broker.start()
+    finally:
+        for load in loads:
+            load.finish()
+    for load in loads:
+        assert not load.errors, load.errors[0]
+        assert len(load.acknowledged) == sum(load.sent)
+    for partition in range(PARTITIONS):
+        check(broker, topic, partition, loads)
+
+
+@pytest.mark.parametrize("durability", ["os", "fsync"])
+def test_what_was_committed_is_there_whole_and_nothing_else(
+    start_broker: StartBroker, topic: str, durability: str, request: pytest.FixtureRequest
+) -> None:
+    choice, kills = plan(request)
+    broker = start_broker({"wirebroker.durability": durability, **SETTINGS})
+    create_topic(broker, topic)
+    watcher = Watcher(broker.bootstrap, topic, PARTITIONS)
+    loads = [
+        TransactionalLoad(broker, topic, PARTITIONS, number, str(choice.random())).start()
+        for number in range(PRODUCERS)
+    ]
+    try:
+        for _ in range(kills):
+            wait_for_load(lambda: sum(load.committed.total() for load in loads))
+            alive_until = time.monotonic() + choice.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S)
+            while time.monotonic() < alive_until:
+                watcher.read(0.02)
+            broker.kill9()
+            broker.start()
+    finally:
+        for load in loads:
+            load.finish()
+    watcher.close()
+    counts = {
+        "committed": sum(load.count - len(load.aborted) - len(load.undecided) for load in loads),
+        "aborted": sum(len(load.aborted) for load in loads),
+        "undecided": sum(len(load.undecided) for load in loads),
+    }
+    print(f"\n{durability}: {kills} kills, transactions {counts}")  # noqa: T201
+    check_committed(broker, topic, loads)
+
+
+def plan(request: pytest.FixtureRequest) -> tuple[random.Random, int]:
+    """Return the choices of a test, and how many of the kills are its own."""
+    kills = int(request.config.getoption("--kills", default=12))
+    return random.Random(request.config.getoption("--seed")), max(1, kills // 4)
+
+
+def create_topic(broker: Broker, topic: str) -> None:
+    """Create the topic, of small segments."""
+    configs = {"segment.bytes": str(4 << 20)}
+    topics.create(broker.bootstrap, topic, partitions=PARTITIONS, configs=configs)
+
+
+def wait_for_load(progress: Callable[[], int]) -> None:
+    """Wait until something more is done: a kill that finds no load under way shows nothing."""
+    before = progress()
+    eventually(lambda: progress() > before)
+
+
+def check_committed(broker: Broker, topic: str, loads: list[TransactionalLoad]) -> None:
+    """Compare what a new reader of what is committed sees with what the producers know."""
+    reader = Watcher(broker.bootstrap, topic, PARTITIONS)
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while reader.ended != set(range(PARTITIONS)):
+            reader.read(0.05)
+            assert time.monotonic() < deadline, "a transaction is still open"
+        reader.check_transactions({each for load in loads for each in load.aborted})
+    finally:
+        reader.close()
+    expected: Counter[bytes] = Counter()
+    for load in loads:
+        expected += load.committed
+        for transaction, values in load.undecided.items():
+            if transaction in reader.wholes:  # as a whole, as check_transactions has seen
+                expected += values
+    assert reader.seen == expected
+
+
+def check(broker: Broker, topic: str, partition: int, loads: list[Load]) -> None:
+    """Compare a partition with what its producers know."""
+    found = dict(read_all(broker, topic, partition))
+    assert sorted(found) == list(range(len(found))), "offsets have gaps"
+    for load in loads:
+        name = load.name.encode()
+        own = [(offset, value) for offset, value in found.items() if value.split()[0] == name]
+        own.sort()
+        assert [value for _, value in own] == [load.value(n) for n in range(load.sent[partition])]
+        assert [offset for offset, _ in own] == [
+            load.acknowledged[partition, number] for number in range(load.sent[partition])
+        ]
+
+
+def read_all(broker: Broker, topic: str, partition: int) -> list[tuple[int, bytes]]:
+    """Return (offset, value) of every message."""
+    consumer: Consumer = confluent.make_consumer(broker.bootstrap)
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        place = TopicPartition(topic, partition)
+        _, end = consumer.get_watermark_offsets(place, timeout=WAIT_S)
+        messages: list[tuple[int, bytes]] = []
+        while len(messages) < end:
+            batch = consumer.consume(min(1_000, end - len(messages)), WAIT_S)
+            assert batch, f"{len(messages)} of {end} messages came"
+            messages += [(message.offset() or 0, message.value() or b"") for message in batch]
+        return messages
+    finally:
+        consumer.close()

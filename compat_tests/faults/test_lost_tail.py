@@ -1,0 +1,118 @@
+"""A log that has lost its end under a consumer that had read it, as a power loss leaves it.
+
+The broker's process is killed, the end of the log's file is cut off by hand, and before the
+consumer looks again, other records stand at the lost offsets, and beyond. It has to come back for
+them (KIP-320): by offsets alone it would go on behind them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.clients import confluent, java
+from compat_tests.clients.message import WAIT_S
+from compat_tests.support import topics
+from tests.support.tools import tools
+from tests.support.tools.waiting import eventually
+from wirebroker.codecs.records.batch import iterate_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from compat_tests.conftest import StartBroker
+
+FIRST = [f"first {number}" for number in range(15)]
+SECOND = [f"second {number}" for number in range(12)]
+KEPT = 5
+assert len(FIRST) < KEPT + len(SECOND), "the new records go beyond the consumer's position"
+
+# Prints each value, for ever.
+_LIBRDKAFKA = """
+import sys
+from confluent_kafka import Consumer, TopicPartition
+_, bootstrap, topic = sys.argv
+consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none",
+                     "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+consumer.assign([TopicPartition(topic, 0, 0)])
+while True:
+    message = consumer.poll(1.0)
+    if message is not None and message.error() is None:
+        print(message.value().decode(), flush=True)
+"""
+
+
+def librdkafka(bootstrap: str, topic: str) -> list[str]:
+    return [sys.executable, "-c", _LIBRDKAFKA, bootstrap, topic]
+
+
+def java_console(bootstrap: str, topic: str) -> list[str]:
+    command = [tools.java_command(), "-Xmx128m", "-cp", f"{tools.kafka_jars()}/*"]
+    command += [java.CONSOLE_CONSUMER, "--bootstrap-server", bootstrap, "--topic", topic]
+    return [*command, "--partition", "0", "--offset", "earliest"]
+
+
+@pytest.mark.parametrize(
+    "command", [librdkafka, pytest.param(java_console, marks=pytest.mark.java)]
+)
+def test_a_consumer_that_has_read_a_lost_tail_comes_back_for_what_took_its_place(
+    start_broker: StartBroker, topic: str, tmp_path: Path, command: object
+) -> None:
+    assert callable(command)
+    broker = start_broker()
+    topics.create(broker.bootstrap, topic)
+    produce(broker.bootstrap, topic, FIRST)
+    output = tmp_path / "values"
+    with consuming(command(broker.bootstrap, topic), output) as process:
+        eventually(lambda: lines_of(output) == FIRST, timeout_s=WAIT_S)
+        process.send_signal(signal.SIGSTOP)
+        broker.kill9()
+        cut(broker.data_dir / f"{topic}-0" / f"{0:020}.log", KEPT)
+        broker.start()
+        produce(broker.bootstrap, topic, SECOND)
+        process.send_signal(signal.SIGCONT)
+        eventually(lambda: SECOND[-1] in lines_of(output), timeout_s=WAIT_S)
+    assert lines_of(output) == FIRST + SECOND
+
+
+@contextlib.contextmanager
+def consuming(command: list[str], output: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a consumer that prints values to a file."""
+    with output.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def lines_of(output: Path) -> list[str]:
+    """Return the whole lines in a file."""
+    return output.read_text().split("\n")[:-1]
+
+
+def produce(bootstrap: str, topic: str, values: list[str]) -> None:
+    """Produce values, each in a batch of its own."""
+    producer = confluent.make_producer(bootstrap, {"linger.ms": 0})
+    for value in values:
+        producer.produce(topic, value.encode(), partition=0)
+        assert producer.flush(WAIT_S) == 0
+
+
+def cut(log: Path, offset: int) -> None:
+    """Take away the batches from an offset on."""
+    content = log.read_bytes()
+    position = next(
+        position
+        for position, header in iterate_batches(memoryview(content))
+        if header.base_offset == offset
+    )
+    with log.open("r+b") as file:
+        file.truncate(position)

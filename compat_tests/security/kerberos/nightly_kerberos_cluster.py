@@ -1,0 +1,174 @@
+"""Brokers and controllers that know each other by a realm's real tickets.
+
+Every node logs in as kafka/127.0.0.1, by the key in a keytab, to brokers and to the controller
+alike; clients come by a listener that is open.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.cluster.nodes import Cluster, JavaBroker, MemberBroker
+from compat_tests.cluster.own_controller import own_cluster
+from compat_tests.security.kerberos.kerberos_broker import SERVICE, keytab_of, line
+from compat_tests.security.kerberos.nightly_kerberos_times import wait_for_the_end
+from tests.support.security import kerberos
+from tests.support.tools.ports import HOST, free_ports
+from tests.support.tools.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.long
+
+WAIT_S = 60
+LIFE_S = 5
+PROTOCOLS = "PLAINTEXT:PLAINTEXT,INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
+
+
+@pytest.fixture
+def realm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[kerberos.Realm]:
+    """Run a realm that the processes of the test know."""
+    if why := kerberos.missing():
+        pytest.skip(why)
+    with kerberos.Realm(tmp_path / "realm") as running:
+        for name, value in running.environment().items():
+            monkeypatch.setenv(name, value)
+        # Java asks for the ticket of the name that an address has.
+        names = tmp_path / "hosts"
+        names.write_text(f"{HOST} {HOST}\n")
+        options = f"-Djava.security.krb5.conf={running.config} -Djdk.net.hosts.file={names}"
+        monkeypatch.setenv("JAVA_TOOL_OPTIONS", options)
+        yield running
+
+
+def settings(realm: kerberos.Realm) -> dict[str, str]:
+    """Return what every node is told; the key is made by whoever calls."""
+    mine = line(keytab_of(realm, SERVICE), SERVICE)
+    return {
+        "listener.security.protocol.map": PROTOCOLS,
+        "inter.broker.listener.name": "INSIDE",
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "sasl.mechanism.inter.broker.protocol": "GSSAPI",
+        "sasl.mechanism.controller.protocol": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "listener.name.inside.gssapi.sasl.jaas.config": mine,
+        "listener.name.controller.gssapi.sasl.jaas.config": mine,
+        "listener.name.controller.sasl.enabled.mechanisms": "GSSAPI",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:kafka;User:ANONYMOUS",
+        "offsets.topic.replication.factor": "2",
+        "min.insync.replicas": "2",
+        "replica.lag.time.max.ms": "4000",
+    }
+
+
+def start(cluster: Cluster, *brokers: JavaBroker | MemberBroker) -> None:
+    """Start brokers that have an open listener, and one for each other."""
+    ports = free_ports(2 * len(brokers))
+    for place, broker in enumerate(brokers):
+        broker.port, inside = ports[2 * place : 2 * place + 2]
+        both = f"PLAINTEXT://{HOST}:{broker.port},INSIDE://{HOST}:{inside}"
+        broker.settings |= {"listeners": both, "advertised.listeners": both}
+        cluster.brokers[broker.node_id] = broker
+        broker.start()
+
+
+def client(cluster: Cluster, **others: str) -> dict[str, Any]:
+    named = {name.replace("_", "."): value for name, value in others.items()}
+    return {"bootstrap.servers": cluster.bootstrap, **named}
+
+
+def make_topics(cluster: Cluster, *assignments: list[int]) -> list[str]:
+    """Make a topic for each; return their names when all brokers are there."""
+    admin = AdminClient(client(cluster))
+    count = len(cluster.brokers)
+    eventually(lambda: len(admin.list_topics(timeout=10).brokers) == count, timeout_s=WAIT_S)
+    topics = [
+        NewTopic("of-" + "-".join(map(str, each)), 1, replica_assignment=[each])
+        for each in assignments
+    ]
+    for future in admin.create_topics(topics, operation_timeout=30).values():
+        future.result(WAIT_S)
+    return [each.topic for each in topics]
+
+
+def write_to(cluster: Cluster, topics: list[str]) -> None:
+    """Write a hundred records to each, which every replica has."""
+    errors: list[object] = []
+    producer = Producer(client(cluster, acks="all"))
+    for topic in topics:
+        for number in range(100):
+            producer.produce(topic, b"%d" % number, on_delivery=lambda e, _: errors.append(e))
+    assert producer.flush(WAIT_S) == 0
+    assert errors == [None] * 100 * len(topics)
+
+
+def read_from(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
+    consumer = Consumer(client(cluster, group_id="g"))
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = consumer.consume(count, timeout=WAIT_S)
+    consumer.close()
+    return [each.value() for each in found]
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("controller", ["apache", "wirebroker"])
+def test_each_follows_the_other_by_tickets(
+    realm: kerberos.Realm, tmp_path: Path, controller: str
+) -> None:
+    realm.add(SERVICE)
+    if controller == "apache":
+        cluster = Cluster(tmp_path / "cluster", settings=settings(realm))
+        cluster.start_controllers()
+    else:
+        cluster = own_cluster(tmp_path / "cluster", settings(realm))
+    try:
+        start(cluster, JavaBroker(cluster, 1), MemberBroker(cluster, 2))
+        topics = make_topics(cluster, [1, 2], [2, 1])
+        write_to(cluster, topics)
+        for topic in topics:
+            assert read_from(cluster, topic, 100) == [b"%d" % number for number in range(100)]
+    finally:
+        cluster.stop()
+
+
+def test_brokers_whose_tickets_have_ended_are_given_others(
+    realm: kerberos.Realm, tmp_path: Path
+) -> None:
+    realm.add(SERVICE, "-maxlife", f"{LIFE_S} seconds")
+    cluster = own_cluster(tmp_path / "cluster", settings(realm))
+    try:
+        start(cluster, MemberBroker(cluster, 1), MemberBroker(cluster, 2))
+        topics = make_topics(cluster, [1, 2], [2, 1])
+        write_to(cluster, topics)
+        began_s = time.monotonic()
+        admin = AdminClient(client(cluster))
+        wait_for_the_end(began_s, LIFE_S + 2)
+        for node_id in (1, 2):  # whoever stays logs in to it anew, with a ticket of now
+            cluster.brokers[node_id].stop()
+            eventually(partial(is_alone, admin, topics, 3 - node_id), timeout_s=WAIT_S)
+            cluster.brokers[node_id].start()
+            eventually(partial(are_in_sync, admin, topics), timeout_s=WAIT_S)
+        write_to(cluster, topics)
+    finally:
+        cluster.stop()
+
+
+def in_sync(admin: AdminClient, topic: str) -> list[int]:
+    return sorted(admin.list_topics(topic, timeout=10).topics[topic].partitions[0].isrs)
+
+
+def are_in_sync(admin: AdminClient, topics: list[str]) -> bool:
+    return all(in_sync(admin, topic) == [1, 2] for topic in topics)
+
+
+def is_alone(admin: AdminClient, topics: list[str], node_id: int) -> bool:
+    return all(in_sync(admin, topic) == [node_id] for topic in topics)

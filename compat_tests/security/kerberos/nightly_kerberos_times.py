@@ -1,0 +1,131 @@
+"""Tickets and messages whose time is over, at both brokers: what ends, and what goes on.
+
+The brokers' clocks and those of their clients may differ by a second here, not by five minutes, so
+that a test waits seconds until something is old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from compat_tests.conftest import new_topic_name
+from compat_tests.security.kerberos.kerberos_broker import (
+    SERVICE,
+    TICKET,
+    first_answer,
+    keytab_of,
+    run,
+)
+from tests.support.security import kerberos
+from tests.support.tools.ports import HOST
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat_tests.security.kerberos.kerberos_broker import Secured
+
+pytestmark = pytest.mark.long
+
+SKEW_S: Final = 1
+LIFE_S: Final = 4
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kerberos.Realm]:
+    if why := kerberos.missing():
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("realm")
+    with kerberos.Realm(folder, clock_skew_s=SKEW_S) as running:
+        for name in ("alice", SERVICE):
+            running.add(name)
+        yield running
+
+
+def with_a_short_ticket(realm: kerberos.Realm, *arguments: str) -> tuple[int, str]:
+    """Run Python with a ticket of alice's that ends soon, and no key; its status and words."""
+    cache = realm.kinit("alice", keytab_of(realm, "alice"), "-l", f"{LIFE_S}s")
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **realm.environment(), "KRB5CCNAME": f"FILE:{cache}"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def wait_for_the_end(began_s: float, seconds: float) -> None:
+    """Return when so much time has passed; nothing happens at the end of a ticket."""
+    time.sleep(max(0.0, began_s + seconds - time.monotonic()))
+
+
+def error_of(kerberized: Secured, message: bytes) -> int | None:
+    """Return what a message is answered; None if the connection is closed."""
+    answer = asyncio.run(first_answer(kerberized, message))
+    return None if answer is None else int(answer.error_code)
+
+
+def test_a_message_that_is_older_than_clocks_may_differ_is_refused(
+    kerberized: Secured, realm: kerberos.Realm
+) -> None:
+    began_s = time.monotonic()
+    status, printed = run(realm, "alice", "-c", TICKET, f"kafka@{HOST}")
+    assert status == 0, printed
+    # A message has the second it was made in.
+    wait_for_the_end(began_s, SKEW_S + 3)
+    assert error_of(kerberized, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_a_ticket_that_has_ended_is_refused(kerberized: Secured, realm: kerberos.Realm) -> None:
+    began_s = time.monotonic()
+    status, printed = with_a_short_ticket(realm, "-c", TICKET, f"kafka@{HOST}")
+    assert status == 0, printed
+    wait_for_the_end(began_s, LIFE_S + SKEW_S + 3)
+    assert error_of(kerberized, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+# Writes, waits for the end of its ticket, writes again, and then tries to log in once more.
+_BEYOND_THE_TICKET: Final = """
+import sys, time, kafka
+address, topic, seconds = sys.argv[1:]
+def producer():
+    return kafka.KafkaProducer(
+        bootstrap_servers=address, security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI",
+        sasl_kerberos_service_name="kafka", bootstrap_timeout_ms=3000)
+first = producer()
+print("offset", first.send(topic, b"one").get(timeout=30).offset)
+time.sleep(float(seconds))
+print("offset", first.send(topic, b"two").get(timeout=30).offset)
+try:
+    producer()
+except BaseException as error:
+    print("refused", type(error).__name__, error)
+"""
+
+
+def test_who_has_logged_in_goes_on_when_the_ticket_ends(
+    kerberized: Secured, realm: kerberos.Realm
+) -> None:
+    address = f"{HOST}:{kerberized.ports['TICKETS']}"
+    told = (address, new_topic_name(), str(LIFE_S + SKEW_S + 1))
+    status, printed = with_a_short_ticket(realm, "-c", _BEYOND_THE_TICKET, *told)
+    assert status == 0, printed
+    assert "offset 0" in printed
+    assert "offset 1" in printed
+    assert "refused" in printed
+
+
+def test_who_has_a_new_ticket_logs_in(kerberized: Secured, realm: kerberos.Realm) -> None:
+    for _ in range(2):
+        status, printed = with_a_short_ticket(realm, "-c", TICKET, f"kafka@{HOST}")
+        assert status == 0, printed
+        assert error_of(kerberized, bytes.fromhex(printed)) == 0

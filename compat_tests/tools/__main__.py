@@ -1,0 +1,40 @@
+"""Installs every foreign tool of the tests: python -m compat_tests.tools.
+
+Tests need no such call: what they ask of tests/support/tools/tools.py and the modules beside this
+one is installed on first use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from compat_tests.support import tools_go, tools_node
+from compat_tests.transactions.drivers import java_programs
+from tests.support.brokers import java_start
+from tests.support.tools import tools
+from tests.support.tools.tools import say
+
+
+def main() -> int:
+    """Install every tool that is missing; print where each one is."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    try:
+        say(f"java: {tools.java_command()}")
+        say(f"javac: {' '.join(tools.javac_command())}")
+        say(f"Apache Kafka {tools.KAFKA_VERSION}: {tools.kafka_jars()}")
+        say(f"kcat: {' '.join(tools.kcat_command())}")
+        say(f"Node: {tools_node.node_command()}, packages {tools_node.packages()}")
+        say(f"Go: {tools_go.go_command()}")
+        say(f"options of a quick start: {' '.join(java_start.options())}")
+        say(f"Kafka Streams: {java_programs.streams_jars()}")
+    except (tools.ToolError, OSError) as error:
+        say(f"tools: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The Java programs of these tests: compiled on first use, with the jars they need."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from compat_tests.support.java_programs import compiled
+from tests.support.brokers import java_start
+from tests.support.tools import tools
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FOLDER = tools.PROJECT / "compat_tests" / "transactions"
+_STREAMS_JARS = (
+    f"org.apache.kafka:kafka-streams:{tools.KAFKA_VERSION}",
+    "org.slf4j:slf4j-simple:1.7.36",
+)
+# The quickest start: no second compiler, no threads for the collector.
+_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
+
+
+@cache
+def transactions_command() -> list[str]:
+    """Return the command of java/Transactions.java; the address of the broker follows."""
+    return _command(_FOLDER / "java", tools.kafka_jars(), "Transactions")
+
+
+@cache
+def words_command() -> list[str]:
+    """Return the command of streams/Words.java; its arguments follow."""
+    return _command(_FOLDER / "streams", streams_jars(), "Words")
+
+
+@cache
+def streams_jars() -> Path:
+    """Return the folder with the jars of Kafka Streams."""
+    name = f"kafka-streams-{tools.KAFKA_VERSION}"
+    return tools._installed(name, lambda folder: tools._install_jars(_STREAMS_JARS, folder))
+
+
+def copier_command() -> list[str]:
+    """Return the command of Kafka's own TransactionalMessageCopier; its arguments follow."""
+    return java_start.command("-Xmx256m", _COPIER)
+
+
+def _command(sources: Path, jars: Path, main_class: str) -> list[str]:
+    classes = compiled(main_class.lower(), sources, jars)
+    if jars == tools.kafka_jars():
+        return java_start.command("-Xmx256m", main_class, more_classes=classes)
+    return [*_java(), "-cp", f"{classes}:{jars}/*", main_class]
+
+
+def _java() -> list[str]:
+    level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+    return [tools.java_command(), *_OPTIONS, level]

@@ -1,0 +1,196 @@
+"""BrokerHeartbeat: what a broker wants to be, and what it is from now on.
+
+    is           wants                          becomes
+    fenced       to stop                        may stop at once
+    fenced       to serve, has caught up        unfenced: leads what has no leader and what it may
+    serving      to be fenced                   fenced; may stop at once if it wants that as well
+    serving      to stop, leads something       in controlled shutdown: others take over
+    serving      to stop, leads nothing         fenced, may stop
+    stopping     -                              fenced, may stop, once it leads nothing and the
+                                                others know it
+
+Whatever it becomes, which of its directories are cordoned is noted (KIP-1066).
+
+One that names a directory which has failed since is answered as it is; what it wants besides is for
+its next heartbeat, when the image says what it leads no more.
+
+Source: Kafka's BrokerHeartbeatManager.calculateNextBrokerState and
+ReplicationControlManager.processBrokerHeartbeat.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.coordinator.controller.brokers.broker_registration import (
+    FENCE,
+    UNFENCE,
+    broker_change,
+    check_broker_epoch,
+)
+from wirebroker.coordinator.controller.brokers.directory_control import (
+    directories_failed,
+    newly_failed,
+)
+from wirebroker.coordinator.controller.features.feature_control import has_cordoned_directories
+from wirebroker.coordinator.controller.partitions.leader_election import join, leave
+from wirebroker.coordinator.operation import ControllerResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import BrokerImage, ClusterImage
+    from wirebroker.coordinator.operation import Operation
+
+_BEGIN_SHUTDOWN = 1
+# Partitions looked at between two places where the operation may be interrupted.
+_SLICE = 512
+
+
+class BrokerState(Enum):
+    """What the controller takes a broker for."""
+
+    FENCED = 0
+    SERVING = 1
+    STOPPING = 2
+    STOPPED = 3  # fenced, and told so
+
+
+def heartbeat(
+    request: Any, image: ClusterImage, config: Config, *, may_stop: bool
+) -> Operation[dict[str, Any]]:
+    """Take a broker's wish; the result is a BrokerHeartbeatResponse.
+
+    Args:
+        request: A BrokerHeartbeat request.
+        image: The cluster.
+        config: The controller's.
+        may_stop: Whether the other brokers know of its controlled shutdown, if it is in one.
+
+    Raises:
+        KafkaError: STALE_BROKER_EPOCH.
+    """
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    before = _state(broker)
+    is_caught_up = request.current_metadata_offset >= broker.epoch
+    failed = newly_failed(broker, request.offline_log_dirs)
+    if failed:
+        losses = yield from directories_failed(image, config, broker, failed)
+        if losses:
+            return ControllerResult(_answer(before, is_caught_up=is_caught_up), losses)
+    leads = False
+    if before is BrokerState.STOPPING or (
+        before is BrokerState.SERVING and request.want_shut_down and not request.want_fence
+    ):
+        leads = yield from _leads_anything(image, broker.node_id)
+    after = _next(
+        before, request, is_caught_up=is_caught_up, leads_anything=leads, may_stop=may_stop
+    )
+    records: list[MetadataRecord] = []
+    told, cordoned = _cordoned(broker, request, image)
+    # One that is stopping may have been given something that another one could not keep.
+    if after is not before or (leads and after is BrokerState.STOPPING):
+        records = yield from _transitions[after](image, config, told)
+    if cordoned is not None and not (before is BrokerState.FENCED and after is BrokerState.SERVING):
+        records.append(broker_change(broker, cordoned_log_dirs=cordoned))
+    return ControllerResult(_answer(after, is_caught_up=is_caught_up), records)
+
+
+def _cordoned(
+    broker: BrokerImage, request: Any, image: ClusterImage
+) -> tuple[BrokerImage, list[bytes] | None]:
+    """Return a broker with the directories that it says are cordoned; and those, if they are new.
+
+    Who has not said so yet has none.
+    """
+    wanted = request.cordoned_log_dirs
+    if wanted is None or not has_cordoned_directories(image.features):
+        return broker, None
+    is_new = set(wanted) != set(broker.cordoned_log_directories or ())
+    told = broker._replace(cordoned_log_directories=tuple(wanted))
+    return told, list(wanted) if is_new else None
+
+
+def _answer(state: BrokerState, *, is_caught_up: bool) -> dict[str, Any]:
+    return {
+        "is_caught_up": is_caught_up,
+        "is_fenced": state in {BrokerState.FENCED, BrokerState.STOPPED},
+        "should_shut_down": state is BrokerState.STOPPED,
+    }
+
+
+def _state(broker: BrokerImage) -> BrokerState:
+    if broker.fenced:
+        return BrokerState.FENCED
+    return BrokerState.STOPPING if broker.in_controlled_shutdown else BrokerState.SERVING
+
+
+def _next(
+    state: BrokerState, request: Any, *, is_caught_up: bool, leads_anything: bool, may_stop: bool
+) -> BrokerState:
+    match state:
+        case BrokerState.FENCED:
+            if request.want_shut_down:
+                return BrokerState.STOPPED
+            return BrokerState.SERVING if is_caught_up and not request.want_fence else state
+        case BrokerState.SERVING:
+            if request.want_fence:
+                return BrokerState.STOPPED if request.want_shut_down else BrokerState.FENCED
+            if request.want_shut_down:
+                return BrokerState.STOPPING if leads_anything else BrokerState.STOPPED
+            return state
+        case _:
+            return state if leads_anything or not may_stop else BrokerState.STOPPED
+
+
+def _leads_anything(image: ClusterImage, node_id: int) -> Generator[None, None, bool]:
+    looked_at = 0
+    for topic in image.topics.values():
+        for partition in topic.partitions.values():
+            if partition.leader == node_id:
+                return True
+            looked_at += 1
+            if looked_at % _SLICE == 0:
+                yield
+    return False
+
+
+def _unfence(
+    image: ClusterImage, config: Config, broker: BrokerImage
+) -> Generator[None, None, list[MetadataRecord]]:
+    elections = yield from join(image, config, broker.node_id)
+    cordoned = list(broker.cordoned_log_directories or ())
+    return [broker_change(broker, fenced=UNFENCE, cordoned_log_dirs=cordoned), *elections]
+
+
+def _begin_shutdown(
+    image: ClusterImage, config: Config, broker: BrokerImage
+) -> Generator[None, None, list[MetadataRecord]]:
+    moves = yield from leave(image, config, broker.node_id)
+    if broker.in_controlled_shutdown:
+        return moves
+    return [broker_change(broker, in_controlled_shutdown=_BEGIN_SHUTDOWN), *moves]
+
+
+def _fence(
+    image: ClusterImage, config: Config, broker: BrokerImage
+) -> Generator[None, None, list[MetadataRecord]]:
+    if broker.fenced:
+        yield
+        return []
+    moves = yield from leave(image, config, broker.node_id)
+    return [*moves, broker_change(broker, fenced=FENCE)]
+
+
+_transitions: dict[
+    BrokerState,
+    Callable[[ClusterImage, Config, BrokerImage], Generator[None, None, list[MetadataRecord]]],
+] = {
+    BrokerState.SERVING: _unfence,
+    BrokerState.STOPPING: _begin_shutdown,
+    BrokerState.FENCED: _fence,
+    BrokerState.STOPPED: _fence,
+}

@@ -1,0 +1,138 @@
+"""In which log directory a broker has a replica, and what becomes of it when that one fails.
+
+    AssignReplicasToDirs     a broker of several directories says where it has put its replicas
+    BrokerHeartbeat          names directories that have failed: who lies there is out of sync, and
+                             leads no more (broker_heartbeat.py)
+
+A broker that has one directory needs neither: where its replicas lie is known when they are placed.
+
+Source: Kafka's ReplicationControlManager.handleAssignReplicasToDirs, handleDirectoriesOffline;
+KIP-858.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.metadata_records import MetadataRecord, RecordType, metadata_record
+from wirebroker.coordinator.controller.brokers.broker_registration import (
+    broker_change,
+    check_broker_epoch,
+)
+from wirebroker.coordinator.controller.features.feature_control import has_directory_assignments
+from wirebroker.coordinator.controller.image.cluster_image import directory_of
+from wirebroker.coordinator.controller.partitions.leader_election import (
+    ElectionRules,
+    leave,
+    leaving,
+)
+from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import (
+        BrokerImage,
+        ClusterImage,
+        PartitionImage,
+        TopicImage,
+    )
+    from wirebroker.coordinator.operation import Operation
+
+# Replicas of one topic between two places where the work may be interrupted.
+_STEP: Final = 64
+
+
+def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
+    """Note where replicas lie; the result is an AssignReplicasToDirsResponse.
+
+    A replica in a directory that is offline is out of sync, as if that had failed with it.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION (metadata.version knows of no directories),
+            STALE_BROKER_EPOCH; for the whole request.
+    """
+    if not has_directory_assignments(image.features):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, "The cluster's metadata.version knows no directories."
+        )
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    assigning = _Assigning(image, config, broker)
+    directories: list[dict[str, Any]] = []
+    for wanted in request.directories:
+        topics: list[dict[str, Any]] = []
+        for topic in wanted.topics:
+            partitions: list[dict[str, int]] = []
+            for count, each in enumerate(topic.partitions, 1):
+                index = each.partition_index
+                error = assigning.assign(wanted.id, topic.topic_id, index)
+                partitions.append({"partition_index": index, "error_code": int(error)})
+                if count % _STEP == 0:
+                    yield
+            topics.append({"topic_id": topic.topic_id, "partitions": partitions})
+            yield
+        directories.append({"id": wanted.id, "topics": topics})
+    yield
+    return ControllerResult({"directories": directories}, assigning.records.records)
+
+
+class _Assigning:
+    """What the replicas of one request share."""
+
+    __slots__ = ("_broker", "_image", "_rules", "records")
+
+    def __init__(self, image: ClusterImage, config: Config, broker: BrokerImage) -> None:
+        self._image = image
+        self._broker = broker
+        self._rules = ElectionRules(image, config)
+        self.records = RecordsOfRequest()
+
+    def assign(self, directory: bytes, topic_id: bytes, index: int) -> ErrorCode:
+        topic = self._image.topics_by_id.get(topic_id)
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        partition = topic.partitions.get(index)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        node_id = self._broker.node_id
+        if node_id not in partition.replicas:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if directory_of(partition, node_id) != directory:
+            self.records.add(_placed(topic, partition, node_id, directory))
+        if directory not in self._broker.log_directories and node_id in partition.isr:
+            out = leaving(topic, partition, self._rules, node_id).record()
+            if out is not None:
+                self.records.add(out)
+        return ErrorCode.NONE
+
+
+def _placed(
+    topic: TopicImage, partition: PartitionImage, node_id: int, directory: bytes
+) -> MetadataRecord:
+    directories = [
+        directory if replica == node_id else before
+        for replica, before in zip(partition.replicas, partition.directories, strict=True)
+    ]
+    return metadata_record(
+        RecordType.PARTITION_CHANGE,
+        partition_id=partition.index,
+        topic_id=topic.topic_id,
+        directories=directories,
+    )
+
+
+def newly_failed(broker: BrokerImage, offline: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Return which of the directories that a broker says are offline were online till now."""
+    return tuple(each for each in broker.log_directories if each in set(offline))
+
+
+def directories_failed(
+    image: ClusterImage, config: Config, broker: BrokerImage, failed: Sequence[bytes]
+) -> Generator[None, None, list[MetadataRecord]]:
+    """Take what lies in failed directories out of every ISR; others lead what was led there."""
+    records = yield from leave(image, config, broker.node_id, directories=frozenset(failed))
+    online = [each for each in broker.log_directories if each not in failed]
+    # A broker without any left ends; the record has no way to say none.
+    return [*records, broker_change(broker, log_dirs=online)] if online else records

@@ -1,0 +1,82 @@
+"""Producer ids: blocks given out by the controller, single ids given out of a block.
+
+A block is a ProducerIdsRecord that is on disk before its first id is used, and a start takes a new
+block. So no id is ever given twice, whatever happens to the process; what remained of a block is
+lost (there are 2**63).
+
+Source: Kafka's ProducerIdControlManager and RPCProducerIdManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.coordinator.controller.brokers.broker_registration import check_broker_epoch
+from wirebroker.coordinator.operation import ControllerResult
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.operation import Operation
+
+BLOCK_SIZE = 1000
+_LAST_ID = (1 << 63) - 1
+
+
+class ProducerIdBlock(NamedTuple):
+    """Ids from `first` on, `length` of them."""
+
+    first: int
+    length: int
+
+
+class ProducerIds:
+    """The ids that this broker may give out."""
+
+    __slots__ = ("_end", "_next")
+
+    def __init__(self) -> None:
+        # Ids from _next to before _end are ours and unused.
+        self._next = 0
+        self._end = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is an id to take."""
+        return self._next != self._end
+
+    def take(self) -> int | None:
+        """Return an id that nobody had, or None if a new block is needed first."""
+        if self._next == self._end:
+            return None
+        producer_id = self._next
+        self._next += 1
+        return producer_id
+
+    def offer(self, block: ProducerIdBlock) -> None:
+        """Take over a block that is committed."""
+        assert block.first >= self._end, "blocks are given out in rising order"
+        self._next = block.first
+        self._end = block.first + block.length
+
+
+def allocate_producer_ids(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
+    """Allocate the next block for a broker; the result is an AllocateProducerIdsResponse.
+
+    Raises:
+        KafkaError: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR when no block is left.
+    """
+    check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    first = image.next_producer_id
+    if first > _LAST_ID - BLOCK_SIZE:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "All producer ids have been given out.")
+    record = metadata_record(
+        RecordType.PRODUCER_IDS,
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        next_producer_id=first + BLOCK_SIZE,
+    )
+    yield
+    response = {"producer_id_start": first, "producer_id_len": BLOCK_SIZE}
+    return ControllerResult(response, [record])

@@ -1,0 +1,473 @@
+"""Configs of topics and brokers changed: (Incremental)AlterConfigs in, metadata records out.
+
+AlterConfigs gives all configs of a resource at once; what it leaves out goes back to its default.
+
+A resource changes as a whole or not at all. What is checked is the state after the change, so that
+two values that only fit together can be set in one request.
+
+Source: Kafka's ConfigAdminManager (checks of the broker that is asked) and
+ConfigurationControlManager with ControllerConfigurationValidator (the controller's).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
+from wirebroker.config import validate_topic_configs
+from wirebroker.config.lookup import is_list, row_of
+from wirebroker.config.rows.row import ConfigError, ConfigType
+from wirebroker.config.rows.topic import TOPIC_ROWS
+from wirebroker.config.sources.dynamic import check_change, placeholder_refusal, usable
+from wirebroker.coordinator.controller.features.feature_control import (
+    MIN_INSYNC_REPLICAS,
+    clear_elr_records,
+    has_cordoned_directories,
+    has_eligible_leader_replicas,
+)
+from wirebroker.coordinator.controller.image.cluster_image import (
+    ClusterImage,
+    ResourceType,
+    config_record,
+)
+from wirebroker.coordinator.controller.image.topic_names import check_topic_name
+from wirebroker.coordinator.operation import (
+    ControllerResult,
+    Operation,
+    RecordsOfRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+Result = dict[str, Any]
+
+
+class _Kind(NamedTuple):
+    """What editing lists needs to know of a kind of resource's configs, by their names."""
+
+    is_list: Callable[[str], bool]
+    default: Callable[[str], str | None]
+
+
+# (resource, its values, its kind) -> its values after the request
+_Edit = Callable[[Any, "Mapping[str, str]", _Kind], "dict[str, str]"]
+
+
+def _is_topic_list(name: str) -> bool:
+    return name in TOPIC_ROWS and TOPIC_ROWS[name].type is ConfigType.LIST
+
+
+def _broker_default(name: str) -> str | None:
+    row = row_of(name)
+    return None if row is None else row.default
+
+
+_TOPIC_KIND = _Kind(_is_topic_list, lambda name: TOPIC_ROWS[name].default)
+# More than any resource has.
+MOST_CONFIGS = 10_000
+# Of a node's id.
+_MOST_DIGITS = 10
+
+_BROKER_KIND = _Kind(is_list, _broker_default)
+
+
+def check_topic_overrides(config: Config, overrides: Mapping[str, str]) -> None:
+    """Check the configs of a topic, alone and together.
+
+    Raises:
+        KafkaError: INVALID_CONFIG.
+    """
+    try:
+        validate_topic_configs(config, overrides)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def alter_configs(
+    request: Any,
+    image: ClusterImage,
+    config: Config,
+    *,
+    node_id: int,
+    is_incremental: bool = True,
+    is_direct: bool = False,
+) -> Operation[list[Result]]:
+    """Change the configs of the resources of an IncrementalAlterConfigs or AlterConfigs request.
+
+    Args:
+        request: Decoded.
+        image: Before the change.
+        config: In force at this node.
+        node_id: This node.
+        is_incremental: Which of the two it is.
+        is_direct: Whether a client asks at a controller listener, so that no broker has judged
+            what is its own.
+
+    Raises:
+        KafkaError: POLICY_VIOLATION if all together are too many records; nothing is changed.
+    """
+    wanted = resource_counts(request)
+    records = RecordsOfRequest()
+    results: list[Result] = []
+    for resource in request.resources:
+        error: KafkaError | None = None
+        try:
+            check_request(resource, wanted, is_incremental=is_incremental)
+            edit = _edit if is_incremental else _replace
+            changed = _changes(resource, edit, image, config, node_id, is_direct=is_direct)
+        except KafkaError as failure:
+            error = without_frames(failure)
+        else:
+            records.extend(changed)
+        results.append(altered(resource, error))
+        yield
+    records.extend(clear_elr_records(image, records.records))
+    return ControllerResult(results, [] if request.validate_only else records.records)
+
+
+def altered(resource: Any, error: KafkaError | None) -> Result:
+    """Return what is answered for one resource."""
+    return {
+        "error_code": int(error.code if error else ErrorCode.NONE),
+        "error_message": error.message if error else None,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+    }
+
+
+def not_for_others(
+    request: Any, image: ClusterImage, config: Config, *, node_id: int, is_incremental: bool = True
+) -> Steps[dict[int, KafkaError]]:
+    """Find what the broker that is asked refuses without asking the controller; in steps.
+
+    What its own configs would be it judges by its settings, which a controller elsewhere does not
+    know.
+
+    Args:
+        request: An (Incremental)AlterConfigs request.
+        image: As this broker knows the cluster.
+        config: In force at this broker.
+        node_id: Of the broker that is asked; the configs of another one are not for it to judge.
+        is_incremental: Which of the two it is.
+
+    Returns:
+        The refusals, by the resources' places in the request.
+    """
+    wanted = resource_counts(request)
+    refused: dict[int, KafkaError] = {}
+    for place, resource in enumerate(request.resources):
+        yield
+        if resource.resource_type == ResourceType.BROKER:
+            try:
+                _check_count(resource)
+                _check_placeholders(resource, config)
+                if not resource.resource_name:
+                    continue
+                check_request(resource, wanted, is_incremental=is_incremental)
+                check_this_broker(resource.resource_name, node_id)
+                before = image.config(ResourceType.BROKER, resource.resource_name)
+                edit = _edit if is_incremental else _replace
+                checked = edit(resource, usable(before, config, is_default=False), _BROKER_KIND)
+                _check_own(resource.resource_name, checked, image, config, node_id)
+            except KafkaError as error:
+                refused[place] = without_frames(error)
+    return refused
+
+
+def resource_counts(request: Any) -> Counter[tuple[int, str]]:
+    """Return how often an (Incremental)AlterConfigs request names each resource."""
+    return Counter((each.resource_type, each.resource_name) for each in request.resources)
+
+
+def merged_results(
+    resources: list[Any], outcomes: Mapping[int, KafkaError | None], others: Iterator[Any]
+) -> Iterator[Any]:
+    """Return the results of all resources of a request, in their order.
+
+    Args:
+        resources: As the request names them.
+        outcomes: By their places: errors, or None, of those that are decided here.
+        others: The results of the others.
+    """
+    for place, each in enumerate(resources):
+        yield altered(each, outcomes[place]) if place in outcomes else next(others)
+
+
+def check_request(resource: Any, wanted: Counter[tuple[int, str]], *, is_incremental: bool) -> None:
+    """Check what does not depend on the values of a resource.
+
+    Raises:
+        KafkaError: It is named repeatedly, or its configs are.
+    """
+    if wanted[resource.resource_type, resource.resource_name] > 1:
+        raise _refused("Each resource may appear only once.")
+    _check_shape(resource, is_incremental=is_incremental)
+
+
+def _check_shape(resource: Any, *, is_incremental: bool) -> None:
+    """Check what does not depend on the kind of resource."""
+    _check_count(resource)
+    names = [each.name for each in resource.configs]
+    if len(set(names)) != len(names):
+        raise _refused("A config appears more than once.")
+    nulls = [
+        each.name
+        for each in resource.configs
+        if each.value is None and not (is_incremental and each.config_operation == DELETE)
+    ]
+    if nulls:
+        raise _refused(f"These configs have no value: {', '.join(nulls)}")
+    for each in resource.configs if is_incremental else ():
+        if not SET <= each.config_operation <= SUBTRACT:
+            if resource.resource_type == ResourceType.TOPIC:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka's controller
+            raise _refused(f"Unknown operation {each.config_operation} on {each.name}.")
+
+
+def _changes(
+    resource: Any,
+    edit: _Edit,
+    image: ClusterImage,
+    config: Config,
+    node_id: int,
+    *,
+    is_direct: bool,
+) -> list[MetadataRecord]:
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            return _topic_changes(resource, edit, image, config)
+        case ResourceType.BROKER:
+            return _broker_changes(resource, edit, image, config, node_id, is_direct=is_direct)
+        case ResourceType.CLIENT_METRICS | ResourceType.GROUP:
+            raise _refused("Configs of client metrics and groups are not served here.")
+        case _:
+            raise _unknown_type(resource)
+
+
+def _unknown_type(resource: Any) -> KafkaError:
+    return _refused(f"Unknown resource type {resource.resource_type}")
+
+
+def _topic_changes(
+    resource: Any, edit: _Edit, image: ClusterImage, config: Config
+) -> list[MetadataRecord]:
+    name = resource.resource_name
+    before = image.topic_config(name)
+    after = edit(resource, before, _TOPIC_KIND)
+    if not name:
+        raise _refused("There are no default configs of topics.")
+    check_topic_name(name)
+    check_topic_overrides(config, after)
+    if name not in image.topics:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+        )
+    return [
+        config_record(ResourceType.TOPIC, name, each, after.get(each))
+        for each in _named(resource, before, after)
+        if after.get(each) != before.get(each)
+    ]
+
+
+def _broker_changes(
+    resource: Any,
+    edit: _Edit,
+    image: ClusterImage,
+    config: Config,
+    node_id: int,
+    *,
+    is_direct: bool,
+) -> list[MetadataRecord]:
+    """Change dynamic configs of a broker, or of all brokers if the name is empty.
+
+    Records are written for unchanged values too: they make a broker read files again that the
+    value only names.
+    """
+    name = resource.resource_name
+    if name:
+        _check_registered(name, image, node_id)
+    _check_placeholders(resource, config)
+    before = image.config(ResourceType.BROKER, name)
+    after = edit(resource, before, _BROKER_KIND)
+    # What another broker, or a newer one, has left and nothing can use is not held against this.
+    checked = edit(resource, usable(before, config, is_default=not name), _BROKER_KIND)
+    if name in {"", str(node_id)}:
+        _check_own(name, checked, image, config, node_id)
+    else:
+        # That broker has judged them under its own settings before it asked.
+        refused = checked.keys() - usable(checked, config, is_default=False).keys()
+        if refused:
+            raise _refused(f"Broker {name} cannot use {', '.join(sorted(refused))}.")
+    named = _named(resource, before, after)
+    if "cordoned.log.dirs" in named and not has_cordoned_directories(image.features):
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, "cordoned.log.dirs needs a metadata.version of 4.3-IV0."
+        )
+    if MIN_INSYNC_REPLICAS in named and has_eligible_leader_replicas(image.features):
+        _check_one_minimum(name, after)
+    if is_direct:
+        _check_uncordoning(before, after)
+    return [config_record(ResourceType.BROKER, name, each, after.get(each)) for each in named]
+
+
+def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
+    """Refuse that brokers count in-sync replicas otherwise than the controller, which knows one.
+
+    Raises:
+        KafkaError: INVALID_CONFIG.
+
+    Source: Kafka's ConfigurationControlManager (KIP-966); its texts.
+    """
+    if name:
+        text = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
+    elif MIN_INSYNC_REPLICAS not in after:
+        text = f"Cluster-level {MIN_INSYNC_REPLICAS} cannot be removed while ELR is enabled."
+    else:
+        return
+    raise KafkaError(ErrorCode.INVALID_CONFIG, text)
+
+
+def _check_count(resource: Any) -> None:
+    """Refuse a resource with more configs than any has: they are checked in one go."""
+    if len(resource.configs) > MOST_CONFIGS:
+        raise _refused(f"More than {MOST_CONFIGS} configs of one resource; split the request.")
+
+
+def _check_placeholders(resource: Any, config: Config) -> None:
+    """Refuse values that config providers would resolve: no client may read the broker's files."""
+    for each in resource.configs:
+        refusal = placeholder_refusal(each.name, each.value or "", config)
+        if refusal is not None:
+            raise _refused(refusal)
+
+
+def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Refuse to cordon what is not: a controller does not know a broker's directories.
+
+    Raises:
+        KafkaError: INVALID_CONFIG.
+
+    Source: Kafka's ConfigurationControlManager (KIP-1066).
+    """
+    cordoned, wanted = (
+        {each.strip() for each in named.get("cordoned.log.dirs", "").split(",")} - {""}
+        for named in (before, after)
+    )
+    if not wanted <= cordoned:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "cordoned.log.dirs takes no further directory at a controller: ask the broker.",
+        )
+
+
+def _check_own(
+    name: str, checked: Mapping[str, str], image: ClusterImage, config: Config, node_id: int
+) -> None:
+    """Check a change under the settings of this broker, which is asked or has the controller."""
+    is_default = not name
+    own = image.config(ResourceType.BROKER, str(node_id))
+    try:
+        check_change(
+            config,
+            cluster_wide=checked if is_default else image.config(ResourceType.BROKER, ""),
+            this_broker=own if is_default else checked,
+            is_default=is_default,
+        )
+    except ConfigError as error:
+        raise _refused(str(error)) from None
+
+
+def own_configs_after(
+    resource: Any, image: ClusterImage, *, is_incremental: bool
+) -> dict[str, str] | None:
+    """Return the configs of a broker after a change of them; None if it is none that can be made.
+
+    Args:
+        resource: Of an (Incremental)AlterConfigs request: a broker, by its number.
+        image: Before the change.
+        is_incremental: Which of the two it is.
+    """
+    edit = _edit if is_incremental else _replace
+    try:
+        _check_shape(resource, is_incremental=is_incremental)
+        before = image.config(ResourceType.BROKER, resource.resource_name)
+        return edit(resource, before, _BROKER_KIND)
+    except KafkaError:
+        return None
+
+
+def _check_registered(name: str, image: ClusterImage, node_id: int) -> None:
+    if not (name.isascii() and name.isdigit() and len(name) <= _MOST_DIGITS):
+        raise _refused(f"A broker is named by a whole number, not by '{name}'.")
+    if int(name) not in {node_id, *image.brokers, *image.controllers}:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
+
+
+def _named(resource: Any, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return the configs that a request names, and those that it drops by not naming them."""
+    names = [each.name for each in resource.configs]
+    return names + [name for name in before if name not in after and name not in names]
+
+
+def check_this_broker(name: str, node_id: int) -> None:
+    """Refuse a broker resource that is not this broker.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    try:
+        asked = int(name)
+    except ValueError:
+        raise _refused(f"A broker is named by a whole number, not by '{name}'.") from None
+    if asked != node_id:
+        raise _refused(f"This is node {node_id}; node {name} cannot be asked here.")
+
+
+def _replace(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:
+    """Return the values of a resource that AlterConfigs gives it: these and no others."""
+    del before, kind
+    return {each.name: each.value for each in resource.configs}
+
+
+def _edit(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:
+    """Return the values of a resource after the operations of IncrementalAlterConfigs."""
+    after = dict(before)
+    for each in resource.configs:
+        match each.config_operation:
+            case _ if each.config_operation == SET:
+                after[each.name] = each.value
+            case _ if each.config_operation == DELETE:
+                after.pop(each.name, None)
+            case _:
+                after[each.name] = _edit_list(each, before.get(each.name), kind)
+    return after
+
+
+def _edit_list(change: Any, before: str | None, kind: _Kind) -> str:
+    is_append = change.config_operation == APPEND
+    if not kind.is_list(change.name):
+        verb = "append to" if is_append else "subtract from"
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"Nobody can {verb} {change.name}: it is not a list."
+        )
+    text = kind.default(change.name) if before is None else before
+    items = [item for item in (text or "").split(",") if item]
+    for item in change.value.split(","):
+        if is_append and item not in items:
+            items.append(item)
+        elif not is_append and item in items:
+            items.remove(item)
+    return ",".join(items)
+
+
+def _refused(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

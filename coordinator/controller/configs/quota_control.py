@@ -1,0 +1,175 @@
+"""AlterClientQuotas: quotas of users, clients and addresses, set and removed (KIP-546).
+
+An entity is named once in a request; what is wrong with one says nothing about the others. An
+address has to be one in digits: names are not looked up here, nothing waits in the controller.
+
+Source: Kafka's ClientQuotaControlManager and QuotaConfig.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.clock import Steps, collected
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
+from wirebroker.coordinator.controller.image.cluster_image import quota_record
+from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
+from wirebroker.coordinator.quotas.addresses import normal_address
+from wirebroker.coordinator.quotas.quota_entity import (
+    CLIENT_ID,
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    IP,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    USER,
+    QuotaEntity,
+    entity_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.operation import Operation
+
+# Of an entity, of which there are three kinds; the last of a kind counts.
+_MOST_PARTS: Final = 16
+# Entities between two places where the work may be interrupted: 1 ms.
+_STEP: Final = 64
+
+# The greatest value of each quota; None: any, with digits behind the point too.
+_OF_CLIENTS: Final[Mapping[str, int | None]] = {
+    PRODUCER_BYTE_RATE: 2**63 - 1,
+    CONSUMER_BYTE_RATE: 2**63 - 1,
+    REQUEST_PERCENTAGE: None,
+    CONTROLLER_MUTATION_RATE: None,
+}
+_OF_ADDRESSES: Final[Mapping[str, int | None]] = {CONNECTION_CREATION_RATE: 2**31 - 1}
+# As Kafka's tests and some tools compare it, with its missing space.
+_NO_COMBINATION: Final = (
+    "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
+)
+# What is that near to a whole number is one.
+_FRACTION: Final = 1e-6
+
+
+def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
+    """Change what a request names; the result is an AlterClientQuotasResponse.
+
+    Raises:
+        KafkaError: POLICY_VIOLATION, for the whole request, if it is too large.
+    """
+    results: dict[QuotaEntity, KafkaError | None] = {}
+    records = RecordsOfRequest()
+    for count, entry in enumerate(request.entries, 1):
+        if count % _STEP == 0:
+            yield
+        entity = _entity(entry)
+        keys = [op.key for op in entry.ops]
+        if entity in results or len(set(keys)) < len(keys):
+            results[entity] = _invalid(f"{_shown(entity)}, or a quota of it, is there twice")
+            continue
+        try:
+            changes = _changes(entity, entry.ops, image)
+        except KafkaError as error:
+            results[entity] = without_frames(error)
+        else:
+            records.extend(changes)
+            results[entity] = None
+    entries: list[dict[str, Any]] = []
+    for count, (entity, refusal) in enumerate(results.items()):
+        if count % _STEP == 0:
+            yield
+        entries.append(_result(entity, refusal))
+    return ControllerResult({"entries": entries}, [] if request.validate_only else records.records)
+
+
+def refused_quotas(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a request that is refused as a whole, in steps."""
+    named = yield from collected(_entity(entry) for entry in request.entries)
+    refused = (_result(entity, error) for entity in dict.fromkeys(named))
+    return {"entries": (yield from collected(refused))}
+
+
+def _entity(entry: Any) -> QuotaEntity:
+    parts = entry.entity[-_MOST_PARTS:]
+    return entity_of((each.entity_type, each.entity_name) for each in parts)
+
+
+def _parts(entity: QuotaEntity) -> list[dict[str, str | None]]:
+    return [{"entity_type": kind, "entity_name": name} for kind, name in entity]
+
+
+def _shown(entity: QuotaEntity) -> str:
+    return ", ".join(f"{kind} {'<default>' if name is None else name}" for kind, name in entity)
+
+
+def _result(entity: QuotaEntity, error: KafkaError | None) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.NONE if error is None else error.code,
+        "error_message": None if error is None else error.message or error.code.name,
+        "entity": _parts(entity),
+    }
+
+
+def _changes(entity: QuotaEntity, ops: Any, image: ClusterImage) -> list[MetadataRecord]:
+    """Return the records of what changes.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    limits = _limits_of(entity)
+    held = image.client_quotas.get(entity, {})
+    records: list[MetadataRecord] = []
+    for op in ops:
+        before = held.get(op.key)
+        if op.remove:
+            if before is not None:
+                records.append(quota_record(entity, op.key, None))
+            continue
+        _check(op.key, op.value, limits)
+        if before != op.value:
+            records.append(quota_record(entity, op.key, op.value))
+    return records
+
+
+def _limits_of(entity: QuotaEntity) -> Mapping[str, int | None]:
+    """Return which quotas an entity may have."""
+    if not entity:
+        raise _invalid("Invalid empty client quota entity")
+    for kind, name in entity:
+        if kind not in {USER, CLIENT_ID, IP}:
+            raise _invalid(f"Unhandled client quota entity type: {kind}")
+        if name == "":
+            raise _invalid(f"Empty {kind} not supported")
+    names = dict(entity)
+    if IP not in names:
+        return _OF_CLIENTS
+    if len(names) > 1:
+        raise _invalid(_NO_COMBINATION)
+    address = names[IP]
+    if address is not None and normal_address(address) is None:
+        raise _invalid(f"{address} is not a valid IP or resolvable host.")
+    return _OF_ADDRESSES
+
+
+def _check(key: str, value: float, limits: Mapping[str, int | None]) -> None:
+    if key not in limits:
+        raise _invalid(f"Invalid configuration key {key}")
+    if not value > 0:  # nor what is no number
+        raise _invalid(f"Quota {key} must be greater than 0")
+    most = limits[key]
+    if most is None:
+        return
+    if value > most:
+        kind = "an INT" if most < 1 << 31 else "a LONG"
+        raise _invalid(f"Proposed value for {key} is too large for {kind}.")
+    if abs(value % 1.0) > _FRACTION:
+        raise _invalid(f"{key} cannot be a fractional value.")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

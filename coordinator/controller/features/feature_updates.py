@@ -1,0 +1,205 @@
+"""UpdateFeatures: feature levels raised or lowered, all of a request's or none.
+
+What may be set is what this controller, every broker and every other controller that is registered
+support. A lower level has to be asked for as a downgrade; metadata.version is lowered only to a
+level whose records are the same. The voters are static, so kraft.version stays as it is.
+
+Source: KIP-584, KIP-778, KIP-1022; Kafka's FeatureControlManager.updateFeatures, whose texts these
+are: admin clients show them.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.features.feature_control import (
+    ELIGIBLE_LEADER_REPLICAS,
+    MIN_INSYNC_REPLICAS,
+    READABLE_FEATURES,
+    SERVED_FEATURES,
+    elr_safety_records,
+    feature_level,
+)
+from wirebroker.coordinator.controller.image.cluster_image import METADATA_VERSION, ranges_of
+from wirebroker.coordinator.operation import ControllerResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.operation import Operation
+
+_KRAFT_VERSION: Final = "kraft.version"
+# Later answers have no results per feature.
+_LAST_RESULTS_VERSION: Final = 1
+# Levels of metadata.version that brought other records than the level before (Kafka's
+# MetadataVersion): what is below one cannot be gone back to.
+_OTHER_RECORDS: Final = frozenset({8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
+# Which metadata.version a feature needs above level 0.
+_NEEDS: Final = {ELIGIBLE_LEADER_REPLICAS: 23}
+
+
+class UpgradeType(IntEnum):
+    """What a client says it wants; anything else is refused."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+def update_features(
+    request: Any, image: ClusterImage, config: Config, *, node_id: int, version: int
+) -> Operation[dict[str, Any]]:
+    """Finalize the levels that a request names; the result is an UpdateFeaturesResponse.
+
+    Args:
+        request: An UpdateFeatures request.
+        image: The cluster.
+        config: The controller's.
+        node_id: The controller's.
+        version: Of the request.
+
+    Raises:
+        KafkaError: INVALID_UPDATE_VERSION, for the whole request.
+    """
+    # A feature that is named twice counts as named last.
+    updates: dict[str, Any] = {}
+    for each in request.feature_updates:
+        updates[each.feature] = each
+        yield
+    wanted: dict[str, int] = {}
+    for name, update in updates.items():
+        wanted[name] = update.max_version_level
+        yield
+    records: list[MetadataRecord] = []
+    levels = {**image.features, **wanted}
+    for name, level in wanted.items():
+        _Change(image, node_id, name, level, updates[name].upgrade_type, levels).check()
+        yield
+        if name != _KRAFT_VERSION:
+            records.append(feature_level(name, level))
+    yield
+    if wanted.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0:
+        minimum = config.static_int(MIN_INSYNC_REPLICAS)
+        records = [*elr_safety_records(image, minimum), *records]
+    response: dict[str, Any] = {"error_code": ErrorCode.NONE, "error_message": None}
+    if version <= _LAST_RESULTS_VERSION:
+        response["results"] = [
+            {"feature": each.feature, "error_code": ErrorCode.NONE, "error_message": "NONE"}
+            for each in request.feature_updates
+        ]
+    return ControllerResult(response, [] if request.validate_only else records)
+
+
+def refused_updates(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a request that is refused, in steps."""
+    del request
+    yield
+    return {
+        "error_code": error.code,
+        "error_message": "The update failed for all features since the following feature had an"
+        f" error: {error.message or error.code.name}",
+    }
+
+
+class _Change:
+    """One feature's new level."""
+
+    def __init__(  # noqa: PLR0917 - one place makes it
+        self,
+        image: ClusterImage,
+        node_id: int,
+        name: str,
+        level: int,
+        kind: int,
+        proposed: Mapping[str, int],
+    ) -> None:
+        self._image = image
+        self._node_id = node_id
+        self._name = name
+        self._level = level
+        self._kind = kind
+        self._proposed = proposed
+
+    def check(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            KafkaError: INVALID_UPDATE_VERSION.
+        """
+        reason = next(self._refusals(), None)
+        if reason is not None:
+            raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, reason)
+
+    def _refusals(self) -> Iterator[str]:
+        """Yield why it cannot be, in Kafka's order."""
+        beginning = f"Invalid update version {self._level} for feature {self._name}. "
+        for reason in self._level_refusals():
+            yield beginning + reason
+        present = self._present
+        if self._name != METADATA_VERSION or _OTHER_RECORDS.isdisjoint(
+            range(self._level + 1, present + 1)
+        ):
+            return
+        beginning = f"Unsupported metadata.version downgrade from {present} to {self._level}. "
+        if self._kind == UpgradeType.UNSAFE_DOWNGRADE:
+            yield beginning + "Unsafe metadata downgrade is not supported in this version."
+        else:
+            yield (
+                beginning + "Refusing to perform the requested downgrade because it might delete"
+                " metadata information."
+            )
+
+    @property
+    def _present(self) -> int:
+        return self._image.features.get(self._name, 0)
+
+    def _level_refusals(self) -> Iterator[str]:
+        name, level, present = self._name, self._level, self._present
+        if self._kind not in set(UpgradeType):
+            yield "The controller does not support the given upgrade type."
+        if level < 0:
+            yield "A feature version cannot be less than 0."
+        for who, (lowest, highest) in self._supported():
+            if not lowest <= level <= highest:
+                yield _not_supported(who, lowest, highest)
+        if level < present and self._kind == UpgradeType.UPGRADE:
+            yield (
+                "Can't downgrade the version of this feature without setting the upgrade type to"
+                " either safe or unsafe downgrade."
+            )
+        if level > present and self._kind != UpgradeType.UPGRADE:
+            yield "Can't downgrade to a newer version."
+        if name not in READABLE_FEATURES:
+            yield f"Feature {name} not found."
+        if name == _KRAFT_VERSION and level != present:
+            yield "The voters of this quorum are static, and stay so."
+        needed = _NEEDS.get(name, 0) if level else 0
+        if self._proposed.get(METADATA_VERSION, 0) < needed:
+            yield (
+                f"{name} could not be set to {level} because it depends on metadata.version level"
+                f" {needed}"
+            )
+
+    def _supported(self) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Yield which levels of the feature each node supports."""
+        name, image = self._name, self._image
+        yield f"Local controller {self._node_id}", SERVED_FEATURES.get(name, (0, 0))
+        for broker in image.brokers.values():
+            yield f"Broker {broker.node_id}", broker.features.get(name, (0, 0))
+        for node_id, record in image.controllers.items():
+            if node_id != self._node_id:
+                features = ranges_of(record.body.features)
+                yield f"Controller {node_id}", features.get(name, (0, 0))
+
+
+def _not_supported(who: str, lowest: int, highest: int) -> str:
+    if highest == 0:
+        return f"{who} does not support this feature."
+    levels = str(lowest) if lowest == highest else f"{lowest}-{highest}"
+    return f"{who} only supports versions {levels}"

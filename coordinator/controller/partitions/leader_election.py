@@ -1,0 +1,264 @@
+"""Which replica leads a partition: elections when brokers come and go, and on request.
+
+A leadership ends with its broker's incarnation, and the next one is another, in a higher leader
+epoch: by that consumers find out what a power loss has taken back (KIP-320). So a broker that
+leaves, stops or registers anew loses each leadership, and gets it back when it serves again if
+nobody has taken over meanwhile.
+
+Source: Kafka's ReplicationControlManager (generateLeaderAndIsrUpdates, electLeaders).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.features.feature_control import has_eligible_leader_replicas
+from wirebroker.coordinator.controller.image.cluster_image import (
+    NO_LEADER,
+    ClusterImage,
+    PartitionImage,
+    ResourceType,
+    TopicImage,
+    directory_of,
+)
+from wirebroker.coordinator.controller.partitions.partition_change import (
+    Election,
+    PartitionDraft,
+    TopicRules,
+)
+from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.coordinator.operation import Operation
+
+PREFERRED = 0
+UNCLEAN = 1
+
+# Partitions looked at between two places where the operation may be interrupted.
+_SLICE = 512
+
+
+class ElectionRules:
+    """What elections in one image go by."""
+
+    __slots__ = ("_config", "_directories", "_has_elr", "_image", "_topics", "active")
+
+    def __init__(self, image: ClusterImage, config: Config) -> None:
+        self._image = image
+        self._config = config
+        self._has_elr = has_eligible_leader_replicas(image.features)
+        # Asked for each partition, so answers are kept.
+        self._topics: dict[str, TopicRules] = {}
+        self.active = {each.node_id for each in image.brokers.values() if each.is_active}
+        self._directories = {each.node_id: each.log_directories for each in image.brokers.values()}
+
+    def of(self, topic: str) -> TopicRules:
+        """Return the rules of a topic, for elections that nobody has asked for."""
+        rules = self._topics.get(topic)
+        if rules is None:
+            election = Election.UNCLEAN if self._is_unclean(topic) else Election.ONLINE
+            # Nobody else asks for it.
+            min_isr = self._min_insync(topic) if self._has_elr else 1
+            rules = self._topics[topic] = TopicRules(
+                election, self._has_elr, min_isr, self._directories
+            )
+        return rules
+
+    def _min_insync(self, topic: str) -> int:
+        value = self._setting(topic, "min.insync.replicas")
+        return self._config.int("min.insync.replicas") if value is None else int(value)
+
+    def _is_unclean(self, topic: str) -> bool:
+        name = "unclean.leader.election.enable"
+        value = self._setting(topic, name)
+        return self._config.bool(name) if value is None else value.strip().lower() == "true"
+
+    def _setting(self, topic: str, name: str) -> str | None:
+        """Return the value of the topic, this node or the cluster; None: the configuration's."""
+        image = self._image
+        own = image.config(ResourceType.BROKER, str(self._config.int("node.id")))
+        for configs in (image.topic_config(topic), own, image.config(ResourceType.BROKER, "")):
+            if name in configs:
+                return configs[name]
+        return None
+
+
+def leave(
+    image: ClusterImage,
+    config: Config,
+    broker: int,
+    *,
+    is_unclean: bool = False,
+    directories: frozenset[bytes] | None = None,
+) -> Generator[None, None, list[MetadataRecord]]:
+    """Take a broker out of every ISR, and from what it leads; others take over where they may.
+
+    Args:
+        image: The cluster.
+        config: The controller's.
+        broker: Who leaves.
+        is_unclean: Whether it may have lost records that it had acknowledged (KIP-966).
+        directories: Where that lies which it leaves; None: it leaves everything.
+    """
+    rules = ElectionRules(image, config)
+    rules.active.discard(broker)
+
+    def draft(topic: TopicImage, partition: PartitionImage) -> PartitionDraft | None:
+        # Who leads is in the ISR; and an ISR may go on holding the last that was in it.
+        if broker not in partition.isr and not (
+            is_unclean and broker in partition.eligible_leader_replicas
+        ):
+            return None
+        if directories is not None and directory_of(partition, broker) not in directories:
+            return None
+        return leaving(topic, partition, rules, broker, is_unclean=is_unclean)
+
+    return changes_of(image, draft)
+
+
+def leaving(
+    topic: TopicImage,
+    partition: PartitionImage,
+    rules: ElectionRules,
+    broker: int,
+    *,
+    is_unclean: bool = False,
+) -> PartitionDraft:
+    """Draft a partition without a broker, which leads it no more under these rules; see `leave`."""
+    rules.active.discard(broker)
+    return PartitionDraft(
+        topic.topic_id,
+        partition,
+        rules.of(topic.name),
+        rules.active.__contains__,
+        tuple([each for each in partition.isr if each != broker]),
+        broker if is_unclean else NO_LEADER,
+    )
+
+
+def join(
+    image: ClusterImage, config: Config, broker: int
+) -> Generator[None, None, list[MetadataRecord]]:
+    """Give a broker that serves from now on what has no leader and what it may lead."""
+    rules = ElectionRules(image, config)
+    rules.active.add(broker)
+
+    def draft(topic: TopicImage, partition: PartitionImage) -> PartitionDraft | None:
+        if partition.leader != NO_LEADER:
+            return None
+        of_topic = rules.of(topic.name)
+        return PartitionDraft(topic.topic_id, partition, of_topic, rules.active.__contains__)
+
+    return changes_of(image, draft)
+
+
+def changes_of(
+    image: ClusterImage, draft_of: Callable[[TopicImage, PartitionImage], PartitionDraft | None]
+) -> Generator[None, None, list[MetadataRecord]]:
+    """Return what becomes of all partitions; a draft is None where nothing can change."""
+    changes: list[MetadataRecord] = []
+    looked_at = 0
+    for topic in image.topics.values():
+        for partition in topic.partitions.values():
+            draft = draft_of(topic, partition)
+            record = None if draft is None else draft.record()
+            if record is not None:
+                changes.append(record)
+            looked_at += 1
+            if looked_at % _SLICE == 0:
+                yield
+    return changes
+
+
+def elect_leaders(
+    request: Any, image: ClusterImage, config: Config
+) -> Operation[list[dict[str, Any]]]:
+    """Elect leaders; results are elements of ElectLeadersResponse.replica_election_results.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, for the whole request: there is no such kind of election.
+    """
+    if request.election_type not in {PREFERRED, UNCLEAN}:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"There is no election type {request.election_type}."
+        )
+    wishes: Iterable[tuple[str, Iterable[int]]]
+    is_everything = request.topic_partitions is None
+    if is_everything:
+        wishes = ((topic.name, topic.partitions) for topic in image.topics.values())
+    else:
+        wishes = ((topic.topic, topic.partitions) for topic in request.topic_partitions)
+    elections = _Elections(image, config, request.election_type)
+    results: list[dict[str, Any]] = []
+    for name, indexes in wishes:
+        partitions = yield from elections.hold(name, indexes, leave_out_unneeded=is_everything)
+        results.append({"topic": name, "partition_result": partitions})
+        yield
+    return ControllerResult(results, elections.records.records)
+
+
+class _Elections:
+    """What the elections of one request share."""
+
+    __slots__ = ("_image", "_looked_at", "_rules", "_type", "records")
+
+    def __init__(self, image: ClusterImage, config: Config, election_type: int) -> None:
+        self._image = image
+        self._rules = ElectionRules(image, config)
+        self._type = election_type
+        self._looked_at = 0
+        self.records = RecordsOfRequest()
+
+    def hold(
+        self, name: str, indexes: Iterable[int], *, leave_out_unneeded: bool
+    ) -> Generator[None, None, list[dict[str, Any]]]:
+        """Return the results of one topic's partitions."""
+        topic = self._image.topics.get(name)
+        results: list[dict[str, Any]] = []
+        for index in indexes:
+            error = self._elect(name, topic, index)
+            is_unneeded = error is not None and error.code is ErrorCode.ELECTION_NOT_NEEDED
+            if not (is_unneeded and leave_out_unneeded):
+                results.append(
+                    {
+                        "partition_id": index,
+                        "error_code": int(error.code) if error else 0,
+                        "error_message": error.message if error else None,
+                    }
+                )
+            self._looked_at += 1
+            if self._looked_at % _SLICE == 0:
+                yield
+        return results
+
+    def _elect(self, name: str, topic: TopicImage | None, index: int) -> KafkaError | None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            return KafkaError(unknown, f"No such topic as {name}")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            return KafkaError(unknown, f"No such partition as {name}-{index}")
+        is_unclean = self._type == UNCLEAN
+        if partition.leader == partition.replicas[0] or (
+            is_unclean and partition.leader != NO_LEADER
+        ):
+            return KafkaError(
+                ErrorCode.ELECTION_NOT_NEEDED, f"Partition {name}-{index} has the wanted leader."
+            )
+        election = Election.UNCLEAN if is_unclean else Election.PREFERRED
+        rules = self._rules.of(name)._replace(election=election)
+        may_lead = self._rules.active.__contains__
+        record = PartitionDraft(topic.topic_id, partition, rules, may_lead).record()
+        if record is not None:
+            self.records.add(record)
+            return None
+        if is_unclean:
+            code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        else:
+            code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        return KafkaError(code, f"No replica of partition {name}-{index} may take over.")

@@ -1,0 +1,192 @@
+"""AlterPartitionReassignments and ListPartitionReassignments: replicas moved between brokers.
+
+A partition that moves has the replicas of its target first, and behind them those that go. When all
+that stay are in sync (alter_partition.py), those that go are gone, and the leader has a new epoch.
+A target of null takes a move back.
+
+Source: Kafka's ReplicationControlManager.alterPartitionReassignments.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
+from wirebroker.coordinator.controller.partitions.leader_election import ElectionRules
+from wirebroker.coordinator.controller.partitions.partition_change import (
+    Assignment,
+    Election,
+    PartitionDraft,
+)
+from wirebroker.coordinator.controller.partitions.placement import (
+    check_manual_assignment,
+    directory_for,
+)
+from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
+
+if TYPE_CHECKING:
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, PartitionImage
+    from wirebroker.coordinator.operation import Operation
+
+# Partitions looked at between two places where the operation may be interrupted.
+_SLICE = 512
+
+
+def alter_reassignments(
+    request: Any, image: ClusterImage, config: Config
+) -> Operation[dict[str, Any]]:
+    """Begin or take back moves; each partition succeeds or fails by itself."""
+    moves = _Moves(image, config, keeps_factor=not request.allow_replication_factor_change)
+    responses: list[dict[str, Any]] = []
+    count = 0
+    for topic in request.topics:
+        answers: list[dict[str, Any]] = []
+        for target in topic.partitions:
+            answers.append(moves.begin(topic.name, target))
+            count += 1
+            if count % _SLICE == 0:
+                yield
+        responses.append({"name": topic.name, "partitions": answers})
+        yield
+    yield
+    # As Kafka: an answer to nothing has an empty message instead of none.
+    response = {
+        "allow_replication_factor_change": request.allow_replication_factor_change,
+        "error_message": None if request.topics else "",
+        "responses": responses,
+    }
+    return ControllerResult(response, moves.records.records)
+
+
+def list_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
+    """Name those under way, of the partitions asked for."""
+    if request.topics is None:
+        wishes = ((topic.name, tuple(topic.partitions)) for topic in image.topics.values())
+    else:
+        wishes = ((topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
+    topics: list[dict[str, Any]] = []
+    looked_at = 0
+    for name, indexes in wishes:
+        found: list[dict[str, Any]] = []
+        for index in indexes:
+            partition = image.partition(name, index)
+            if partition is not None and _is_moving(partition):
+                found.append(_ongoing(partition))
+            looked_at += 1
+            if looked_at % _SLICE == 0:
+                yield
+        if found:
+            topics.append({"name": name, "partitions": found})
+        yield
+    return ControllerResult({"error_message": None, "topics": topics})
+
+
+class _Moves:
+    """What the moves of one request share."""
+
+    __slots__ = ("_image", "_keeps_factor", "_rules", "records")
+
+    def __init__(self, image: ClusterImage, config: Config, *, keeps_factor: bool) -> None:
+        self._image = image
+        self._keeps_factor = keeps_factor
+        self._rules = ElectionRules(image, config)
+        self.records = RecordsOfRequest()
+
+    def begin(self, name: str, target: Any) -> dict[str, Any]:
+        """Return the answer to one partition's target."""
+        error = None
+        try:
+            self._begin(name, target)
+        except KafkaError as failure:
+            if failure.code is ErrorCode.POLICY_VIOLATION:
+                raise
+            error = without_frames(failure)
+        return {
+            "partition_index": target.partition_index,
+            "error_code": int(error.code) if error else 0,
+            "error_message": error.message if error else None,
+        }
+
+    def _begin(self, name: str, target: Any) -> None:
+        index = target.partition_index
+        topic = self._image.topics.get(name)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            raise KafkaError(unknown, f"Unable to find a topic named {name}.")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            raise KafkaError(unknown, f"Unable to find partition {name}:{index}.")
+        rules = self._rules.of(name)
+        if target.replicas is None:
+            assignment, isr = _taken_back(partition)
+            if not isr:
+                if rules.election is not Election.UNCLEAN:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                        f"None of the replicas that {name}-{index} would go back to is in sync.",
+                    )
+                isr = assignment.replicas[:1]  # it may have missed records
+        else:
+            assignment, isr = self._wanted(name, partition, target.replicas), partition.isr
+        record = PartitionDraft(
+            topic.topic_id,
+            partition,
+            rules,
+            self._rules.active.__contains__,
+            isr=isr,
+            assignment=assignment,
+        ).record()
+        if record is not None:
+            self.records.add(record)
+
+    def _wanted(self, name: str, partition: PartitionImage, replicas: list[int]) -> Assignment:
+        """Return the assignment that begins a move.
+
+        Raises:
+            KafkaError: INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
+        """
+        image, index = self._image, partition.index
+        check_manual_assignment(image, replicas, partition=index, replication_factor=None)
+        staying = len(set(partition.replicas) - set(partition.removing_replicas))
+        if self._keeps_factor and len(replicas) != staying:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor is changed from {staying} to {len(replicas)}",
+            )
+        removing = tuple(sorted(set(partition.replicas) - set(replicas)))
+        adding = tuple(sorted(set(replicas) - set(partition.replicas)))
+        directories = {each: directory_for(image, each) for each in adding}
+        return Assignment((*replicas, *removing), removing, adding, directories)
+
+
+def _taken_back(partition: PartitionImage) -> tuple[Assignment, tuple[int, ...]]:
+    """Return a moving partition's assignment without those that come, and who of it is in sync.
+
+    Raises:
+        KafkaError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT if none would be left.
+    """
+    if not _is_moving(partition):
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    adding = partition.adding_replicas
+    replicas = tuple(each for each in partition.replicas if each not in adding)
+    if not replicas:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The partition has only replicas that come, so it cannot go back.",
+        )
+    isr = tuple(each for each in partition.isr if each not in adding)
+    return Assignment(replicas), isr
+
+
+def _is_moving(partition: PartitionImage) -> bool:
+    return bool(partition.adding_replicas or partition.removing_replicas)
+
+
+def _ongoing(partition: PartitionImage) -> dict[str, Any]:
+    return {
+        "partition_index": partition.index,
+        "replicas": list(partition.replicas),
+        "adding_replicas": list(partition.adding_replicas),
+        "removing_replicas": list(partition.removing_replicas),
+    }

@@ -1,0 +1,175 @@
+"""CreateAcls, DeleteAcls: rules of who may do what, added and removed (KIP-140, KIP-290, KIP-801).
+
+A rule that is there already is added by nobody's writing anything. Of one request all that is
+sound is written as one; what is wrong with one rule or filter says nothing about the others.
+
+Source: Kafka's AclApis and AclControlManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.clock import Steps, collected
+from wirebroker.codecs.acls import (
+    ALLOW,
+    ANY,
+    CLUSTER_NAME,
+    DENY,
+    LITERAL,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    PREFIXED,
+    AclEntry,
+    Resource,
+    creation_of,
+    filter_of,
+    has_unknown,
+)
+from wirebroker.codecs.address_ranges import is_range, parse_range
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.coordinator.controller.features.feature_control import has_address_ranges
+from wirebroker.coordinator.controller.image.cluster_image import acl_record
+from wirebroker.coordinator.operation import (
+    MAX_RECORDS,
+    ControllerResult,
+    RecordsOfRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.operation import Operation
+
+AUTHORIZER: Final = "authorizer.class.name"
+NO_AUTHORIZER: Final = "No Authorizer is configured."
+
+# Rules between two places where the work may be interrupted: 1 ms.
+_STEP: Final = 256
+
+
+def create_acls(
+    request: Any, image: ClusterImage, config: Config, *, new_uuid: Callable[[], bytes]
+) -> Operation[dict[str, Any]]:
+    """Add rules; the result is a CreateAclsResponse.
+
+    Raises:
+        KafkaError: For the whole request: SECURITY_DISABLED without an authorizer, POLICY_VIOLATION
+            if it is too large.
+    """
+    _check_authorizer(config)
+    records = RecordsOfRequest()
+    results: list[dict[str, Any]] = []
+    begun: set[AclEntry] = set()
+    for count, asked in enumerate(request.creations, 1):
+        entry = creation_of(asked)
+        try:
+            _check(entry, image.features)
+        except KafkaError as error:
+            results.append(_failure(error))
+        else:
+            if entry not in image.acl_ids and entry not in begun:
+                begun.add(entry)
+                records.add(acl_record(new_uuid(), entry))
+            results.append({})
+        if count % _STEP == 0:
+            yield
+    yield
+    return ControllerResult({"results": results}, records.records)
+
+
+def refused_acls(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a CreateAcls that is refused as a whole, in steps."""
+    return {"results": (yield from collected(_failure(error) for _ in request.creations))}
+
+
+def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
+    """Remove the rules that filters mean; the result is a DeleteAclsResponse.
+
+    Raises:
+        KafkaError: For the whole request: SECURITY_DISABLED without an authorizer, INVALID_REQUEST
+            if too many would go.
+    """
+    _check_authorizer(config)
+    gone: set[bytes] = set()
+    matches = 0
+    results: list[dict[str, Any]] = []
+    for asked in request.filters:
+        wanted = filter_of(asked)
+        matching: list[dict[str, Any]] = []
+        for count, (acl_id, entry) in enumerate(image.acls.items(), 1):
+            if wanted.fits(entry):
+                matching.append({**entry._asdict(), "error_message": None})
+                gone.add(acl_id)
+                matches += 1  # one rule may be meant by many filters
+                if matches > MAX_RECORDS:
+                    raise _invalid(
+                        f"More than {MAX_RECORDS} ACLs would go with one request; split it."
+                    )
+            if count % _STEP == 0:
+                yield
+        results.append({"error_message": None, "matching_acls": matching})
+        yield
+    records = [metadata_record(RecordType.REMOVE_ACCESS_CONTROL_ENTRY, id=each) for each in gone]
+    return ControllerResult({"filter_results": results}, records)
+
+
+def refused_deletions_of_acls(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a DeleteAcls that is refused as a whole, in steps."""
+    refused = (_failure(error) | {"matching_acls": []} for _ in request.filters)
+    return {"filter_results": (yield from collected(refused))}
+
+
+def _check_authorizer(config: Config) -> None:
+    if not config.optional_str(AUTHORIZER):
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)
+
+
+def _check(entry: AclEntry, features: Mapping[str, int]) -> None:
+    if entry.resource_type == Resource.CLUSTER and entry.resource_name != CLUSTER_NAME:
+        raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not entry.resource_name:
+        raise _invalid("Invalid empty resource name")
+    if entry.resource_type == ANY:
+        raise _invalid("Invalid resourceType ANY")
+    if has_unknown(entry):  # by a controller listener, where no broker has looked at it
+        raise _invalid("An ACL has an unknown number")
+    if entry.pattern_type not in {LITERAL, PREFIXED}:
+        raise _invalid(f"Invalid patternType {PATTERN_TYPES[entry.pattern_type]}")
+    if entry.operation == ANY:
+        raise _invalid("Invalid operation ANY")
+    if entry.permission_type not in {ALLOW, DENY}:
+        raise _invalid(f"Invalid permissionType {PERMISSIONS[entry.permission_type]}")
+    if ":" not in entry.principal:
+        raise _invalid(
+            f"Could not parse principal from `{entry.principal}` (no colon is present separating "
+            "the principal type from the principal name)"
+        )
+    _check_host(entry.host, features)
+
+
+def _check_host(host: str, features: Mapping[str, int]) -> None:
+    if not host:
+        raise _invalid("Host pattern cannot be null or empty")
+    if not is_range(host):
+        return
+    if not has_address_ranges(features):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
+        )
+    try:
+        parse_range(host)
+    except ValueError as error:
+        raise _invalid(f"Invalid CIDR notation '{host}': {error}") from None
+
+
+def _failure(error: KafkaError) -> dict[str, Any]:
+    return {"error_code": int(error.code), "error_message": error.message}
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,102 @@
+"""AlterUserScramCredentials: SCRAM users added, changed and removed (KIP-554).
+
+What is kept of a password are two keys that prove it but cannot be used in its place. A user is
+named once in a request; what is wrong with one says nothing about the others.
+
+Source: Kafka's ScramControlManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.clock import Steps, collected
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.codecs.scram import (
+    LEAST_ITERATIONS,
+    MOST_ITERATIONS,
+    SCRAM_MECHANISMS,
+    ScramKeys,
+    keys_of,
+)
+from wirebroker.coordinator.operation import ControllerResult, RecordsOfRequest
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.operation import Operation
+
+# Users between two places where the work may be interrupted: 1 ms.
+_STEP = 64
+
+
+def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
+    """Change what a request names; the result is an AlterUserScramCredentialsResponse.
+
+    Raises:
+        KafkaError: POLICY_VIOLATION, for the whole request, if it is too large.
+    """
+    changes: dict[str, MetadataRecord | KafkaError] = {}
+    for count, each in enumerate((*request.deletions, *request.upsertions), 1):
+        is_deletion = count <= len(request.deletions)
+        before = changes.get(each.name)
+        if before is None:
+            changes[each.name] = _change(each, image, is_deletion=is_deletion)
+        elif not isinstance(before, KafkaError):
+            changes[each.name] = KafkaError(
+                ErrorCode.DUPLICATE_RESOURCE,
+                "A user credential cannot be altered twice in the same request",
+            )
+        if count % _STEP == 0:
+            yield
+    records = RecordsOfRequest()
+    for change in changes.values():
+        if not isinstance(change, KafkaError):
+            records.add(change)
+    results = yield from collected(_result(user, change) for user, change in changes.items())
+    return ControllerResult({"results": results}, records.records)
+
+
+def refused_scram_users(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
+    """Return the answer to a request that is refused as a whole, in steps."""
+    users = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
+    return {"results": (yield from collected(_result(user, error) for user in users))}
+
+
+def scram_user_record(name: str, mechanism: int, keys: ScramKeys) -> MetadataRecord:
+    """Return the record that adds or replaces a user."""
+    return metadata_record(
+        RecordType.USER_SCRAM_CREDENTIAL, name=name, mechanism=mechanism, **keys._asdict()
+    )
+
+
+def _result(user: str, change: MetadataRecord | KafkaError) -> dict[str, Any]:
+    if isinstance(change, KafkaError):
+        message = change.message or change.code.name
+        return {"user": user, "error_code": change.code, "error_message": message}
+    return {"user": user, "error_code": ErrorCode.NONE, "error_message": None}
+
+
+def _change(each: Any, image: ClusterImage, *, is_deletion: bool) -> MetadataRecord | KafkaError:
+    """Return the record that makes one change, or why there is none."""
+    name, mechanism = each.name, each.mechanism
+    if not name:
+        return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if mechanism not in SCRAM_MECHANISMS:
+        return KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if is_deletion:
+        return _removal(name, mechanism, image)
+    if not LEAST_ITERATIONS <= each.iterations <= MOST_ITERATIONS:
+        what = "few" if each.iterations < LEAST_ITERATIONS else "many"
+        return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, f"Too {what} iterations")
+    keys = keys_of(mechanism, each.salted_password, salt=each.salt, iterations=each.iterations)
+    return scram_user_record(name, mechanism, keys)
+
+
+def _removal(name: str, mechanism: int, image: ClusterImage) -> MetadataRecord | KafkaError:
+    if image.scram_user(name, mechanism) is None:
+        return KafkaError(
+            ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
+        )
+    return metadata_record(RecordType.REMOVE_USER_SCRAM_CREDENTIAL, name=name, mechanism=mechanism)

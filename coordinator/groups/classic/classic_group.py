@@ -1,0 +1,548 @@
+"""One classic consumer group: its state, its members, what may follow what.
+
+    Empty --join--> PreparingRebalance --all joined, or time is up--> CompletingRebalance
+      ^                |    ^      ^                                     |          |
+      '---nobody left--'    |      '----join, leave, expiry, timeout-----'    leader's SyncGroup
+                            '---------------join, leave, expiry--- Stable <---------'
+
+Durable is `recorded`, what the group's last record says, and nothing else: `adopt` alone changes
+it, at run time and at load alike. All other attributes are soft: the group as its members see it.
+They follow the record when it is adopted; in between they are ahead of it by the rebalance under
+way (its members, the generation after the recorded one), and they know who waits for an answer and
+which members were given an id and have not come back with it. A load forgets that, and shows the
+recorded generation.
+
+Laws (`check`): in Stable and Empty the group is what its record says, unless that record could not
+be written (`is_unrecorded`); members that wait are counted; the leader is a member; a static
+instance has one member; pending members are no members; in CompletingRebalance and Stable a
+protocol is chosen that all members know.
+
+Source: Kafka's ClassicGroup and ClassicGroupMember; KIP-394, KIP-345.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.coordinator_records import decode_group_metadata
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.classic.classic_member import Member
+from wirebroker.coordinator.groups.classic.classic_timers import (
+    SessionExpiry,
+    expect_heartbeat,
+    join_key,
+    sync_key,
+)
+from wirebroker.coordinator.groups.group import GroupType, OffsetExpiry
+from wirebroker.coordinator.groups.subscriptions import CONSUMER_PROTOCOL, subscribed_topics_of
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.groups.classic.classic_member import Protocols
+    from wirebroker.coordinator.outcome import Moment, Outcome, Timers, Token
+
+NO_TIMESTAMP: Final = -1
+
+
+class GroupState(StrEnum):
+    """The states under their names in DescribeGroups."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+PREVIOUS_STATES: Final = {
+    GroupState.EMPTY: {GroupState.PREPARING_REBALANCE},
+    GroupState.PREPARING_REBALANCE: {
+        GroupState.EMPTY,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
+    },
+    GroupState.COMPLETING_REBALANCE: {GroupState.PREPARING_REBALANCE},
+    GroupState.STABLE: {GroupState.COMPLETING_REBALANCE},
+    GroupState.DEAD: set(GroupState),
+}
+
+
+class ClassicGroup:
+    """A group and its members; a `Group`."""
+
+    __slots__ = (
+        "_awaiting_join_count",
+        "_state",
+        "generation",
+        "group_id",
+        "has_new_member",
+        "is_unrecorded",
+        "leader",
+        "members",
+        "metadata_bytes",
+        "pending_joins",
+        "pending_syncs",
+        "previous_state",
+        "protocol",
+        "protocol_counts",
+        "protocol_type",
+        "recorded",
+        "state_timestamp_ms",
+        "static_members",
+        "subscribed_topics",
+    )
+
+    def __init__(self, group_id: str, *, timestamp_ms: int) -> None:
+        self.group_id = group_id
+        # Durable: the value of the last record. None for a simple group, which only its commits
+        # make, and until the record of a new group is in the log.
+        self.recorded: bytes | None = None
+        # All that follows is soft. It became Empty, and the record that says so has failed.
+        self.is_unrecorded = False
+        self._state = GroupState.EMPTY
+        self.previous_state = GroupState.DEAD
+        # When the state last changed; -1 in records from before Kafka 2.1.
+        self.state_timestamp_ms = timestamp_ms
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.generation = 0
+        self.leader: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}  # group instance id -> member id
+        # Topics that the members read; None if nobody could say (or no consumers).
+        self.subscribed_topics: frozenset[str] | None = None
+        # How many members know each protocol.
+        self.protocol_counts: Counter[str] = Counter()
+        # Of all protocols of all members.
+        self.metadata_bytes = 0
+        # Ids that were given out (KIP-394) and have not joined yet.
+        self.pending_joins: set[str] = set()
+        # Members of this generation that have not sent SyncGroup yet.
+        self.pending_syncs: set[str] = set()
+        # Somebody came during the initial delay, which may be extended therefore.
+        self.has_new_member = False
+        self._awaiting_join_count = 0
+
+    # -- reading -----------------------------------------------------------------------------
+
+    @property
+    def state(self) -> GroupState:
+        """The state; changed by `transition`."""
+        return self._state
+
+    @property
+    def awaiting_join_count(self) -> int:
+        """How many members wait for the join phase to end."""
+        return self._awaiting_join_count
+
+    @property
+    def is_consumer_group(self) -> bool:
+        """Tell whether the members speak the consumer protocol."""
+        return self.protocol_type == CONSUMER_PROTOCOL
+
+    @property
+    def have_all_joined(self) -> bool:
+        """Tell whether nobody is missing for the next generation."""
+        return len(self.members) == self._awaiting_join_count and not self.pending_joins
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Tell whether a rebalance may begin (in particular: none is being prepared)."""
+        return self._state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest that any member takes to rejoin."""
+        return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
+
+    def is_in(self, *states: GroupState) -> bool:
+        """Tell whether the group is in one of the states."""
+        return self._state in states
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Tell whether members read a topic, as far as that is known."""
+        if self.subscribed_topics is None:
+            return self.is_consumer_group
+        return topic in self.subscribed_topics
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Tell whether a member with these protocols could be one of the group."""
+        if self._state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        if self.protocol_type != protocol_type:
+            return False
+        count = len(self.members)
+        return any(self.protocol_counts[name] == count for name, _ in protocols)
+
+    def select_protocol(self) -> str:
+        """Return the protocol that most members like best among those that all know."""
+        count = len(self.members)
+        candidates = {name for name, known in self.protocol_counts.items() if known == count}
+        votes = Counter(each.vote(candidates) for each in self.members.values())
+        return max(votes, key=lambda name: votes[name])
+
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> None:
+        """Refuse who is not a member.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID if the instance has a new member id.
+        """
+        if group_instance_id is not None:
+            existing = self.static_members.get(group_instance_id)
+            if existing is None:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if existing != member_id:
+                raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
+        if member_id not in self.members:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    # -- as any group ------------------------------------------------------------------------
+
+    @property
+    def group_type(self) -> GroupType:
+        """Classic."""
+        return GroupType.CLASSIC
+
+    @property
+    def listed_protocol_type(self) -> str:
+        """What ListGroups says its members speak; empty if there never were any."""
+        return self.protocol_type or ""
+
+    @property
+    def state_name(self) -> str:
+        """The state's name."""
+        return self._state
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is Empty."""
+        return self._state is GroupState.EMPTY
+
+    @property
+    def offset_expiry(self) -> OffsetExpiry | None:
+        """How offsets expire that no member reads (KIP-211): the table is in expiry.py."""
+        if self.protocol_type is None:
+            return OffsetExpiry()
+        if self.is_empty:
+            has_time = self.state_timestamp_ms != NO_TIMESTAMP
+            return OffsetExpiry(self.state_timestamp_ms if has_time else None)
+        is_known = self.is_consumer_group and self.subscribed_topics is not None
+        return OffsetExpiry() if is_known and self._state is GroupState.STABLE else None
+
+    def admit_commit(self, body: Any, timers: Timers, moment: Moment) -> None:
+        """Refuse a commit by somebody who does not own what he commits; who does was heard of.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION or
+                REBALANCE_IN_PROGRESS.
+        """
+        generation: int = body.generation_id_or_member_epoch
+        state = self._state
+        if generation < 0 and state is GroupState.EMPTY:
+            # An administrator, or a consumer that assigns itself its partitions.
+            return
+        if generation >= 0 or body.member_id or body.group_instance_id is not None:
+            self.validate_member(body.member_id, body.group_instance_id)
+            if generation != self.generation:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        elif state is not GroupState.EMPTY:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if state is GroupState.COMPLETING_REBALANCE:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+        if state is not GroupState.EMPTY:
+            expect_heartbeat(timers, self.group_id, self.members[body.member_id], moment)
+
+    def check_transactional_commit(self, body: Any) -> None:
+        """Refuse a commit in a transaction by somebody who does not own what he commits.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
+        """
+        generation: int = body.generation_id_or_member_epoch
+        if generation < 0 and self.is_empty:
+            return
+        if generation >= 0 or body.member_id or body.group_instance_id is not None:
+            self.validate_member(body.member_id, body.group_instance_id)
+            if generation != self.generation:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+    def check_offset_delete(self) -> None:
+        """Refuse while it is not known what members read.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP.
+        """
+        if not self.is_empty and not self.is_consumer_group:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def check_delete(self) -> None:
+        """Refuse while there are members.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP.
+        """
+        if not self.is_empty:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+
+    def cancel_timers(self, timers: Timers) -> None:
+        """Forget every timer of the group, which goes."""
+        timers.cancel(sync_key(self.group_id))
+        timers.cancel(join_key(self.group_id))
+        for member_id in (*self.members, *self.pending_joins):
+            timers.cancel(SessionExpiry(self.group_id, member_id))
+
+    def answer_unloaded(self, outcome: Outcome) -> None:
+        """Answer all who wait: somebody else is their coordinator now, or nobody."""
+        response = {"error_code": ErrorCode.NOT_COORDINATOR}
+        for member in self.members.values():
+            if member.awaiting_join is not None:
+                outcome.answer(member.awaiting_join, {"member_id": member.member_id, **response})
+                self.await_join(member, None)
+            if member.awaiting_sync is not None:
+                outcome.answer(member.awaiting_sync, response)
+                member.awaiting_sync = None
+
+    # -- members -----------------------------------------------------------------------------
+
+    def add(self, member: Member, *, protocol_type: str, awaiting_join: Token | None) -> None:
+        """Take a member in; the first one leads."""
+        instance = member.group_instance_id
+        if instance is not None:
+            assert instance not in self.static_members, f"{instance} has a member already"
+            self.static_members[instance] = member.member_id
+        if not self.members:
+            self.protocol_type = protocol_type
+        assert self.supports(protocol_type, member.protocols), "the caller has checked"
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self._count_protocols(member.protocols, 1)
+        self.await_join(member, awaiting_join)
+        self.pending_joins.discard(member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        """Let a member, or a pending one, go."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._count_protocols(member.protocols, -1)
+            self.await_join(member, None)
+            if member.group_instance_id is not None:
+                del self.static_members[member.group_instance_id]
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        self.pending_joins.discard(member_id)
+        self.pending_syncs.discard(member_id)
+
+    def replace_static_member(self, group_instance_id: str, new_member_id: str) -> Member:
+        """Give a static member's place to a new incarnation, which waits for nothing yet."""
+        old = self.members.pop(self.static_members[group_instance_id])
+        self.await_join(old, None)
+        new = Member(
+            new_member_id,
+            group_instance_id=group_instance_id,
+            client_id=old.client_id,
+            client_host=old.client_host,
+            rebalance_timeout_ms=old.rebalance_timeout_ms,
+            session_timeout_ms=old.session_timeout_ms,
+            protocols=old.protocols,
+            assignment=old.assignment,
+        )
+        self.members[new_member_id] = new
+        if self.leader == old.member_id:
+            self.leader = new_member_id
+        self.static_members[group_instance_id] = new_member_id
+        self.pending_syncs.discard(old.member_id)
+        return new
+
+    def update(
+        self,
+        member: Member,
+        *,
+        protocols: Protocols,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        awaiting_join: Token | None,
+    ) -> None:
+        """Take over what a member says when it joins again."""
+        self._count_protocols(member.protocols, -1)
+        member.protocols = protocols
+        self._count_protocols(protocols, 1)
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+        self.await_join(member, awaiting_join)
+
+    def await_join(self, member: Member, token: Token | None) -> None:
+        """Let a member wait for the end of the join phase; None: it waits no longer."""
+        self._awaiting_join_count += (token is not None) - (member.awaiting_join is not None)
+        member.awaiting_join = token
+
+    def elect_leader_who_joined(self) -> bool:
+        """Make sure that the leader has rejoined; return False if nobody did."""
+        if self.leader is None:
+            return False
+        if self.members[self.leader].awaiting_join is not None:
+            return True
+        joined = (each for each in self.members.values() if each.awaiting_join is not None)
+        candidate = next(joined, None)
+        if candidate is not None:
+            self.leader = candidate.member_id
+        return candidate is not None
+
+    def _count_protocols(self, protocols: Protocols, by: int) -> None:
+        for name, metadata in protocols:
+            self.metadata_bytes += by * (len(name) + len(metadata))
+        for name in {name for name, _ in protocols}:
+            self.protocol_counts[name] += by
+            if not self.protocol_counts[name]:
+                del self.protocol_counts[name]
+
+    # -- state -------------------------------------------------------------------------------
+
+    def transition(self, state: GroupState, *, timestamp_ms: int) -> None:
+        """Go to another state."""
+        assert self._state in PREVIOUS_STATES[state], f"{self._state} to {state}"
+        self.previous_state = self._state
+        self._state = state
+        self.state_timestamp_ms = timestamp_ms
+        if state is not GroupState.EMPTY:
+            # What is under way now has a record of its own at its end.
+            self.is_unrecorded = False
+
+    def begin_generation(self, *, timestamp_ms: int) -> None:
+        """End the join phase with the members that have joined (soft until the leader syncs)."""
+        assert self.members, "an empty group's generation begins with its record"
+        self.generation = next_generation(self.generation)
+        self.protocol = self.select_protocol()
+        self.subscribed_topics = self._subscribed_topics()
+        self.transition(GroupState.COMPLETING_REBALANCE, timestamp_ms=timestamp_ms)
+        self.pending_syncs.clear()
+
+    def become_empty_unrecorded(self, *, timestamp_ms: int) -> None:
+        """Go on without members though no record says so: its append has failed.
+
+        The log goes on telling of the generation before, whose members expire after a load.
+        """
+        assert not self.members
+        self.generation = next_generation(self.generation)
+        self.protocol = None
+        self.transition(GroupState.EMPTY, timestamp_ms=timestamp_ms)
+        self.subscribed_topics = self._subscribed_topics()
+        self.is_unrecorded = True
+
+    def adopt(self, recorded: bytes) -> None:
+        """Make a record's value the group's durable state, and have all else follow it.
+
+        At run time its members are the group's own, so whoever waits goes on waiting. The record
+        of a group's creation comes when its first members may be joining already.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: It cannot be read.
+        """
+        value: Any = decode_group_metadata(recorded)
+        self.recorded = recorded
+        self.is_unrecorded = False
+        is_creation = value.generation == self.generation and not value.members
+        if is_creation and self._state is GroupState.PREPARING_REBALANCE:
+            return
+        known = self.members
+        self.members = {}
+        self.static_members = {}
+        self.protocol_counts.clear()
+        self.metadata_bytes = 0
+        self._awaiting_join_count = 0
+        self.generation = value.generation
+        self.protocol_type = value.protocol_type or None
+        self.protocol = value.protocol
+        self.leader = value.leader
+        for each in value.members:
+            self._adopt_member(each, known.get(each.member_id))
+        state = GroupState.STABLE if self.members else GroupState.EMPTY
+        if state is not self._state:
+            self.previous_state = self._state
+            self._state = state
+        self.state_timestamp_ms = value.current_state_timestamp
+        self.subscribed_topics = self._subscribed_topics()
+
+    def _adopt_member(self, recorded: Any, known: Member | None) -> None:
+        protocols: Protocols = ((self.protocol or "", recorded.subscription),)
+        if known is not None and protocols[0] in known.protocols:
+            protocols = known.protocols
+        member = Member(
+            recorded.member_id,
+            group_instance_id=recorded.group_instance_id,
+            client_id=recorded.client_id,
+            client_host=recorded.client_host,
+            rebalance_timeout_ms=_rebalance_timeout_ms(recorded),
+            session_timeout_ms=recorded.session_timeout,
+            protocols=protocols,
+            assignment=recorded.assignment,
+        )
+        if known is not None:
+            member.is_new = known.is_new
+            member.awaiting_sync = known.awaiting_sync
+            self.await_join(member, known.awaiting_join)
+        self.members[member.member_id] = member
+        self._count_protocols(protocols, 1)
+        if member.group_instance_id is not None:
+            self.static_members[member.group_instance_id] = member.member_id
+
+    def _subscribed_topics(self) -> frozenset[str] | None:
+        if not self.is_consumer_group:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol is None:
+            return None
+        protocol = self.protocol
+        return subscribed_topics_of(each.metadata(protocol) for each in self.members.values())
+
+    def check(self) -> None:
+        """Assert the laws."""
+        waiting = [each for each in self.members.values() if each.awaiting_join is not None]
+        assert self._awaiting_join_count == len(waiting), "members that wait are counted"
+        assert self.leader is None or self.leader in self.members, "the leader is a member"
+        static = {
+            each.group_instance_id: each.member_id
+            for each in self.members.values()
+            if each.group_instance_id is not None
+        }
+        assert self.static_members == static, "a static instance has one member"
+        assert not self.pending_joins & self.members.keys(), "a pending member is no member"
+        assert self.pending_syncs <= self.members.keys(), "only members are waited for"
+        assert bool(self.members) <= (self._state is not GroupState.EMPTY), "Empty is empty"
+        if self.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+            assert self.protocol is not None, "a protocol is chosen"
+            assert self.members, "a generation has members"
+            assert self.protocol_counts[self.protocol] == len(self.members), "all know it"
+        if self.is_unrecorded:
+            assert self._state is GroupState.EMPTY, "only that nobody is left may go unrecorded"
+        elif self.is_in(GroupState.EMPTY, GroupState.STABLE) and self.recorded is not None:
+            self._check_record(decode_group_metadata(self.recorded))
+
+    def _check_record(self, value: Any) -> None:
+        said = (value.generation, value.protocol_type or None, value.protocol, value.leader)
+        assert said == (self.generation, self.protocol_type, self.protocol, self.leader)
+        assert self.state_timestamp_ms == value.current_state_timestamp
+        members = {each.member_id: each for each in value.members}
+        assert members.keys() == self.members.keys(), "all members are recorded"
+        for each in self.members.values():
+            recorded = members[each.member_id]
+            assert each.assignment == recorded.assignment
+            assert each.group_instance_id == recorded.group_instance_id
+            assert each.metadata(self.protocol or "") == recorded.subscription
+            assert each.session_timeout_ms == recorded.session_timeout
+            assert each.rebalance_timeout_ms == _rebalance_timeout_ms(recorded)
+
+
+def _rebalance_timeout_ms(recorded: Any) -> int:
+    """Return a recorded member's; -1 in records of old versions, which had no such field."""
+    timeout_ms: int = recorded.rebalance_timeout
+    if timeout_ms == -1:
+        timeout_ms = recorded.session_timeout
+    return timeout_ms
+
+
+def next_generation(generation: int) -> int:
+    """Return the number of the generation after one; it wraps as an int32."""
+    return generation + 1 if generation < 2**31 - 1 else -(2**31)

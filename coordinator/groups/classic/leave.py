@@ -1,0 +1,76 @@
+"""LeaveGroup: members go, several at once (v3+), perhaps named by their instance id only.
+
+An administrator removes static members by `group.instance.id` with an empty member id. Whoever is
+no member gets an error of its own, the others go; then at most one rebalance follows.
+
+Source: Kafka's GroupMetadataManager.classicGroupLeave; KIP-345.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.classic import rebalance
+from wirebroker.coordinator.groups.classic.classic_group import GroupState
+from wirebroker.coordinator.groups.classic.classic_timers import SessionExpiry
+from wirebroker.coordinator.outcome import Moment, Outcome, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+
+
+def leave(
+    shard: GroupShard, group_id: str, identities: Sequence[Any], token: Token, moment: Moment
+) -> Outcome:
+    """Let members go; `identities` have member_id and group_instance_id.
+
+    Raises:
+        KafkaError: UNKNOWN_MEMBER_ID if there is no such group.
+    """
+    group = shard.classic(group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    outcome = Outcome()
+    responses: list[dict[str, Any]] = []
+    has_left = False
+    for identity in identities:
+        response = {
+            "member_id": identity.member_id,
+            "group_instance_id": identity.group_instance_id,
+        }
+        try:
+            outcome = outcome.then(_remove(shard, group, identity))
+            has_left = True
+        except KafkaError as error:
+            response["error_code"] = error.code
+        responses.append(response)
+    if has_left:
+        outcome = outcome.then(_follow(shard, group, moment))
+    outcome.answer(token, {"members": responses})
+    return outcome
+
+
+def _remove(shard: GroupShard, group: ClassicGroup, identity: Any) -> Outcome:
+    member_id: str = identity.member_id
+    if not member_id:
+        static_id = group.static_members.get(identity.group_instance_id)
+        if static_id is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return rebalance.let_go(shard, group, static_id)
+    if member_id in group.pending_joins:
+        group.remove(member_id)
+        shard.timers.cancel(SessionExpiry(group.group_id, member_id))
+        return Outcome()
+    group.validate_member(member_id, identity.group_instance_id)
+    return rebalance.let_go(shard, group, member_id)
+
+
+def _follow(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
+    """Rebalance, or complete the rebalance that waited for the ones who left."""
+    if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        return rebalance.prepare(shard, group, moment)
+    return rebalance.complete_join_if_all_joined(shard, group, moment)

@@ -1,0 +1,289 @@
+"""A rebalance from its beginning to the new generation, and the timers on the way.
+
+    prepare          all members are told to rejoin; a new group waits for more of them
+    complete_join    who has not rejoined is gone; those who have are told generation and leader
+    (group_sync)     the leader's assignment is recorded: Stable
+
+Source: Kafka's GroupMetadataManager, the methods about classic groups; KIP-134.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.classic.classic_group import (
+    ClassicGroup,
+    GroupState,
+    next_generation,
+)
+from wirebroker.coordinator.groups.classic.classic_timers import (
+    InitialDelay,
+    JoinTimeout,
+    SessionExpiry,
+    SyncTimeout,
+    expect_heartbeat,
+    join_key,
+    sync_key,
+)
+from wirebroker.coordinator.groups.classic.records import group_record
+from wirebroker.coordinator.outcome import Moment, Outcome
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.groups.classic.classic_member import Member
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+
+logger = logging.getLogger(__name__)
+
+
+# -- beginning -------------------------------------------------------------------------------
+
+
+def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
+    """Begin a rebalance, or end the join phase of the one that is being prepared."""
+    if group.can_rebalance:
+        return prepare(shard, group, moment)
+    return complete_join_if_all_joined(shard, group, moment)
+
+
+def prepare(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
+    """Begin a rebalance: whoever awaits an assignment is told to rejoin."""
+    outcome = Outcome()
+    if group.is_in(GroupState.COMPLETING_REBALANCE):
+        answer_syncs_with_error(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, outcome, moment)
+    group.pending_syncs.clear()
+    shard.timers.cancel(sync_key(group.group_id))
+    is_initial = group.is_in(GroupState.EMPTY)
+    group.transition(GroupState.PREPARING_REBALANCE, timestamp_ms=moment.wall_ms)
+    logger.info(
+        "group %s prepares a rebalance after generation %d (%s)",
+        group.group_id,
+        group.generation,
+        group.previous_state,
+    )
+    if is_initial:
+        delay_ms = shard.settings.initial_rebalance_delay_ms
+        remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+        event = InitialDelay(group.group_id, delay_ms, remaining_ms)
+        shard.timers.set(join_key(group.group_id), moment.monotonic_ms + delay_ms, event)
+        return outcome
+    if group.have_all_joined:
+        return outcome.then(complete_join(shard, group, moment))
+    _await_joins(shard, group, moment)
+    return outcome
+
+
+def answer_syncs_with_error(
+    shard: GroupShard, group: ClassicGroup, error: ErrorCode, outcome: Outcome, moment: Moment
+) -> None:
+    """Forget the assignments and tell whoever awaits one why."""
+    assert group.is_in(GroupState.COMPLETING_REBALANCE), group.state
+    for member in group.members.values():
+        member.assignment = b""
+        if member.awaiting_sync is not None:
+            outcome.answer(member.awaiting_sync, {"error_code": error})
+            member.awaiting_sync = None
+            expect_heartbeat(shard.timers, group.group_id, member, moment)
+
+
+# -- the end of the join phase ---------------------------------------------------------------
+
+
+def complete_join_if_all_joined(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
+    """End the join phase if nobody is missing; a new group's initial delay is waited for."""
+    is_prepared = group.is_in(GroupState.PREPARING_REBALANCE)
+    if is_prepared and group.previous_state is not GroupState.EMPTY and group.have_all_joined:
+        return complete_join(shard, group, moment)
+    return Outcome()
+
+
+def complete_join(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
+    """End the join phase: who has not rejoined is gone (unless static), the rest is told."""
+    shard.timers.cancel(join_key(group.group_id))
+    missing = [each for each in group.members.values() if each.awaiting_join is None]
+    for member in missing:
+        # A static member keeps its place until its session expires (KIP-345).
+        if member.group_instance_id is None:
+            group.remove(member.member_id)
+            shard.timers.cancel(SessionExpiry(group.group_id, member.member_id))
+    if not group.members:
+        return _become_empty(group, moment)
+    if not group.elect_leader_who_joined():
+        # Nobody has rejoined: wait until sessions expire or somebody comes.
+        _await_joins(shard, group, moment)
+        return Outcome()
+    group.begin_generation(timestamp_ms=moment.wall_ms)
+    outcome = Outcome()
+    for member in group.members.values():
+        token = member.awaiting_join
+        if token is not None:
+            outcome.answer(token, join_response(group, member))
+            group.await_join(member, None)
+        expect_heartbeat(shard.timers, group.group_id, member, moment)
+        member.is_new = False
+        group.pending_syncs.add(member.member_id)
+    event = SyncTimeout(group.group_id, group.generation)
+    at_ms = moment.monotonic_ms + group.rebalance_timeout_ms
+    shard.timers.set(sync_key(group.group_id), at_ms, event)
+    logger.info(
+        "group %s is in generation %d with %d members (%s)",
+        group.group_id,
+        group.generation,
+        len(group.members),
+        group.protocol,
+    )
+    return outcome
+
+
+def _become_empty(group: ClassicGroup, moment: Moment) -> Outcome:
+    """End the join phase of a group that nobody is left in: its record makes it Empty."""
+    record = group_record(
+        group,
+        generation=next_generation(group.generation),
+        protocol=None,
+        timestamp_ms=moment.wall_ms,
+    )
+
+    def on_failure(_error: ErrorCode, _moment: Moment) -> Outcome:
+        group.become_empty_unrecorded(timestamp_ms=moment.wall_ms)
+        return Outcome()
+
+    return Outcome([record], on_failure=on_failure)
+
+
+def join_response(group: ClassicGroup, member: Member) -> dict[str, Any]:
+    """Return what a member is told of the current generation; the leader learns the members."""
+    is_leader = group.leader == member.member_id
+    return {
+        "generation_id": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol_name": group.protocol,
+        "leader": group.leader,
+        "member_id": member.member_id,
+        "members": members_for_leader(group) if is_leader else [],
+    }
+
+
+def members_for_leader(group: ClassicGroup) -> list[dict[str, Any]]:
+    """Return all members with what they said for the chosen protocol."""
+    protocol = group.protocol
+    assert protocol is not None, "a generation has a protocol"
+    return [
+        {
+            "member_id": each.member_id,
+            "group_instance_id": each.group_instance_id,
+            "metadata": each.metadata(protocol),
+        }
+        for each in group.members.values()
+    ]
+
+
+# -- members that go -------------------------------------------------------------------------
+
+
+def let_go(shard: GroupShard, group: ClassicGroup, member_id: str) -> Outcome:
+    """Remove a member; whoever waits on its behalf learns that it is none any more."""
+    outcome = Outcome()
+    member = group.members[member_id]
+    if member.awaiting_join is not None:
+        response = {"member_id": "", "error_code": ErrorCode.UNKNOWN_MEMBER_ID}
+        outcome.answer(member.awaiting_join, response)
+    if member.awaiting_sync is not None:
+        outcome.answer(member.awaiting_sync, {"error_code": ErrorCode.UNKNOWN_MEMBER_ID})
+    shard.timers.cancel(SessionExpiry(group.group_id, member_id))
+    group.remove(member_id)
+    return outcome
+
+
+def on_session_expiry(shard: GroupShard, event: SessionExpiry, moment: Moment) -> Outcome:
+    """Remove a member, or a pending one, that was not heard of."""
+    group = shard.classic(event.group_id)
+    if group is None:
+        return Outcome()
+    outcome = Outcome()
+    member = group.members.get(event.member_id)
+    if member is None:
+        if event.member_id not in group.pending_joins:
+            return outcome
+        group.remove(event.member_id)
+    elif member.is_excused:
+        return outcome
+    else:
+        logger.info(
+            "group %s removes member %s: silent for %d ms",
+            group.group_id,
+            member.member_id,
+            member.session_timeout_ms,
+        )
+        outcome = let_go(shard, group, member.member_id)
+    return outcome.then(_go_on_without(shard, group, moment, was_member=member is not None))
+
+
+def _go_on_without(
+    shard: GroupShard, group: ClassicGroup, moment: Moment, *, was_member: bool
+) -> Outcome:
+    """Rebalance without a member that went, or end the join phase if it was waited for."""
+    if was_member and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        return prepare(shard, group, moment)
+    if group.is_in(GroupState.PREPARING_REBALANCE) and group.have_all_joined:
+        return complete_join(shard, group, moment)
+    return Outcome()
+
+
+# -- timers ----------------------------------------------------------------------------------
+
+
+def on_join_timeout(shard: GroupShard, event: JoinTimeout, moment: Moment) -> Outcome:
+    """End the join phase with those who are there."""
+    group = shard.classic(event.group_id)
+    if group is None or not group.is_in(GroupState.PREPARING_REBALANCE):
+        return Outcome()
+    return complete_join(shard, group, moment)
+
+
+def on_initial_delay(shard: GroupShard, event: InitialDelay, moment: Moment) -> Outcome:
+    """End a new group's join phase, or extend the delay if members came meanwhile."""
+    group = shard.classic(event.group_id)
+    if group is None or not group.is_in(GroupState.PREPARING_REBALANCE):
+        return Outcome()
+    if not group.has_new_member or event.remaining_ms == 0:
+        return complete_join(shard, group, moment)
+    group.has_new_member = False
+    delay_ms = min(shard.settings.initial_rebalance_delay_ms, event.remaining_ms)
+    remaining_ms = max(event.remaining_ms - event.delay_ms, 0)
+    extended = InitialDelay(group.group_id, delay_ms, remaining_ms)
+    shard.timers.set(join_key(group.group_id), moment.monotonic_ms + delay_ms, extended)
+    return Outcome()
+
+
+def on_sync_timeout(shard: GroupShard, event: SyncTimeout, moment: Moment) -> Outcome:
+    """Remove the members that joined this generation and never sent SyncGroup."""
+    group = shard.classic(event.group_id)
+    if group is None or group.generation != event.generation or not group.pending_syncs:
+        return Outcome()
+    if not group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        return Outcome()
+    outcome = Outcome()
+    for member_id in sorted(group.pending_syncs):
+        outcome = outcome.then(let_go(shard, group, member_id))
+    return outcome.then(prepare(shard, group, moment))
+
+
+def on_loaded(shard: GroupShard, moment: Moment) -> Outcome:
+    """Begin to serve the classic groups of a load: every member has a whole session timeout."""
+    outcome = Outcome()
+    for group in tuple(shard.groups.values()):
+        if not isinstance(group, ClassicGroup):
+            continue
+        for member in group.members.values():
+            expect_heartbeat(shard.timers, group.group_id, member, moment)
+        if len(group.members) > shard.settings.max_size:
+            # The limit was lowered; members may commit before they are told to rejoin.
+            outcome = outcome.then(prepare(shard, group, moment))
+    return outcome
+
+
+def _await_joins(shard: GroupShard, group: ClassicGroup, moment: Moment) -> None:
+    at_ms = moment.monotonic_ms + group.rebalance_timeout_ms
+    shard.timers.set(join_key(group.group_id), at_ms, JoinTimeout(group.group_id))

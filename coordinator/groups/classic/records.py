@@ -1,0 +1,68 @@
+"""The record of a classic group in a given generation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.coordinator_records import CoordinatorRecord, group_metadata_record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+
+
+def group_record(
+    group: ClassicGroup,
+    *,
+    generation: int | None = None,
+    protocol: str | None,
+    timestamp_ms: int | None = None,
+    assignments: Mapping[str, bytes] | None = None,
+) -> CoordinatorRecord:
+    """Make the record that says what a group is.
+
+    Args:
+        group: With the members to be recorded.
+        generation: Of the record; None for the group's own.
+        protocol: The chosen one; None only if there are no members.
+        timestamp_ms: When the group came into the state; None for the group's own.
+        assignments: By member id; None for those that the members have.
+    """
+    assert protocol is not None or not group.members, "members have a protocol"
+    members = [
+        {
+            "member_id": each.member_id,
+            "group_instance_id": each.group_instance_id,
+            "client_id": each.client_id,
+            "client_host": each.client_host,
+            "rebalance_timeout": each.rebalance_timeout_ms,
+            "session_timeout": each.session_timeout_ms,
+            "subscription": each.metadata(protocol or ""),
+            "assignment": (
+                each.assignment if assignments is None else assignments.get(each.member_id, b"")
+            ),
+        }
+        for each in group.members.values()
+    ]
+    return group_metadata_record(
+        group.group_id,
+        protocol_type=group.protocol_type or "",
+        generation=group.generation if generation is None else generation,
+        protocol=protocol,
+        leader=group.leader,
+        current_state_timestamp=group.state_timestamp_ms if timestamp_ms is None else timestamp_ms,
+        members=members,
+    )
+
+
+def creation_record(group: ClassicGroup) -> CoordinatorRecord:
+    """Make the first record of a group, which says only that it exists."""
+    return group_metadata_record(
+        group.group_id,
+        protocol_type="",
+        generation=0,
+        protocol=None,
+        leader=None,
+        current_state_timestamp=group.state_timestamp_ms,
+    )

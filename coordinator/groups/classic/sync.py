@@ -1,0 +1,98 @@
+"""SyncGroup: the leader hands in the assignment, every member gets its own.
+
+The leader's request makes the group's record; its replay makes the group Stable, and the answers to
+all who wait leave when it is committed. Who comes later is answered at once.
+
+Source: Kafka's GroupMetadataManager.classicGroupSync.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.classic import rebalance
+from wirebroker.coordinator.groups.classic.classic_group import GroupState
+from wirebroker.coordinator.groups.classic.classic_member import assigned
+from wirebroker.coordinator.groups.classic.classic_timers import expect_heartbeat, sync_key
+from wirebroker.coordinator.groups.classic.records import group_record
+from wirebroker.coordinator.outcome import Moment, Outcome, Token
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+
+
+def sync(shard: GroupShard, body: Any, token: Token, moment: Moment) -> Outcome:
+    """Handle a SyncGroup request.
+
+    Raises:
+        KafkaError: What the response says.
+    """
+    group = shard.classic(body.group_id)
+    if group is None or group.is_in(GroupState.EMPTY):
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    _validate(group, body)
+    if group.is_in(GroupState.PREPARING_REBALANCE):
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+    member = group.members[body.member_id]
+    group.pending_syncs.discard(member.member_id)
+    if not group.pending_syncs:
+        shard.timers.cancel(sync_key(group.group_id))
+    if group.is_in(GroupState.STABLE):
+        outcome = Outcome()
+        outcome.answer(token, _response(group, member.assignment))
+        return outcome
+    outcome = Outcome()
+    if member.awaiting_sync is not None:
+        # The member has sent its request again; Kafka would leave the first one unanswered.
+        outcome.answer(member.awaiting_sync, {"error_code": ErrorCode.REBALANCE_IN_PROGRESS})
+    member.awaiting_sync = token
+    if group.leader != member.member_id:
+        return outcome
+    return outcome.then(_assign(shard, group, assigned(body.assignments), moment))
+
+
+def _validate(group: ClassicGroup, body: Any) -> None:
+    group.validate_member(body.member_id, body.group_instance_id)
+    if body.generation_id != group.generation:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    for said, known in (
+        (body.protocol_type, group.protocol_type),
+        (body.protocol_name, group.protocol),
+    ):
+        if said is not None and known is not None and said != known:
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def _assign(
+    shard: GroupShard, group: ClassicGroup, assignments: dict[str, bytes], moment: Moment
+) -> Outcome:
+    """Record what the leader assigns; who is not mentioned gets nothing."""
+    record = group_record(group, protocol=group.protocol, assignments=assignments)
+    waiting = [each for each in group.members.values() if each.awaiting_sync is not None]
+    outcome = Outcome([record])
+    for member in waiting:
+        assignment = assignments.get(member.member_id, b"")
+        outcome.answer(member.awaiting_sync, _response(group, assignment))
+        member.awaiting_sync = None
+        # Its session did not run while it waited.
+        expect_heartbeat(shard.timers, group.group_id, member, moment)
+
+    def on_failure(error: ErrorCode, moment: Moment) -> Outcome:
+        failed = Outcome()
+        for member, answer in zip(waiting, outcome.answers, strict=True):
+            group.members[member.member_id].awaiting_sync = answer.token
+        rebalance.answer_syncs_with_error(shard, group, error, failed, moment)
+        return failed.then(rebalance.rebalance_or_complete(shard, group, moment))
+
+    outcome.on_failure = on_failure
+    return outcome
+
+
+def _response(group: ClassicGroup, assignment: bytes) -> dict[str, Any]:
+    return {
+        "protocol_type": group.protocol_type,
+        "protocol_name": group.protocol,
+        "assignment": assignment,
+    }

@@ -1,0 +1,116 @@
+"""What administrators ask: which groups there are, what they look like, that they go.
+
+Source: Kafka's GroupMetadataManager.listGroups and describeGroups, GroupCoordinatorShard.
+deleteGroups; KIP-518 for the filters, KIP-1043 for groups that are not found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.coordinator_records import group_tombstone
+from wirebroker.codecs.errors import ErrorCode, KafkaError, shortened
+from wirebroker.coordinator.groups.classic.classic_group import GroupState
+from wirebroker.coordinator.outcome import Outcome, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+
+# From this version on DescribeGroups has an error for a group that is not there.
+FIRST_NOT_FOUND_VERSION: Final = 6
+
+
+def filter_words(asked: Iterable[str]) -> Steps[frozenset[str]]:
+    """Return what a filter of ListGroups names, in lower case; in steps."""
+    words: set[str] = set()
+    for word in asked:
+        words.add(word.lower().strip())
+        yield
+    return frozenset(words)
+
+
+def list_groups(
+    shard: GroupShard, states: frozenset[str], types: frozenset[str]
+) -> list[dict[str, Any]]:
+    """Return the groups of a ListGroups response.
+
+    Args:
+        shard: Has the groups.
+        states: Those that are wanted, see `filter_words`; all if there are none.
+        types: Likewise.
+    """
+    return [
+        {
+            "group_id": group.group_id,
+            "protocol_type": group.listed_protocol_type,
+            "group_state": group.state_name,
+            "group_type": group.group_type,
+        }
+        for group in shard.groups.values()
+        if not states or group.state_name.lower() in states
+        if not types or group.group_type in types
+    ]
+
+
+def describe(shard: GroupShard, group_id: str, *, version: int) -> dict[str, Any]:
+    """Return a group of a DescribeGroups response."""
+    group = shard.classic(group_id)
+    if group is None:
+        answer: dict[str, Any] = {"group_id": group_id, "group_state": GroupState.DEAD}
+        if version >= FIRST_NOT_FOUND_VERSION:
+            answer["error_code"] = ErrorCode.GROUP_ID_NOT_FOUND
+            is_other = group_id in shard.groups
+            what = "is not a classic group" if is_other else "not found"
+            answer["error_message"] = shortened(f"Group {group_id} {what}.")
+        return answer
+    protocol = group.protocol if group.is_in(GroupState.STABLE) else None
+    return {
+        "group_id": group_id,
+        "group_state": group.state,
+        "protocol_type": group.protocol_type or "",
+        "protocol_data": protocol or "",
+        "members": _members(group, protocol),
+    }
+
+
+def _members(group: ClassicGroup, protocol: str | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "member_id": each.member_id,
+            "group_instance_id": each.group_instance_id,
+            "client_id": each.client_id,
+            "client_host": each.client_host,
+            "member_metadata": b"" if protocol is None else each.metadata(protocol),
+            "member_assignment": each.assignment,
+        }
+        for each in group.members.values()
+    ]
+
+
+def delete_groups(shard: GroupShard, group_ids: Sequence[str], token: Token) -> Outcome:
+    """Delete groups without members, with all their offsets."""
+    # A group goes after its offsets, so what a crash leaves can be deleted again.
+    outcome = Outcome(is_atomic=False)
+    results: list[dict[str, Any]] = []
+    for group_id in group_ids:
+        result: dict[str, Any] = {"group_id": group_id}
+        try:
+            _check_deletable(shard, group_id)
+            outcome.records += shard.offsets.tombstones(group_id)
+            outcome.records.append(group_tombstone(group_id))
+        except KafkaError as error:
+            result["error_code"] = error.code
+        results.append(result)
+    outcome.answer(token, {"results": results})
+    return outcome
+
+
+def _check_deletable(shard: GroupShard, group_id: str) -> None:
+    group = shard.groups.get(group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+    group.check_delete()

@@ -1,0 +1,197 @@
+"""The state of one partition of `__consumer_offsets`: its groups and their committed offsets.
+
+The files beside this one hold the rules; each is a function of (shard, request, token, moment):
+
+    join  sync  heartbeat  leave       classic groups: membership
+    rebalance  static_member           classic groups: what they share
+    offsets  txn_offsets  expiry       commits: OffsetCommit, -Fetch, -Delete, TxnOffsetCommit
+    admin                              List-, Describe-, DeleteGroups
+
+Groups of any kind stand side by side under their ids (group.py). Durable state changes in `replay`
+alone. States and soft state as tables: the README beside this file.
+
+Source: Kafka's GroupCoordinatorShard.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.coordinator_records import (
+    GroupKey,
+    UnknownKey,
+    decode_key,
+    is_partition_suffix,
+)
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.records.batch import NO_PRODUCER_ID
+from wirebroker.coordinator.groups.classic import rebalance
+from wirebroker.coordinator.groups.classic.classic_group import NO_TIMESTAMP, ClassicGroup
+from wirebroker.coordinator.groups.classic.classic_timers import (
+    InitialDelay,
+    JoinTimeout,
+    SessionExpiry,
+    SyncTimeout,
+)
+from wirebroker.coordinator.groups.shard import foreign_groups
+from wirebroker.coordinator.groups.shard.offsets import GroupOffsets
+from wirebroker.coordinator.outcome import Moment, Outcome, Timers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.groups.group import Group
+    from wirebroker.coordinator.groups.settings import GroupSettings
+
+    _TimerHandler = Callable[["GroupShard", Any, Moment], Outcome]
+
+_OFFSET_KINDS: Final = (b"\x00\x01", b"\x00\x00")
+
+
+class GroupShard:
+    """The groups whose ids hash to one partition."""
+
+    __slots__ = (
+        "groups",
+        "new_uuid",
+        "offsets",
+        "settings",
+        "timers",
+    )
+
+    def __init__(self, settings: GroupSettings, *, new_uuid: Callable[[], str]) -> None:
+        self.settings = settings
+        self.new_uuid = new_uuid
+        # Of all kinds. Each group's id is its key.
+        self.groups: dict[str, Group] = {}
+        self.offsets = GroupOffsets()
+        self.timers = Timers()
+
+    @property
+    def metadata_bytes(self) -> int:
+        """Return how much the members of all classic groups say of themselves."""
+        return sum(
+            group.metadata_bytes
+            for group in self.groups.values()
+            if isinstance(group, ClassicGroup)
+        )
+
+    def classic(self, group_id: str) -> ClassicGroup | None:
+        """Return a classic group; None if there is none of this id, or one of another kind."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    # -- records -----------------------------------------------------------------------------
+
+    def take_over(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
+        """Replay what was just appended."""
+        for key, value in records:
+            self.replay(key, value, producer_id)
+
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Take over a record that is in the log; only offsets are committed in transactions.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: It cannot be read.
+        """
+        if key[:2] in _OFFSET_KINDS:
+            # A million of these are replayed at a start: the key is cut, not decoded.
+            end = 4 + int.from_bytes(key[2:4])
+            suffix = key[end:]
+            if not is_partition_suffix(suffix):
+                raise MalformedFrameError("a committed offset's key has the wrong length")
+            self.replay_offset(key[4:end].decode(), suffix, value, producer_id)
+            return
+        decoded = decode_key(key)
+        if isinstance(decoded, GroupKey):
+            self._replay_group(decoded.group_id, value)
+        elif isinstance(decoded, UnknownKey):
+            # The commits of a group that come before its own record make a simple one.
+            replaced = foreign_groups.replay(self.groups, decoded.kind, key, value)
+            if replaced is not None:
+                replaced.cancel_timers(self.timers)
+
+    def replay_offset(
+        self,
+        group_id: str,
+        suffix: bytes,
+        value: bytes | None,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> None:
+        """Take over a commit or its tombstone (None); `suffix` is the end of the record's key."""
+        if value is None:
+            self.offsets.remove(group_id, suffix)
+            return
+        if group_id not in self.groups:  # a million times
+            self.make_simple(group_id)
+        if producer_id == NO_PRODUCER_ID:
+            self.offsets.put(group_id, suffix, value)
+        else:
+            self.offsets.pending.put(producer_id, group_id, suffix, value)
+
+    def make_simple(self, group_id: str) -> None:
+        """Make a group for commits without membership if there is none: empty, without a protocol.
+
+        Who commits nothing but what is refused (metadata that are too long) makes one as well, as
+        in Kafka: without a record, so that it is gone after the next load.
+        """
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id, timestamp_ms=NO_TIMESTAMP)
+
+    def replay_end(self, producer_id: int, is_commit: bool) -> None:
+        """Take over the end of a producer's transaction."""
+        self.offsets.end_transaction(producer_id, is_commit=is_commit)
+
+    def _replay_group(self, group_id: str, value: bytes | None) -> None:
+        if value is None:
+            group = self.groups.pop(group_id, None)
+            if group is not None:
+                group.cancel_timers(self.timers)
+            return
+        classic = self.classic(group_id)
+        if classic is None:
+            classic = ClassicGroup(group_id, timestamp_ms=NO_TIMESTAMP)
+            self.groups[group_id] = classic
+        classic.adopt(value)
+
+    # -- life --------------------------------------------------------------------------------
+
+    def on_loaded(self, moment: Moment) -> Outcome:
+        """Begin to serve what was replayed."""
+        return rebalance.on_loaded(self, moment)
+
+    def on_unloaded(self) -> Outcome:
+        """Answer all who wait: somebody else is their coordinator now, or nobody."""
+        outcome = Outcome()
+        for group in self.groups.values():
+            group.answer_unloaded(outcome)
+        return outcome
+
+    def on_timer(self, event: Any, moment: Moment) -> Outcome:
+        """Handle an event that `timers.take_due` gave."""
+        return _ON_TIMER[type(event)](self, event, moment)
+
+    def describe(self) -> str:
+        """Say in a few words what it holds."""
+        return f"{len(self.groups)} groups and {self.offsets.count} offsets"
+
+    def check(self) -> None:
+        """Assert the laws of all groups."""
+        for group_id, group in self.groups.items():
+            assert group.group_id == group_id, "groups go by their ids"
+            group.check()
+        assert self.offsets.by_group.keys() <= self.groups.keys(), "who commits is a group"
+        count = sum(map(len, self.offsets.by_group.values()))
+        assert self.offsets.count == count, "offsets are counted"
+        assert self.offsets.pending.open.keys() <= self.groups.keys(), "who commits is a group"
+        self.offsets.pending.check()
+
+
+# What comes of each kind of timer; each kind of group has its own.
+_ON_TIMER: Final[Mapping[type[Any], _TimerHandler]] = {
+    SessionExpiry: rebalance.on_session_expiry,
+    InitialDelay: rebalance.on_initial_delay,
+    JoinTimeout: rebalance.on_join_timeout,
+    SyncTimeout: rebalance.on_sync_timeout,
+}

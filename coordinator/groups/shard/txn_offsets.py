@@ -1,0 +1,72 @@
+"""TxnOffsetCommit: offsets that count when the producer's transaction is committed (KIP-447).
+
+The member that the producer works for is checked as for OffsetCommit, except that clients before
+v3 do not say who that is, and that a rebalance is no obstacle: the next owner of the partitions
+waits for the transaction's end.
+
+Source: Kafka's OffsetMetadataManager.commitTransactionalOffset, ClassicGroup.validateOffsetCommit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.shard.offsets import add_commits
+from wirebroker.coordinator.outcome import Moment, Outcome, ProducerEpoch, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+
+
+# From this version on a commit to an unknown group says so (KIP-1319).
+_FIRST_GROUP_NOT_FOUND_VERSION: Final = 6
+
+
+class TxnCommit(NamedTuple):
+    """A TxnOffsetCommit request, reduced to partitions that exist.
+
+    Attributes:
+        body: The decoded body, for the member's identity.
+        version: Of the request.
+        topics: (name, topic id, partitions of the body) each.
+    """
+
+    body: Any
+    version: int
+    topics: Sequence[tuple[str, bytes, Sequence[Any]]]
+
+
+def commit(shard: GroupShard, request: TxnCommit, token: Token, moment: Moment) -> Outcome:
+    """Handle a TxnOffsetCommit request.
+
+    Raises:
+        KafkaError: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID or
+            FENCED_INSTANCE_ID: what every partition of the response says.
+    """
+    body = request.body
+    group = shard.groups.get(body.group_id)
+    if group is not None:
+        group.check_transactional_commit(body)
+    elif body.generation_id_or_member_epoch >= 0:
+        is_new = request.version >= _FIRST_GROUP_NOT_FOUND_VERSION
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION)
+    outcome = Outcome(producer=ProducerEpoch(body.producer_id, body.producer_epoch))
+    answers: list[dict[str, Any]] = []
+    for name, topic_id, partitions in request.topics:
+        answered = add_commits(
+            outcome,
+            shard,
+            body.group_id,
+            name,
+            partitions,
+            wall_ms=moment.wall_ms,
+            topic_id=topic_id,
+        )
+        answers.append({"name": name, "topic_id": topic_id, "partitions": answered})
+    if not outcome.records:
+        shard.make_simple(body.group_id)
+    outcome.answer(token, {"topics": answers})
+    return outcome

@@ -1,0 +1,68 @@
+"""Spark streams from a cluster of three wirebrokers, `python -m tests.nightly spark-cluster`.
+
+While the stream runs, brokers that lead are killed and come back, by turns; a producer with
+acks=all never rests. In the end the sink has each record once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.clients.message import WAIT_S
+from spark_it.connector.test_stream import (
+    PARTITIONS,
+    FileSink,
+    Writer,
+    read_stream,
+    rows_read,
+    stopped_at_the_end,
+    wait_for_rows,
+    wait_until,
+)
+from spark_it.kit import records
+from spark_it.kit.records import Count
+from tests.support.brokers.own_trio import own_trio
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+KILLS = (2, 3, 2, 3)
+
+
+def test_a_stream_from_a_cluster_has_each_record_once_while_leaders_are_killed(
+    spark: SparkSession, topic: str, tmp_path: Path
+) -> None:
+    with own_trio(tmp_path / "cluster") as trio:
+        admin = AdminClient({"bootstrap.servers": trio.bootstrap})
+        new = NewTopic(topic, PARTITIONS, replica_assignment=[[2, 3, 1], [3, 1, 2], [1, 2, 3]])
+        admin.create_topics([new], operation_timeout=WAIT_S)[topic].result(WAIT_S)
+        writer = Writer(trio.bootstrap, topic)
+        sink = FileSink(spark, tmp_path)
+        table = read_stream(spark, trio, topic, maxOffsetsPerTrigger="3000")
+        with stopped_at_the_end(sink.start(table)) as query:
+            for node_id in KILLS:
+                wait_for_rows(query, rows_read(query) + 3_000)
+                trio.brokers[node_id].kill9()
+                # Of what only those hold that are left.
+                wait_for_rows(query, rows_read(query) + 3_000)
+                trio.brokers[node_id].start()
+                wait_until(query, lambda: _is_whole(admin, topic), "all replicas in sync")
+            count = writer.finish()
+            wait_for_rows(query, count)
+            assert sink.count() == Count.of_all(count)
+        ends = records.end_offsets(trio.bootstrap, topic, partitions=PARTITIONS)
+        assert sum(ends) == count
+    sys.stdout.write(f"stream of a cluster: {len(KILLS)} kills, {count} records\n")
+
+
+def _is_whole(admin: AdminClient, topic: str) -> bool:
+    found = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
+    return all(len(each.isrs) == 3 for each in found.values())

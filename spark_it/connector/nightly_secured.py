@@ -1,0 +1,100 @@
+"""Spark by SASL_SSL with a login by SCRAM that ends every 1.5 s.
+
+Batches and streams, read and written, at a broker of each kind with an authorizer, and with a wrong
+password: `python -m tests.nightly spark-connector`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.conftest import new_topic_name
+from compat_tests.security.listeners import guarded_broker
+from compat_tests.security.secured import PASSWORD
+from spark_it.kit import records
+from spark_it.kit.records import Count, count_rows
+from tests.support.security.tls_files import authority, write
+from tests.support.tools.ports import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from compat_tests.security.listeners import KafkaOfListeners, WirebrokerOfListeners
+
+    Guarded = KafkaOfListeners | WirebrokerOfListeners
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+PARTITIONS = 3
+MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+@pytest.fixture(scope="module", params=["wirebroker", "apache"])
+def guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Guarded, Path]]:
+    with guarded_broker(request.param, tmp_path_factory) as running:
+        yield running
+
+
+def options(guarded: tuple[Guarded, Path], password: str = PASSWORD) -> dict[str, str]:
+    """Return what the connector is told, as for any client of Java's."""
+    broker, folder = guarded
+    return {
+        "kafka.bootstrap.servers": f"{HOST}:{broker.ports['LOGIN']}",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.jaas.config": f'{MODULE} required username="alice" password="{password}";',
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.location": write(folder, "authority.pem", authority().certificate),
+    }
+
+
+def test_batches_are_written_and_read(spark: SparkSession, guarded: tuple[Guarded, Path]) -> None:
+    topic = new_topic_name()
+    records.create_topic(guarded[0].bootstrap, topic, partitions=PARTITIONS)
+    told = options(guarded)
+    table = spark.range(10_000).selectExpr("CAST(id AS STRING) value")
+    table.write.format("kafka").options(topic=topic, **told).save()
+    found = spark.read.format("kafka").options(subscribe=topic, **told).load()
+    assert count_rows(found) == Count.of_all(10_000)
+
+
+def test_a_stream_goes_on_while_logins_end(
+    spark: SparkSession, guarded: tuple[Guarded, Path], tmp_path: Path
+) -> None:
+    broker, told = guarded[0].bootstrap, options(guarded)
+    topic = new_topic_name()
+    for name in (topic, f"{topic}-copy"):
+        records.create_topic(broker, name, partitions=PARTITIONS)
+    read = spark.readStream.format("kafka").options(subscribe=topic, **told)
+    table = read.option("startingOffsets", "earliest").load().select("value")
+    writer = table.writeStream.format("kafka").trigger(processingTime="100 milliseconds")
+    writer = writer.options(topic=f"{topic}-copy", checkpointLocation=str(tmp_path), **told)
+    query = writer.start()
+    try:
+        for batch in range(10):
+            numbers = range(batch * 1_000, (batch + 1) * 1_000)
+            records.write(broker, topic, numbers, partitions=PARTITIONS)
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    found = records.read(broker, f"{topic}-copy", 10_000, partitions=PARTITIONS)
+    assert sorted(number for _, _, number in found) == list(range(10_000))
+
+
+def test_with_another_password_nothing_is_read(
+    spark: SparkSession, guarded: tuple[Guarded, Path]
+) -> None:
+    from py4j.protocol import Py4JJavaError
+
+    topic = new_topic_name()
+    records.create_topic(guarded[0].bootstrap, topic, partitions=1)
+    told = options(guarded, "another")
+    with pytest.raises(Py4JJavaError, match="SaslAuthenticationException"):
+        spark.read.format("kafka").options(subscribe=topic, **told).load().count()

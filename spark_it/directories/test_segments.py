@@ -1,0 +1,297 @@
+"""The data source over log directories beside the stock connector: the same rows, of both brokers.
+
+The connector asks the broker that runs, the data source reads what it has on its disk.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compat_tests.clients import confluent
+from compat_tests.clients.message import CODECS, WAIT_S
+from compat_tests.support import topics
+from spark_it.kit import records
+from spark_it.kit.records import START_MS, Count, count_rows
+from tests.support.tools.waiting import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from compat_tests.conftest import StartBroker
+    from tests.support.brokers.brokers import Broker
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+PARTITIONS = 3
+FORMAT = "wirebroker-segments"
+COMMITTED = {"kafka.isolation.level": "read_committed"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark: SparkSession) -> None:
+    import wirebroker.segments
+
+    spark.dataSource.register(wirebroker.segments.SegmentDataSource)
+
+
+def by_connector(spark: SparkSession, broker: Broker, **options: str) -> DataFrame:
+    address = {"kafka.bootstrap.servers": broker.bootstrap}
+    return spark.read.format("kafka").options(**address, **options).load()
+
+
+def by_segments(spark: SparkSession, folder: Path, **options: str) -> DataFrame:
+    return spark.read.format(FORMAT).options(**options).load(str(folder))
+
+
+def assert_same_rows(spark: SparkSession, broker: Broker, count: int, **options: str) -> None:
+    """Compare all columns of the connector's, row by row."""
+    theirs = by_connector(spark, broker, includeHeaders="true", **options)
+    ours = by_segments(spark, broker.data_dir, includeHeaders="true", **options)
+    assert ours.columns[: len(theirs.columns)] == theirs.columns
+    ours = ours.select(*theirs.columns)
+    assert [field.dataType for field in ours.schema] == [field.dataType for field in theirs.schema]
+    order = ["topic", "partition", "offset"]
+    found, expected = ours.orderBy(*order).collect(), theirs.orderBy(*order).collect()
+    assert found == expected
+    assert len(expected) == count
+
+
+def write_transactions(bootstrap: str, topic: str) -> int:
+    """Commit some transactions and abort others; return how many records are committed."""
+    committed = 0
+    for codec in CODECS:
+        producer = confluent.make_producer(
+            bootstrap, {"transactional.id": f"{topic}-{codec}", "compression.type": codec}
+        )
+        producer.init_transactions(WAIT_S)
+        for number in range(6):
+            producer.begin_transaction()
+            for each in range(50):
+                value = b"%d" % (1_000_000 + each)
+                producer.produce(topic, value, b"k%d" % each, partition=each % PARTITIONS)
+            assert producer.flush(WAIT_S) == 0
+            if number % 2:
+                producer.abort_transaction(WAIT_S)
+            else:
+                producer.commit_transaction(WAIT_S)
+                committed += 50
+    return committed
+
+
+def write_oddities(bootstrap: str, topic: str) -> int:
+    """Write what is null, empty, large, or of many headers; return how many records."""
+    producer = confluent.make_producer(bootstrap)
+    odd: list[dict[str, Any]] = [
+        {"value": None, "key": b"k"},
+        {"value": b"", "key": b""},
+        {"value": b"v" * 900_000, "key": None},
+        {"value": b"v", "headers": [("h", None), ("h", b""), ("\u00e9", b"\xff\x00")]},
+        {"value": b"v", "headers": [(f"h{n}", b"x" * n) for n in range(100)]},
+    ]
+    for each in odd:
+        producer.produce(topic, partition=0, timestamp=START_MS, **each)
+    assert producer.flush(WAIT_S) == 0
+    return len(odd)
+
+
+@pytest.mark.shows("transactions", "spark", "read_committed")
+def test_rows_of_every_codec_transactions_and_oddities_are_the_connectors(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+    count = 0
+    for codec in CODECS:
+        numbers = range(count, count + 500)
+        records.write(broker.bootstrap, topic, numbers, partitions=PARTITIONS, codec=codec)
+        count += 500
+    count += write_oddities(broker.bootstrap, topic)
+    committed = write_transactions(broker.bootstrap, topic)
+    assert_same_rows(spark, broker, count + 2 * committed, subscribe=topic)
+    assert_same_rows(spark, broker, count + committed, subscribe=topic, **COMMITTED)
+    split = {"subscribe": topic, "minPartitions": "10"}
+    ours = by_segments(spark, broker.data_dir, **split, **COMMITTED)
+    assert ours.rdd.getNumPartitions() >= 10
+    assert ours.count() == count + committed
+
+
+def test_offsets_and_times_bound_the_same_rows(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+    records.write(broker.bootstrap, topic, range(3_000), partitions=PARTITIONS, codec="lz4")
+    starts = json.dumps({topic: {"0": 10, "1": -2, "2": 900}})
+    ends = json.dumps({topic: {"0": 20, "1": 5, "2": -1}})
+    offsets = {"subscribe": topic, "startingOffsets": starts, "endingOffsets": ends}
+    assert_same_rows(spark, broker, 10 + 5 + 100, **offsets)
+    times = {
+        "assign": json.dumps({topic: [0, 2]}),
+        "startingTimestamp": str(START_MS + 1_000),
+        "endingOffsetsByTimestamp": json.dumps({topic: {"0": START_MS + 2_500, "2": 1 << 50}}),
+    }
+    assert_same_rows(spark, broker, 500 + 667, **times)
+
+
+def test_a_compacted_topic_has_the_same_rows(
+    spark: SparkSession, start_broker: StartBroker
+) -> None:
+    broker = start_broker({"log.cleaner.backoff.ms": "100"})
+    configs = {
+        "cleanup.policy": "compact",
+        "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0.01",
+        "retention.ms": "-1",
+    }
+    topics.create(broker.bootstrap, "table", configs=configs)
+    producer = confluent.make_producer(broker.bootstrap, {"compression.type": "zstd"})
+
+    def write_a_round() -> bool:
+        for number in range(200):
+            producer.produce("table", b"%d" % number, b"k%d" % (number % 7))
+        assert producer.flush(WAIT_S) == 0
+        return by_segments(spark, broker.data_dir, subscribe="table").count() < end_of_table()
+
+    def end_of_table() -> int:
+        return records.end_offsets(broker.bootstrap, "table", partitions=1)[0]
+
+    eventually(write_a_round)
+    end = json.dumps({"table": {"0": end_of_table()}})
+
+    def are_equal() -> bool:  # what goes meanwhile may be gone for one of them alone
+        options = {"subscribe": "table", "endingOffsets": end}
+        ours = by_segments(spark, broker.data_dir, **options).select("key", "value", "offset")
+        theirs = by_connector(spark, broker, **options).select("key", "value", "offset")
+        return sorted(ours.collect()) == sorted(theirs.collect())
+
+    eventually(are_equal)
+
+
+def test_a_stream_goes_on_from_its_checkpoint_with_what_has_come_and_new_partitions(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    records.create_topic(broker.bootstrap, topic, partitions=2)
+    records.write(broker.bootstrap, topic, range(1_000), partitions=2, codec="snappy")
+
+    def run() -> list[int]:
+        reader = spark.readStream.format(FORMAT).option("path", str(broker.data_dir))
+        options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "300"}
+        table = reader.options(subscribe=topic, **options).load()
+        writer = table.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination(120)
+        assert query.exception() is None
+        return [progress["numInputRows"] for progress in query.recentProgress]
+
+    assert sum(rows := run()) == 1_000
+    assert max(rows) <= 300
+    assert sum(run()) == 0
+    records.add_partitions(broker.bootstrap, topic, partitions=PARTITIONS)
+    records.write(broker.bootstrap, topic, range(1_000, 1_900), partitions=PARTITIONS)
+    assert sum(run()) == 900
+    assert count_rows(spark.read.parquet(str(tmp_path / "out"))) == Count.of_all(1_900)
+
+
+@pytest.mark.parametrize("reader", ["kafka", FORMAT])
+def test_a_stream_waits_for_so_many_new_records_or_so_long(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, reader: str
+) -> None:
+    records.create_topic(broker.bootstrap, topic, partitions=2)
+    place = (
+        {"kafka.bootstrap.servers": broker.bootstrap}
+        if reader == "kafka"
+        else {"path": str(broker.data_dir)}
+    )
+    options = {**place, "subscribe": topic, "startingOffsets": "earliest"}
+    quiet = "spark.sql.streaming.noDataProgressEventInterval"
+    spark.conf.set(quiet, "0")  # each look that finds nothing to do is told
+
+    def start(name: str, *, is_once: bool = False, **limits: str) -> StreamingQuery:
+        table = spark.readStream.format(reader).options(**options, **limits).load()
+        writer = table.writeStream.format("noop")
+        writer = writer.option("checkpointLocation", str(tmp_path / name))
+        pace: Any = {"availableNow": True} if is_once else {"processingTime": "500 milliseconds"}
+        return writer.trigger(**pace).start()
+
+    def batches(query: StreamingQuery) -> list[int]:
+        return [n for each in query.recentProgress if (n := each["numInputRows"])]
+
+    records.write(broker.bootstrap, topic, range(50), partitions=2)
+    query = start("waits", minOffsetsPerTrigger="100", maxTriggerDelay="1h")
+    try:
+        eventually(lambda: batches(query) == [50], timeout_s=WAIT_S)
+        records.write(broker.bootstrap, topic, range(50, 110), partitions=2)
+        looks = len(query.recentProgress)
+        eventually(lambda: len(query.recentProgress) > looks + 2, timeout_s=WAIT_S)
+        records.write(broker.bootstrap, topic, range(110, 170), partitions=2)
+        eventually(lambda: sum(batches(query)) == 170, timeout_s=WAIT_S)
+        assert batches(query) == [50, 120]
+    finally:
+        query.stop()
+    query = start("delay", minOffsetsPerTrigger="1000", maxTriggerDelay="200ms")
+    try:
+        eventually(lambda: batches(query) == [170], timeout_s=WAIT_S)
+        records.write(broker.bootstrap, topic, range(170, 200), partitions=2)
+        eventually(lambda: batches(query) == [170, 30], timeout_s=WAIT_S)
+    finally:
+        query.stop()
+        spark.conf.unset(quiet)
+    limits = {"minOffsetsPerTrigger": "100", "maxOffsetsPerTrigger": "150"}
+    query = start("now", is_once=True, **limits)
+    assert query.awaitTermination(WAIT_S)
+    # What is fewer is left for a run to come; a run's first batch doesn't wait.
+    assert batches(query) == [150]
+
+
+def test_a_stopped_brokers_directory_and_an_archive_of_it_are_read(
+    spark: SparkSession, start_broker: StartBroker, tmp_path: Path
+) -> None:
+    broker = start_broker()
+    records.create_topic(broker.bootstrap, "kept", partitions=2)
+    records.write(broker.bootstrap, "kept", range(2_000), partitions=2, codec="gzip")
+    broker.stop()
+    table = by_segments(spark, broker.data_dir, subscribePattern="ke.*")
+    assert count_rows(table) == Count.of_all(2_000)
+    for number in range(2):
+        shutil.copytree(broker.data_dir / f"kept-{number}", tmp_path / f"kept-{number}")
+    assert count_rows(by_segments(spark, tmp_path, subscribe="kept")) == Count.of_all(2_000)
+
+
+def test_filters_are_pushed_down_and_columns_chosen(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+    records.write(broker.bootstrap, topic, range(3_000), partitions=PARTITIONS)
+    setting = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(setting, "true")
+    try:
+        options = {"subscribe": topic, "pushFilters": "true", "columns": "offset,partition,value"}
+        table = by_segments(spark, broker.data_dir, **options)
+        assert table.columns == ["offset", "partition", "value"]
+        some = table.where("partition = 1 AND offset >= 100 AND offset < 110")
+        assert some.rdd.getNumPartitions() == 1
+        assert [row.offset for row in some.orderBy("offset").collect()] == list(range(100, 110))
+        assert table.where("partition = 7").count() == 0
+        times = by_segments(spark, broker.data_dir, subscribe=topic, pushFilters="true")
+        late = times.where(f"timestamp >= timestamp_millis({START_MS + 2_990})")
+        assert late.count() == 10
+    finally:
+        spark.conf.unset(setting)
+
+
+def test_records_that_are_gone_are_told_of(spark: SparkSession, broker: Broker, topic: str) -> None:
+    from pyspark.errors import PySparkException
+
+    records.create_topic(broker.bootstrap, topic, partitions=1)
+    records.write(broker.bootstrap, topic, range(10), partitions=1)
+    table = by_segments(
+        spark, broker.data_dir, subscribe=topic, endingOffsets=json.dumps({topic: {"0": 11}})
+    )
+    with pytest.raises(PySparkException, match="can be read up to offset 10, not to 11"):
+        table.count()

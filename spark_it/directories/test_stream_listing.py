@@ -1,0 +1,74 @@
+"""A stream over log directories lists them once for each call."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_it.tools import session
+from tests.unit.storage.log_kit import NOW, append, batch, make_log
+from wirebroker.segments.log_directories import LogDirectories
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+PARTITIONS, RECORDS = 5, 4
+
+
+@pytest.fixture
+def listings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Write a log directory, and count how often it is listed."""
+    monkeypatch.setattr(sys, "path", [*sys.path, *session.python_folders()])
+    for number in range(PARTITIONS):
+        (tmp_path / f"topic-{number}").mkdir()
+        log = make_log(tmp_path / f"topic-{number}", segment_bytes=300, index_interval_bytes=100)
+        log.load(recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
+        for _ in range(RECORDS):
+            append(log, batch(timestamp_ms=NOW))
+        log.close(clean=True)
+    listings: list[Any] = []
+    find = LogDirectories.find
+
+    def counted(self: LogDirectories, wants: Any) -> Any:
+        listings.append(wants)
+        return find(self, wants)
+
+    monkeypatch.setattr(LogDirectories, "find", counted)
+    return listings
+
+
+@pytest.mark.parametrize("options", [{}, {"maxOffsetsPerTrigger": "10"}])
+@pytest.mark.parametrize("is_available_now", [False, True])
+@pytest.mark.parametrize("known", [{}, {"0": 3}])
+def test_a_new_topic_is_listed_once_by_each_call(
+    tmp_path: Path,
+    listings: list[Any],
+    options: dict[str, str],
+    known: dict[str, int],
+    *,
+    is_available_now: bool,
+) -> None:
+    from wirebroker.segments.options import parse_options
+    from wirebroker.segments.row_schema import COLUMN_TYPES
+    from wirebroker.segments.stream import SegmentStreamReader
+
+    given = {"path": str(tmp_path), "subscribe": "topic", **options}
+    schema: Any = COLUMN_TYPES
+    reader = SegmentStreamReader(parse_options(given, is_stream=True), schema)
+    if is_available_now:
+        reader.prepareForTriggerAvailableNow()
+        assert len(listings) == 1
+        listings.clear()
+    start: dict[str, dict[str, Any]] = {"topic": known} if known else {}
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert len(listings) == 1
+    listings.clear()
+    ranges: Any = reader.partitions(start, end)
+    assert len(listings) == 1
+    planned = sum(each.piece.size for each in ranges)
+    there = PARTITIONS * RECORDS - sum(known.values())
+    assert 0 < planned <= 10 if options else planned == there

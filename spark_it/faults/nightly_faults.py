@@ -1,0 +1,51 @@
+"""Jobs under many faults, `python -m tests.nightly spark-faults`: counted to the record.
+
+Each job runs in a process of its own while its broker, its driver and its workers are killed, and
+its driver is told to end: ten times in all, in an order that the seed gives. Then it runs to its
+end, and the topic must hold what the model says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_it.kit import faulty_runs
+from spark_it.kit.counted_jobs import (
+    CountedIngest,
+    CountedJob,
+    CountedQuery,
+    CountedReplay,
+    CountedWindows,
+)
+from spark_it.kit.faulty_runs import FaultyRun
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compat_tests.conftest import StartBroker
+
+pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(3_600)]
+
+JOBS = (
+    CountedIngest(75, 2_000, 3),
+    CountedReplay(75, 2_000, 3),
+    CountedWindows(15, 4_000, 3),
+    CountedQuery(75, 2_000, 3),
+)
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.kind)
+def test_a_job_under_faults_is_a_models_and_has_each_record_once(
+    start_broker: StartBroker,
+    job: CountedJob,
+    topic: str,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+) -> None:
+    broker = start_broker()
+    spark = faulty_runs.spark_table(tmp_path)
+    path = job.write(tmp_path, broker.bootstrap, topic, spark)
+    FaultyRun(job.kind, path, broker, pytestconfig.option.seed).run()
+    job.check(tmp_path, broker.bootstrap, topic)

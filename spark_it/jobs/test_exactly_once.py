@@ -1,0 +1,124 @@
+"""`exactly_once`: batches of a query of one's own are sent as those of the jobs are."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_it.kit import faulty_runs, job_kit, records
+from spark_it.kit.counted_jobs import CountedQuery
+from spark_it.kit.faulty_runs import FaultyRun
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from compat_tests.conftest import StartBroker
+    from tests.support.brokers.brokers import Broker
+    from wirebroker.pipelines import ExactlyOnce
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+MOMENT = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+
+
+def sender(broker: Broker, topic: str, folder: Path, **more: Any) -> ExactlyOnce:
+    from wirebroker.pipelines import exactly_once
+
+    kafka = {"bootstrap.servers": broker.bootstrap}
+    return exactly_once(topic, f"job-{topic}", kafka=kafka, checkpoint=folder, **more)
+
+
+def test_a_query_sends_each_batch_once(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    records.create_topic(broker.bootstrap, topic, partitions=2)
+    records.write(broker.bootstrap, topic, range(1_000), partitions=2)
+    to = f"{topic}-to"
+    records.create_topic(broker.bootstrap, to, partitions=3)
+    send = sender(broker, to, tmp_path / "checkpoint")
+    told: list[tuple[int, int]] = []
+
+    def handle(table: DataFrame, batch: int) -> None:
+        sent = send(table.select("key", "value", "timestamp", "headers"), batch)
+        told.append((sent.records, sent.slices_sent_before))
+
+    def run() -> None:
+        reader = spark.readStream.format("kafka").option("subscribe", topic)
+        reader = reader.option("kafka.bootstrap.servers", broker.bootstrap)
+        reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true")
+        table = reader.option("maxOffsetsPerTrigger", "400").load()
+        writer = table.writeStream.foreachBatch(handle).trigger(availableNow=True)
+        writer.option("checkpointLocation", send.checkpoint).start().awaitTermination()
+
+    run()
+    assert sum(count for count, _ in told) == 1_000
+    job_kit.forget_last_commit(tmp_path)
+    run()
+    assert told[-1] == (0, 3)
+    send.close()
+    found = job_kit.read_all(broker.bootstrap, to, 1_000, partitions=3)
+    assert sorted(int(each.value()) for each in found) == list(range(1_000))
+    one = next(each for each in found if each.value() == b"7")
+    assert (one.key(), one.headers()) == (b"k7", [("codec", b"none")])
+    assert one.timestamp()[1] == records.START_MS + 7
+
+
+def test_rows_are_made_of_the_columns_of_sparks_sink(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send = sender(broker, topic, tmp_path, partitions=2)
+    values = [(f"v{number}", number % 2, MOMENT) for number in range(4)]
+    assert send(
+        spark.createDataFrame(values, "value string, partition int, timestamp timestamp"), 0
+    )
+    sent = send(spark.createDataFrame([(None, "k"), ("w", "k")], "value string, key string"), 1)
+    assert (sent.records, sent.sent_bytes, sent.slices_sent_before) == (2, 3, 0)
+    found = job_kit.read_all(broker.bootstrap, topic, 6, partitions=2)
+    placed = {each.value(): each.partition() for each in found}
+    assert [placed[b"v%d" % number] for number in range(4)] == [0, 1, 0, 1]
+    assert found[0].timestamp()[1] == MOMENT.timestamp() * 1_000
+    assert len({each.partition() for each in found if each.key() == b"k"}) == 1
+
+
+def test_mistakes_are_told(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    from wirebroker.pipelines import exactly_once
+    from wirebroker.pipelines.job.errors import JobFileError, PositionError
+
+    send = sender(broker, topic, tmp_path / "one")
+    for text, told in (
+        ("id bigint", "column id is none of key, value, partition, headers, timestamp"),
+        ("valu string", "column valu is none of .*; did you mean value"),
+        ("key string", "column value is missing"),
+        ("value bigint", "column value is bigint, not binary or string"),
+        ("value string, partition string", "column partition is string, not int"),
+    ):
+        with pytest.raises(JobFileError, match=told):
+            send(spark.createDataFrame([], text), 0)
+    with pytest.raises(Exception, match="partition 7 is not there"):
+        send(spark.createDataFrame([("v", 7)], "value string, partition int"), 0)
+    send(spark.createDataFrame([("v",)], "value string"), 0)
+    with pytest.raises(PositionError, match="one of the two was set back"):
+        send(spark.createDataFrame([("v",)], "value string"), 5)
+    with pytest.raises(PositionError, match="positions of another checkpoint"):
+        sender(broker, topic, tmp_path / "two")(spark.createDataFrame([("v",)], "value string"), 1)
+    with pytest.raises(PositionError, match="is the checkpoint of"):
+        sender(broker, f"{topic}-other", tmp_path / "one")
+    with pytest.raises(JobFileError, match=r"has no .bootstrap\.servers"):
+        exactly_once(topic, "name", kafka={}, checkpoint=tmp_path)
+    with pytest.raises(JobFileError, match="topic = '' is no name"):
+        exactly_once("", "name", kafka={}, checkpoint=tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1_200)
+def test_rows_are_there_once_when_broker_driver_and_workers_are_killed(
+    start_broker: StartBroker, topic: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    broker, job = start_broker(), CountedQuery(24, 500, 2)
+    path = job.write(tmp_path, broker.bootstrap, topic, faulty_runs.spark_table(tmp_path))
+    FaultyRun(job.kind, path, broker, pytestconfig.option.seed, times=4).run()
+    job.check(tmp_path, broker.bootstrap, topic)

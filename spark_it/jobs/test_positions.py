@@ -1,0 +1,89 @@
+"""Reading a job's positions outlasts a request that nobody answers; Spark is not asked."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.support.cutting_proxy import CuttingProxy
+from spark_it.kit import records
+from wirebroker.pipelines.delivery.positions import KeptPositions, Positions
+from wirebroker.pipelines.job.errors import PositionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compat_tests.conftest import StartBroker
+
+pytestmark = pytest.mark.long  # it waits until the client gives a request up
+
+_FIND_COORDINATOR = 10
+
+
+class SilentProxy(CuttingProxy):
+    """Passes everything on but some searches for a coordinator, which get no answer.
+
+    Attributes:
+        silences: How many of the next ones get none.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.silences = 0
+
+    def _relay_one(self, client: socket.socket, broker: socket.socket) -> bool:
+        head = client.recv(6, socket.MSG_PEEK | socket.MSG_WAITALL)
+        if self.silences and int.from_bytes(head[4:6]) == _FIND_COORDINATOR:
+            self.silences -= 1
+            while client.recv(4_096):
+                pass
+            return False
+        return super()._relay_one(client, broker)
+
+
+@pytest.fixture
+def proxy() -> Iterator[SilentProxy]:
+    silent = SilentProxy()
+    yield silent
+    silent.close()
+
+
+def test_a_client_is_kept_for_the_same_job_until_something_is_wrong(
+    start_broker: StartBroker, topic: str
+) -> None:
+    bootstrap = start_broker().bootstrap
+    records.create_topic(bootstrap, topic, partitions=1)
+    kept, of = KeptPositions(), ({"bootstrap.servers": bootstrap}, f"job-{topic}", topic)
+    with kept.lend(*of, "one") as first:
+        first.write({0: 7})
+    with kept.lend(*of, "one") as again, Positions(*of, "one") as other:
+        assert again is first
+        other.write({0: 8})
+        assert again.read([0]) == {0: 8}
+    with pytest.raises(PositionError), kept.lend(*of, "two") as anothers:
+        anothers.read([0])
+    with kept.lend(*of, "two") as new:
+        assert new is not anothers
+    with pytest.raises(RuntimeError, match="closed"):
+        first.read([0])
+    kept.close()
+    kept.close()
+
+
+def test_a_search_for_the_coordinator_that_is_not_answered_is_made_again(
+    start_broker: StartBroker, proxy: SilentProxy, topic: str
+) -> None:
+    broker = start_broker({"advertised.listeners": f"PLAINTEXT://{proxy.address}"})
+    proxy.target_port = broker.port
+    kafka, job = {"bootstrap.servers": proxy.address}, f"job-{topic}"
+    records.create_topic(proxy.address, topic, partitions=1)
+    with Positions(kafka, job, topic, "one") as positions:
+        positions.write({0: 7})
+    # The first goes to the address that the client was given, a connection that it gives up when it
+    # knows the broker, and with it what was asked there; the second is waited for.
+    proxy.silences = 2
+    with Positions(kafka, job, topic, "one") as positions:
+        assert positions.read([0]) == {0: 7}
+    assert not proxy.silences

@@ -1,0 +1,294 @@
+"""A topic that was deleted and created again is never read from where the old one was read up to.
+
+Each recreated topic here has more records than the old one, so that the old offsets are there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from compat_tests.support import topics
+from spark_it.kit import job_kit, records
+from tests.support.tools.waiting import eventually
+from wirebroker.segments.errors import RecreatedTopicError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.support.brokers.brokers import Broker
+
+pytestmark = [pytest.mark.long, pytest.mark.java]
+
+OLD, NEW = range(600), range(10_000, 10_900)
+PARTITIONS = 2
+
+
+def topic_id(broker: Broker, topic: str) -> str:
+    """Return the id of a topic."""
+    from wirebroker.pipelines.delivery.source_identity import ids_at_broker
+
+    return ids_at_broker(AdminClient({"bootstrap.servers": broker.bootstrap}), [topic])[topic]
+
+
+def create(broker: Broker, topic: str, numbers: range) -> str:
+    """Create a topic with records; return its id."""
+    records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+    records.write(broker.bootstrap, topic, numbers, partitions=PARTITIONS)
+    return topic_id(broker, topic)
+
+
+def recreate(broker: Broker, topic: str) -> str:
+    """Delete a topic, and create it with other records; return its new id."""
+    topics.delete(broker.bootstrap, topic)
+    # The folders go after the answer, and with them what directories would show of the old topic.
+    eventually(lambda: not list(Path(broker.data_dir).glob(f"{topic}-[0-9]")))
+    return create(broker, topic, NEW)
+
+
+def refused(ids: tuple[str, str], work: Callable[[], Any]) -> None:
+    """Assert that work ends with an error that names both ids."""
+    with pytest.raises(Exception, match="was recreated") as raised:
+        work()
+    assert all(each in str(raised.value) for each in ids), str(raised.value)
+
+
+def test_a_stream_of_the_data_source(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    from wirebroker.segments import SegmentDataSource
+
+    spark.dataSource.register(SegmentDataSource)
+    checkpoint = tmp_path / "checkpoint"
+
+    def run(**options: str) -> list[int]:
+        found: list[int] = []
+
+        def note(table: DataFrame, _: int) -> None:
+            found.extend(row[0] for row in table.selectExpr("INT(STRING(value))").collect())
+
+        reader = spark.readStream.format("wirebroker-segments").options(**options)
+        reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
+        table = reader.option("maxOffsetsPerTrigger", "500").load(str(broker.data_dir))
+        writer = table.writeStream.foreachBatch(note).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(checkpoint)).start()
+        query.awaitTermination()
+        return sorted(found)
+
+    first = create(broker, topic, OLD)
+    assert run() == list(OLD)
+    second = recreate(broker, topic)
+    refused((first, second), run)
+    refused((first, second), lambda: run(failOnDataLoss="false"))
+    assert run(recreatedTopics="restart") == list(NEW)
+    assert run() == []
+
+    for path in (checkpoint / "offsets").glob("[0-9]*"):  # as it was before ids were kept
+        *head, offsets = path.read_text(encoding="utf-8").splitlines()
+        known = json.loads(offsets)
+        assert known.pop("#topicIds") in ({topic: first}, {topic: second})
+        path.write_text("\n".join([*head, json.dumps(known)]), encoding="utf-8")
+        path.with_name(f".{path.name}.crc").unlink()
+    records.write(broker.bootstrap, topic, [1], partitions=PARTITIONS)
+    assert run() == [1]
+    refused((second, recreate(broker, topic)), run)
+
+
+def test_an_archive_and_its_way_back(
+    spark: SparkSession,
+    broker: Broker,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from wirebroker.pipelines.archive import archive
+    from wirebroker.pipelines.archive.archive_job import ArchiveJob, run_archive
+    from wirebroker.pipelines.archive.restore_job import RestoreJob, run_restore
+    from wirebroker.pipelines.run.job_run import StopWish
+
+    target = tmp_path / "archive"
+
+    def run(recreated_topic: str = "stop") -> int:
+        path = str(broker.data_dir)
+        job = ArchiveJob(
+            path=path, topics=topic, target=str(target), recreated_topic=recreated_topic
+        )
+        return run_archive(spark, job, StopWish())
+
+    def restored(name: str, topic_ids: str = "") -> int:
+        job = RestoreJob(target=str(target), into=str(tmp_path / name), topic_ids=topic_ids)
+        assert run_restore(spark, job, {}) == 0
+        reader = spark.read.format("wirebroker-segments").option("subscribe", topic)
+        return reader.load(str(tmp_path / name)).count()
+
+    first = create(broker, topic, OLD)
+    with monkeypatch.context() as before:  # as it was before ids were kept
+        columns = archive._COMMITTED["columns"].replace(",topicId", "")
+        before.setitem(archive._COMMITTED, "columns", columns)
+        assert run() == 0
+    assert restored("unknown") == len(OLD)
+    shutil.rmtree(target)
+    assert run() == 0
+    assert restored("one") == len(OLD)
+    second = recreate(broker, topic)
+    refused((first, second), run)
+    assert run("restart") == 0
+    assert run() == 0
+    refused((first, second), lambda: restored("none"))
+    assert restored("old", first) == len(OLD)
+    assert restored("new", f"{second}, {second}") == len(NEW)
+
+
+@pytest.mark.parametrize("by_path", [False, True])
+def test_a_job(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, *, by_path: bool
+) -> None:
+    to = f"{topic}-to"
+    first = create(broker, topic, OLD)
+    records.create_topic(broker.bootstrap, to, partitions=1)
+
+    def run(recreated_topic: str = "stop") -> int:
+        path = job_kit.write_job(
+            *(tmp_path, broker.bootstrap, {}),
+            name=to,
+            source=topic,
+            topic=to,
+            recreated_topic=recreated_topic,
+            records_per_batch=400,
+            path=str(broker.data_dir) if by_path else "",
+        )
+        summary = job_kit.run("replay", path, spark)
+        count = summary["records"]
+        assert isinstance(count, int)
+        return count
+
+    assert run() == len(OLD)
+    (tmp_path / "checkpoint" / "source.json").unlink()  # as it was before ids were kept
+    assert run() == 0
+    job_kit.forget_last_commit(tmp_path)
+    second = recreate(broker, topic)
+    refused((first, second), run)
+    assert run("restart") == len(NEW)
+    assert run() == 0
+    found = job_kit.read_all(broker.bootstrap, to, len(OLD) + len(NEW), partitions=1)
+    assert sorted(int(each.value()) for each in found) == [*OLD, *NEW]
+    refused((second, recreate(broker, topic)), run)
+
+
+@pytest.mark.parametrize("recreated_topic", ["stop", "restart"])
+def test_a_job_that_runs(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, recreated_topic: str
+) -> None:
+    from wirebroker.pipelines.commands.job_commands import run_job
+    from wirebroker.pipelines.run.job_run import StopWish
+
+    to, stop = f"{topic}-to", StopWish()
+    ids = [create(broker, topic, OLD)]
+    records.create_topic(broker.bootstrap, to, partitions=1)
+    path = job_kit.write_job(
+        *(tmp_path, broker.bootstrap, {}),
+        name=to,
+        source=topic,
+        topic=to,
+        recreated_topic=recreated_topic,
+        every=0.5,
+        patience=60,
+    )
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            run_job("replay", path, stop=stop, spark=spark)
+        except RecreatedTopicError as error:
+            failures.append(error)
+
+    def written() -> int:
+        return records.end_offsets(broker.bootstrap, to, partitions=1)[0]
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        eventually(lambda: written() > len(OLD), timeout_s=120)  # with its marker
+        ids.append(recreate(broker, topic))
+        if recreated_topic == "restart":
+            eventually(lambda: written() > len(OLD) + len(NEW), timeout_s=120)
+        else:
+            thread.join(120)
+    finally:
+        stop.ask()
+        thread.join(120)
+    assert not thread.is_alive()
+    count = len(OLD) + len(NEW) if recreated_topic == "restart" else len(OLD)
+    job_kit.read_all(broker.bootstrap, to, count, partitions=1)
+    assert [all(one in str(each) for one in ids) for each in failures] == [True] * (
+        recreated_topic == "stop"
+    )
+
+
+@pytest.mark.parametrize("recreated_topic", ["stop", "restart"])
+@pytest.mark.parametrize("by_path", [False, True])
+def test_a_batch_that_is_read_later_than_its_topic_was_checked(
+    spark: SparkSession,
+    broker: Broker,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    by_path: bool,
+    recreated_topic: str,
+) -> None:
+    from wirebroker.pipelines.delivery.source_identity import SourceIdentity
+
+    to = f"{topic}-to"
+    ids = [create(broker, topic, OLD)]
+    records.create_topic(broker.bootstrap, to, partitions=2)
+    path = job_kit.write_job(
+        *(tmp_path, broker.bootstrap, {}),
+        name=to,
+        source=topic,
+        topic=to,
+        recreated_topic=recreated_topic,
+        patience=60,
+        path=str(broker.data_dir) if by_path else "",
+    )
+    check = SourceIdentity.check
+
+    def check_and_recreate(self: SourceIdentity) -> None:
+        check(self)
+        if len(ids) == 1:
+            ids.append(recreate(broker, topic))
+
+    monkeypatch.setattr(SourceIdentity, "check", check_and_recreate)
+    if recreated_topic == "restart":
+        assert job_kit.run("replay", path, spark)["records"] == len(NEW)
+    else:
+        refused((ids[0], ""), lambda: job_kit.run("replay", path, spark))
+    count = len(NEW) if recreated_topic == "restart" else 0
+    found = job_kit.read_all(broker.bootstrap, to, count, partitions=2)
+    assert sorted(int(each.value()) for each in found) == [*NEW][:count]
+
+
+def test_a_look_at_quality(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    from wirebroker.pipelines.quality.quality_job import QualityJob, run_quality
+
+    first = create(broker, topic, OLD)
+    copy = tmp_path / "copy"
+    for number in range(PARTITIONS):
+        shutil.copytree(Path(broker.data_dir) / f"{topic}-{number}", copy / f"{topic}-{number}")
+    kafka = {"bootstrap.servers": broker.bootstrap}
+    look = QualityJob(path=str(copy), topics=topic, kafka=dict(kafka))
+    assert run_quality(spark, look, kafka) == 0
+    second = recreate(broker, topic)
+    refused((first, second), lambda: run_quality(spark, look, kafka))
+    assert run_quality(spark, look, {}) == 0
+    shutil.rmtree(copy / f"{topic}-1")
+    shutil.copytree(Path(broker.data_dir) / f"{topic}-1", copy / f"{topic}-1")
+    refused((first, second), lambda: run_quality(spark, look, {}))

@@ -1,0 +1,33 @@
+"""Events that tests write to a topic for windows: a time, a key and a price."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import TYPE_CHECKING, Any
+
+from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
+from spark_it.kit import records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WINDOW_MS = 60_000
+START_MS = records.START_MS // WINDOW_MS * WINDOW_MS
+
+
+def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) -> None:
+    """Write records: key and value, None, its bytes, or what JSON is made of."""
+    producer = confluent.make_producer(bootstrap)
+    for key, value in rows:
+        is_text = value is None or isinstance(value, bytes)
+        text = value if is_text else json.dumps(value).encode()
+        producer.produce(topic, text, None if key is None else key.encode(), partition=0)
+    assert producer.flush(WAIT_S) == 0
+
+
+def event(at_ms: int, who: str, cents: int) -> tuple[None, dict[str, Any]]:
+    """Return a record's key and value: an event at a time after START_MS."""
+    moment = datetime.datetime.fromtimestamp((START_MS + at_ms) / 1000, datetime.UTC)
+    return None, {"at": moment.isoformat(), "who": who, "price": f"{cents / 100:.2f}"}

@@ -1,0 +1,179 @@
+"""Jobs in a process of their own, and what tests do to them: kills of drivers, workers, brokers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spark_it.tools import session
+from tests.support.tools.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.brokers.brokers import Broker
+
+TIMES = 10
+WAIT_S = 300.0
+SCRIPT = "script"
+FAULTS = ("broker", "driver", "workers", "terminate")
+_END_S = 60.0
+
+
+def told(folder: Path, kind: str) -> list[dict[str, Any]]:
+    """Return what a job has told so far in its file of metrics."""
+    path = folder / "metrics.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = [json.loads(line) for line in lines if line.endswith("}")]
+    return [each for each in found if each["kind"] == kind]
+
+
+def children_of(process_id: int) -> Iterator[int]:
+    """Return the processes that a process has started and that still run."""
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for path in Path(f"/proc/{process_id}/task").glob("*/children"):
+            yield from map(int, path.read_text(encoding="utf-8").split())
+
+
+def kill_all(processes: list[int]) -> int:
+    """Kill processes; return how many were named."""
+    for each in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    return len(processes)
+
+
+def kill_workers(java: int) -> int:
+    """Kill the Python workers of a Spark, a process of Java; return how many there were."""
+    return kill_all([each for daemon in children_of(java) for each in children_of(daemon)])
+
+
+def plan_of(seed: int, faults: tuple[str, ...], times: int = TIMES) -> list[str]:
+    """Return faults, each kind as often as it goes, in an order that the seed gives."""
+    plan = [faults[number % len(faults)] for number in range(times)]
+    random.Random(seed).shuffle(plan)
+    return plan
+
+
+class Driver:
+    """A verb of the pipelines, or a script, in a process of its own, with a small local Spark.
+
+    Args:
+        folder: Where what it prints is added to `driver.log`.
+        arguments: The verb's name, then its own; or SCRIPT and the script's path.
+        settings: Of Spark, for verbs whose arguments have none.
+    """
+
+    def __init__(
+        self, folder: Path, *arguments: str, settings: dict[str, str] | None = None
+    ) -> None:
+        self._log = (folder / "driver.log").open("ab")
+        given = [part for each in (settings or {}).items() for part in ("--conf", "=".join(each))]
+        submit = {"PYSPARK_SUBMIT_ARGS": " ".join([*map(_quoted, given), "pyspark-shell"])}
+        is_script = arguments[0] == SCRIPT
+        words = arguments[1:] if is_script else ("-m", "wirebroker.pipelines", *arguments)
+        self._process = subprocess.Popen(
+            [sys.executable, *words],
+            env={**os.environ, **session.environment(), **(submit if given else {})},
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    @property
+    def status(self) -> int | None:
+        """What it ended with; None: it runs."""
+        return self._process.poll()
+
+    def java(self) -> int | None:
+        """Return the number of its Spark's process; None: it isn't there yet."""
+        return next(children_of(self._process.pid), None)
+
+    def kill(self) -> None:
+        """End it as a crash does; its Spark ends with it."""
+        java = self.java()
+        self._process.kill()
+        self._process.wait(_END_S)
+        # Spark's process ends when its standard input does: the next driver need not wait for it.
+        assert java is None or java != os.getpid()
+        self._log.close()
+
+    def terminate(self) -> int:
+        """Ask it to end behind its batch; return its status."""
+        self._process.terminate()
+        return self.wait()
+
+    def wait(self, limit_s: float = 600.0) -> int:
+        """Wait for its end; return its status."""
+        try:
+            return self._process.wait(limit_s)
+        finally:
+            self._log.close()
+
+
+class FaultyRun:
+    """Runs a job's drivers and does to them, and to the broker, what the seed says."""
+
+    def __init__(self, kind: str, job: Path, broker: Broker, seed: int, times: int = TIMES) -> None:
+        self._kind = kind
+        self._job = job
+        self._broker = broker
+        self._plan = plan_of(seed, FAULTS, times)
+        self._driver = self._new_driver()
+
+    def run(self) -> None:
+        """Do all faults, each when the job has got on since the last, then let it end."""
+        done = 0
+        for fault in self._plan:
+            self._get_on()
+            if self._driver.status is not None:
+                break
+            self._do(fault)
+            done += 1
+        assert self._driver.wait(WAIT_S * 4) == 0
+        sys.stdout.write(f"{self._kind}: {done} kills, {self._batches()} batches told\n")
+        times = len(self._plan)
+        assert done == times, f"the job was done behind {done} of {times} faults: give it more"
+
+    def _new_driver(self) -> Driver:
+        return Driver(self._job.parent, self._kind, str(self._job))
+
+    def _do(self, fault: str) -> None:
+        if fault == "broker":
+            self._broker.kill9()
+            self._broker.start()
+        elif fault == "workers":
+            java = self._driver.java()
+            assert java is not None
+            kill_workers(java)
+        elif fault == "driver":
+            self._driver.kill()
+            self._driver = self._new_driver()
+        else:
+            assert fault == "terminate"
+            assert self._driver.terminate() == 0
+            self._driver = self._new_driver()
+
+    def _batches(self) -> int:
+        return len(told(self._job.parent, "batch"))
+
+    def _get_on(self) -> None:
+        before = self._batches()
+        eventually(
+            lambda: self._batches() > before or self._driver.status is not None, timeout_s=WAIT_S
+        )
+
+
+def spark_table(folder: Path) -> dict[str, str]:
+    """Return a job's table of Spark's settings: two cores, the connector's jars."""
+    return {"spark.master": "local[2]", **session.settings_for(folder)}
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if " " in text else text

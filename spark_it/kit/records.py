@@ -1,0 +1,133 @@
+"""Numbered records: written by another client than Spark, and counted by it or by Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+
+from compat_tests.clients import confluent
+from compat_tests.clients.message import WAIT_S
+from compat_tests.support import topics
+from tests.support.tools.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+
+START_MS = 1_700_000_000_000  # record number n has the timestamp START_MS + n
+
+
+def create_topic(bootstrap: str, topic: str, *, partitions: int) -> None:
+    """Create a topic that keeps records however old; its leaders are there on return."""
+    topics.create(bootstrap, topic, partitions=partitions, configs={"retention.ms": "-1"})
+
+
+def write(
+    bootstrap: str, topic: str, numbers: Iterable[int], *, partitions: int, codec: str = "none"
+) -> None:
+    """Write one record per number, `n` to partition n modulo the count; wait for every answer."""
+    producer = confluent.make_producer(
+        bootstrap, {"compression.type": codec, "enable.idempotence": True}
+    )
+    errors: list[Any] = []
+
+    def on_delivery(error: Any, _: Any) -> None:
+        if error is not None:
+            errors.append(error)
+
+    for number in numbers:
+        producer.produce(
+            topic,
+            value=b"%d" % number,
+            key=b"k%d" % (number % 10),
+            partition=number % partitions,
+            headers=[("codec", codec.encode())],
+            timestamp=START_MS + number,
+            on_delivery=on_delivery,
+        )
+        producer.poll(0)
+    assert producer.flush(WAIT_S) == 0, "records are still waiting for their answers"
+    assert not errors, errors[0]
+
+
+def write_visits(bootstrap: str, topic: str, *, table: str) -> None:
+    """Write a city to a table, and two visits: the later one closes the window of the other."""
+    producer = confluent.make_producer(bootstrap)
+    producer.produce(table, json.dumps({"city": "Oslo"}), b"k")
+    for minute in (1, 5):
+        time_ms = START_MS + minute * 60_000
+        producer.produce(topic, json.dumps({"who": "k"}), timestamp=time_ms)
+    assert producer.flush(WAIT_S) == 0, "records are still waiting for their answers"
+
+
+def read(bootstrap: str, topic: str, count: int, *, partitions: int) -> list[tuple[int, int, int]]:
+    """Read `count` records from all partitions as (partition, offset, number)."""
+    consumer = confluent.make_consumer(bootstrap)
+    try:
+        consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
+        found: list[tuple[int, int, int]] = []
+        while len(found) < count:
+            # No more than are to come: consume waits until it has as many as it may return.
+            got = consumer.consume(min(10_000, count - len(found)), timeout=WAIT_S)
+            assert got, f"{len(found)} of {count} records, then none for {WAIT_S:.0f} s"
+            found += map(_place_and_number, got)
+        return found
+    finally:
+        consumer.close()
+
+
+def _place_and_number(message: Any) -> tuple[int, int, int]:
+    assert message.error() is None, message.error()
+    return message.partition(), message.offset(), int(message.value())
+
+
+def end_offsets(bootstrap: str, topic: str, *, partitions: int) -> list[int]:
+    """Return the offset after the last record of each partition."""
+    consumer = confluent.make_consumer(bootstrap)
+    try:
+        places = [TopicPartition(topic, partition) for partition in range(partitions)]
+        return [consumer.get_watermark_offsets(one, timeout=WAIT_S)[1] for one in places]
+    finally:
+        consumer.close()
+
+
+def add_partitions(bootstrap: str, topic: str, *, partitions: int) -> None:
+    """Grow the topic to this many partitions and return when all have leaders."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=WAIT_S)[
+        topic
+    ].result()
+
+    def all_led() -> bool:
+        known = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
+        return len(known) == partitions and all(one.leader >= 0 for one in known.values())
+
+    eventually(all_led)
+
+
+class Count(NamedTuple):
+    """What a table of numbered records holds; in a whole one all counts are equal."""
+
+    rows: int
+    numbers: int  # distinct
+    places: int  # distinct pairs of partition and offset
+    total: int  # the numbers' sum
+
+    @classmethod
+    def of_all(cls, count: int) -> Count:
+        """Return what the numbers 0 to count - 1, each once, are counted as."""
+        return cls(count, count, count, count * (count - 1) // 2)
+
+
+def count_rows(table: DataFrame) -> Count:
+    """Count a table with the connector's columns `value`, `partition` and `offset`, by Spark."""
+    numbered = table.selectExpr("CAST(CAST(value AS STRING) AS LONG) n", "partition", "offset")
+    aggregates = ["count(*)", "count(DISTINCT n)", "count(DISTINCT partition, offset)"]
+    row = numbered.selectExpr(*aggregates, "coalesce(sum(n), 0)").first()
+    assert row is not None
+    return Count(*row)

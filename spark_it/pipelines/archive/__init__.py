@@ -1,0 +1,1 @@
+"""The job that archives topics in Parquet."""

@@ -1,0 +1,153 @@
+"""An archive as a job: its settings, its run with what it tells, and what it is verified to be."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import AnalysisException
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.pipelines.archive.archive import MOST_OFFSETS, PartitionSummary, archive, compare
+from wirebroker.pipelines.job.errors import PatienceError, PipelineError, first_line
+from wirebroker.pipelines.job.job_file import RECREATED_TOPIC, setting
+from wirebroker.pipelines.run.job_run import PAUSE_S
+from wirebroker.pipelines.run.reporter import Reporter
+from wirebroker.pipelines.run.work_ticker import WorkTicker
+from wirebroker.pipelines.source.reader_options import refusal_in
+from wirebroker.pipelines.spark.broken_start import clear_broken_start
+from wirebroker.pipelines.spark.java_start import OF_SPARK
+from wirebroker.segments.loss_report import take_losses
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.pipelines.run.job_run import StopWish
+
+# The data source's error for lost records, within Spark's error.
+_LOSS: Final = re.compile(r"DataLossError: (.*?); failOnDataLoss=false")
+_RECREATED: Final = re.compile(r"RecreatedTopicError: (.*? now has \S+\.)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchiveJob:
+    """The settings of an archive, as its file or flags have them."""
+
+    path: str = setting("paths", "log directories, comma between")
+    topics: str = setting("text", "a pattern of topics, Python's")
+    target: str = setting("path", "the archive's folder, which keeps how far it goes, too")
+    name: str = setting("text", "the job's name, for what it tells", "archive")
+    lost_records: str = setting(
+        "text",
+        "if records were deleted before they were archived: end with an error, or skip them",
+        "stop",
+        ("stop", "skip"),
+    )
+    records_per_batch: int = setting("count", "how many offsets make a batch at most", MOST_OFFSETS)
+    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    recreated_topic: str = setting(*RECREATED_TOPIC)
+    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    log: str | None = setting(
+        "path", "for what Spark and librdkafka print; none: spark.log in the target", None
+    )
+    spark: dict[str, Any] = setting("table", "settings of Spark", {})
+
+
+def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
+    """Bring an archive up to date and verify it; return 1 if it is not what the log is, else 0.
+
+    An end that is asked for comes behind the micro-batch at work, and nothing is verified then.
+
+    Raises:
+        PipelineError: Records are gone, or it made no progress for `patience` seconds.
+        RecreatedTopicError: As `compare`.
+    """
+    target = Path(job.target)
+    metrics = Path(job.metrics) if job.metrics else None
+    clock = SystemClock()
+    reporter = Reporter(job.name, metrics, clock, ("batches", "records", "faults"))
+    rows = _archive(spark, job, stop, reporter, clock)
+    reporter.lost(take_losses(target / "lost"))
+    is_stopped = stop.is_asked
+    has_none = not rows and not (target / "records").exists()
+    pairs = [] if is_stopped or has_none else compare_archive(spark, job)
+    sys.stdout.write(f"{rows} records archived\n")
+    if is_stopped:
+        sys.stdout.write("the end was asked for: the next run goes on, and verifies\n")
+    wrong = tell_pairs(pairs)
+    reporter.summary(verified_partitions=len(pairs), wrong_partitions=wrong)
+    return 1 if wrong else 0
+
+
+def _archive(
+    spark: SparkSession, job: ArchiveJob, stop: StopWish, reporter: Reporter, clock: Clock
+) -> int:
+    """Archive new records, and retry after faults; return how many records were archived."""
+    rows, got_on = 0, clock.monotonic()
+    ticker = WorkTicker(spark.sparkContext, reporter, clock)
+
+    def tell(progress: dict[str, Any]) -> None:
+        nonlocal rows, got_on
+        rows, got_on = rows + progress["numInputRows"], clock.monotonic()
+        reporter.micro_batch(progress)
+        ticker.begin("the next batch")
+
+    target = Path(job.target)
+    while not stop.is_asked:
+        try:
+            ticker.begin("the next batch")
+            reporter.cleared(clear_broken_start(target / "checkpoint"))
+            archive(
+                *(spark, job.path, job.topics, target, job.records_per_batch),
+                skips_lost=job.lost_records == "skip",
+                restarts_recreated=job.recreated_topic == "restart",
+                stop=stop,
+                tell=tell,
+                look=ticker.look,
+            )
+            break
+        except OF_SPARK as error:
+            _check_source(error)
+            if isinstance(error, AnalysisException) or refusal_in(error):
+                raise  # a retry would not help
+            failing_s, why = clock.monotonic() - got_on, first_line(error)
+            if failing_s > job.patience:
+                raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
+            reporter.fault(why)
+            stop.pause(PAUSE_S)
+    return rows
+
+
+def _check_source(error: Exception) -> None:
+    lost = _LOSS.search(str(error))
+    if lost:
+        raise PipelineError(f'{lost[1]}; lost_records = "skip" goes on without it') from error
+    recreated = _RECREATED.search(str(error))
+    if recreated:
+        advice = 'recreated_topic = "restart" archives the new one from its beginning'
+        raise PipelineError(f"{recreated[1]} {advice}") from error
+
+
+def compare_archive(
+    spark: SparkSession, job: ArchiveJob
+) -> list[tuple[PartitionSummary, PartitionSummary]]:
+    """Return what `compare` does."""
+    restarts = job.recreated_topic == "restart"
+    return compare(*(spark, job.path, job.topics, Path(job.target)), restarts_recreated=restarts)
+
+
+def tell_pairs(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:
+    """Tell what each partition comes to in an archive; return in how many the log differs."""
+    wrong = 0
+    for archived, logged in pairs:
+        is_same = archived == logged
+        wrong += not is_same
+        place = f"{archived.topic}-{archived.partition}"
+        sys.stdout.write(
+            f"{place}: {archived.told()}{'' if is_same else ' BUT ' + logged.told()}\n"
+        )
+    return wrong

@@ -1,0 +1,80 @@
+"""An archive's way back as a job: its settings, and what it tells."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.pipelines.archive.broker_restore import restore_to_broker
+from wirebroker.pipelines.archive.restore import restore
+from wirebroker.pipelines.job.errors import JobFileError, PipelineError
+from wirebroker.pipelines.job.job_file import kafka_settings_if_any, setting
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreJob:
+    """The settings of a restore, as its file or flags have them."""
+
+    target: str = setting("path", "the archive's folder")
+    into: str | None = setting("path", "a folder for partitions' logs; what is there is kept", None)
+    map: str | None = setting(
+        "path", "for a broker: let it give other offsets; a file for which are which", None
+    )
+    topic_ids: str = setting(
+        "text", "topic ids to restore of topics that were recreated, separated by commas", ""
+    )
+    kafka: dict[str, Any] = setting(
+        "table", "a broker instead of a folder: settings of librdkafka", {}
+    )
+    log: str | None = setting(
+        "path", "for what Spark and librdkafka print; none: spark.log in the target", None
+    )
+    spark: dict[str, Any] = setting("table", "settings of Spark", {})
+
+
+def restore_settings(file: Path, job: RestoreJob) -> dict[str, str]:
+    """Return the settings of a client that restores into a broker; none: a folder is written.
+
+    Raises:
+        JobFileError: They have no address; or both places are given, or none.
+    """
+    if bool(job.kafka) == (job.into is not None):
+        raise JobFileError(
+            "give one place: a folder (--into, or into in the file), or a broker (--bootstrap, "
+            "or [kafka])"
+        )
+    if job.map is not None and not job.kafka:
+        raise JobFileError("map is for a broker: a folder keeps its offsets")
+    return kafka_settings_if_any(file, job.kafka)
+
+
+def run_restore(spark: SparkSession, job: RestoreJob, kafka: dict[str, str]) -> int:
+    """Bring an archive's records back, and tell of each partition; return 0.
+
+    Args:
+        spark: The session.
+        job: Its settings.
+        kafka: Of a client, as `restore_settings` gives them.
+
+    Raises:
+        FolderExistsError, RecreatedTopicError: As `restore`.
+        PipelineError: As `restore_to_broker`, or the disk.
+    """
+    target = Path(job.target)
+    ids = [each.strip() for each in job.topic_ids.split(",") if each.strip()]
+    places = (
+        restore_to_broker(spark, target, kafka, None if job.map is None else Path(job.map), ids)
+        if job.into is None
+        else restore(spark, target, Path(job.into), ids)
+    )
+    try:
+        for place, count in places:
+            sys.stdout.write(f"{place}: {count} records\n")
+    except OSError as error:
+        raise PipelineError(str(error)) from error
+    return 0

@@ -1,0 +1,138 @@
+"""Jobs by their files: `python -m wirebroker.pipelines NAME JOB.toml`."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.pipelines.delivery.delivery import Target, folder_of, make_topics
+from wirebroker.pipelines.delivery.rights import refusal_of
+from wirebroker.pipelines.ingest.ingest import Ingest, IngestJob
+from wirebroker.pipelines.job.job_file import described, kafka_settings, load_job
+from wirebroker.pipelines.job.job_folder import JobFolder
+from wirebroker.pipelines.job.noise_file import NOISE_FILE, noise_in
+from wirebroker.pipelines.replay.replay import Replay, ReplayJob
+from wirebroker.pipelines.run.job_run import JobRun, StopWish
+from wirebroker.pipelines.run.reporter import Reporter
+from wirebroker.pipelines.run.work_ticker import WorkTicker
+from wirebroker.pipelines.source.source_table import packages_for
+from wirebroker.pipelines.spark.spark_start import running_spark
+from wirebroker.pipelines.windows.windows import Windows, WindowsJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from wirebroker.base.clock import Clock
+
+
+class JobKind(NamedTuple):
+    """A kind of jobs.
+
+    Attributes:
+        sentence: What it does.
+        settings: The class of its settings.
+        pipeline: The class that does it.
+    """
+
+    sentence: str
+    settings: type[Any]
+    pipeline: type[Any]
+
+
+JOBS: Final = {
+    "ingest": JobKind(
+        "bring files of JSON, CSV or Avro into a topic, each row once", IngestJob, Ingest
+    ),
+    "replay": JobKind(
+        "send a topic's records through a function into another topic, each once",
+        ReplayJob,
+        Replay,
+    ),
+    "windows": JobKind(
+        "add a topic's values up by windows of event time, joined with a table",
+        WindowsJob,
+        Windows,
+    ),
+}
+
+
+def add_jobs(verbs: argparse._SubParsersAction[Any]) -> None:
+    """Give the command line a verb for each kind."""
+    for name, kind in JOBS.items():
+        settings = "\n".join(described(kind.settings))
+        verb = verbs.add_parser(
+            name,
+            help=kind.sentence,
+            description=f"{kind.sentence}\n\nsettings of the file, in TOML:\n{settings}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        verb.add_argument("file", type=Path, help="the job's file")
+
+
+def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None = None) -> Any:
+    """Run a job to its end; return its summary.
+
+    Args:
+        kind: A key of JOBS.
+        file: The job's file.
+        stop: The wish for an early end.
+        spark: The session; None: one of its own, which is stopped then.
+
+    Raises:
+        PipelineError: It cannot go on; the message says what to change.
+    """
+    clock: Clock = SystemClock()
+    settings, pipeline = JOBS[kind].settings, JOBS[kind].pipeline
+    job = load_job(file, settings)
+    kafka = kafka_settings(file, job.kafka)
+    dead_letters = getattr(job, "dead_letters", None)
+    target = Target(
+        kafka,
+        job.name,
+        job.topic,
+        f"{job.topic}.dead-letters" if dead_letters == "" else dead_letters or "",
+        job.partitions,
+    )
+    pipeline.check(job, target)
+    source = pipeline.source_of(job, target)
+    folder = folder_of(job.checkpoint)
+    topics = () if source is None else source.topics_at_brokers
+    make_topics(target, topics)
+    checkpoint = JobFolder(folder, job.name, job.topic)
+    reporter = Reporter(job.name, Path(job.metrics) if job.metrics else None, clock)
+    packages = {} if source is None else packages_for(source, job.spark)
+    log = Path(job.log) if job.log else folder / NOISE_FILE
+    explain = partial(refusal_of, target=target, reader=getattr(job, "reader", {}), topics=topics)
+    with _session(job, packages, log, stop) if spark is None else nullcontext(spark) as session:
+        work = pipeline(session, job, target, checkpoint, reporter=reporter, clock=clock)
+        with closing(work):
+            run = JobRun(
+                work.handle,
+                note=work.note,
+                look=work.look,
+                ticker=WorkTicker(session.sparkContext, reporter, clock),
+                explain=explain,
+                patience_s=job.patience,
+                stop=stop,
+                reporter=reporter,
+                clock=clock,
+            )
+            run.run(work.start)
+            return reporter.summary(**work.told_at_end())
+
+
+@contextmanager
+def _session(
+    job: Any, packages: dict[str, str], log: Path, stop: StopWish
+) -> Iterator[SparkSession]:
+    """Start Spark for a job; from then on signals ask for the job's end."""
+    with noise_in(log), running_spark(job.name, packages | job.spark) as spark:
+        # Behind Spark's own start, which has a handler, too.
+        stop.heed_signals()
+        yield spark

@@ -1,0 +1,1 @@
+"""Exactly-once delivery of batches to a topic."""

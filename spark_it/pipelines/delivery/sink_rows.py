@@ -1,0 +1,114 @@
+"""Rows of a table with the columns of Spark's Kafka sink, placed in their partitions.
+
+    value                   binary or text
+    key                     likewise; the partition is the one that Java's producer chooses for it
+    partition               int, instead
+    headers                 array of (key string, value binary)
+    timestamp               timestamp, or milliseconds since 1970; null: now
+
+A row with neither key nor partition goes by its value: a batch that is done again must have it in
+the same partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql import functions
+
+from wirebroker.pipelines.job.errors import JobFileError, PipelineError
+from wirebroker.pipelines.job.job_file import like
+from wirebroker.pipelines.rows.placed_batches import PlacingTask
+from wirebroker.pipelines.rows.placed_rows import COLUMNS, PlacedRow, partition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from wirebroker.pipelines.job.job_folder import BatchPlan
+
+_BYTES: Final = ("binary", "string")
+# Column -> the types that it may have, in Spark's words, and the one that it is brought to.
+_TYPES: Final = {
+    "key": (_BYTES, "binary"),
+    "value": (_BYTES, "binary"),
+    "partition": (("int",), "int"),
+    "headers": (("array<struct<key:string,value:binary>>",), ""),
+    "timestamp": (("timestamp", "timestamp_ntz", "bigint"), "bigint"),
+}
+
+
+def check_columns(schema: StructType) -> None:
+    """See that a table has what a record is made of, and nothing else.
+
+    Raises:
+        JobFileError: It has not.
+    """
+    types = {each.name: each.dataType.simpleString() for each in schema}
+    for name, found in types.items():
+        if name not in _TYPES:
+            raise JobFileError(
+                f"column {name} is none of {', '.join(_TYPES)}{like(name, _TYPES)}; a row's "
+                "columns go into one value, as to_json(struct(*)) AS value"
+            )
+        if found not in _TYPES[name][0]:
+            raise JobFileError(f"column {name} is {found}, not {' or '.join(_TYPES[name][0])}")
+    if "value" not in types:
+        raise JobFileError("column value is missing")
+
+
+def placed_rows(table: DataFrame, topic: str, plan: BatchPlan) -> DataFrame:
+    """Return a table's rows, placed.
+
+    Args:
+        table: With the columns above, checked.
+        topic: Where they go.
+        plan: Of the batch.
+    """
+    types = {each.name: each.dataType.simpleString() for each in table.schema}
+    columns = [_column(name, types.get(name)).alias(name) for name in _TYPES]
+    return table.select(*columns).mapInArrow(PlacingTask(_SinkPlacer(topic, plan).rows), COLUMNS)
+
+
+def _column(name: str, found: str | None) -> functions.Column:
+    wanted = _TYPES[name][1]
+    if found is None:
+        return functions.lit(None).cast(wanted or _TYPES[name][0][0])
+    if name == "timestamp" and found != wanted:
+        return functions.unix_millis(functions.col(name).cast("timestamp"))
+    return functions.col(name).cast(wanted) if wanted else functions.col(name)
+
+
+class _SinkPlacer:
+    """Places the rows of one task, in their order."""
+
+    def __init__(self, topic: str, plan: BatchPlan) -> None:
+        self._topic = topic
+        self._count = plan.partitions
+        self._line = 0
+
+    def rows(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
+        """Return the rows of a batch with the columns above.
+
+        Raises:
+            PipelineError: A partition that the topic does not have.
+        """
+        context = TaskContext.get()
+        assert context is not None
+        source = f"{context.partitionId():08d}"
+        columns = [batch.column(name).to_pylist() for name in _TYPES]
+        for key, value, given, headers, timestamp in zip(*columns, strict=True):
+            partition = partition_of(key, value, "", self._count) if given is None else given
+            if not 0 <= partition < self._count:
+                raise PipelineError(
+                    f"partition {partition} is not there: {self._topic} has {self._count}"
+                )
+            self._line += 1
+            yield PlacedRow(
+                *(partition, source, 0, self._line, self._topic, partition),
+                *(key, value, timestamp, headers or []),
+            )

@@ -1,0 +1,167 @@
+"""Which topic a job reads, by its topic id: the name may belong to a new topic by now.
+
+The job's folder keeps the id beside Spark's offsets, which mean nothing in a topic that was deleted
+and created again. A folder without an id, from an earlier version, gets it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from confluent_kafka import KafkaException, TopicCollection
+
+from wirebroker.codecs.primitives import uuid_text
+from wirebroker.pipelines.delivery.positions import WAIT_S
+from wirebroker.pipelines.delivery.rights import quiet_admin
+from wirebroker.segments.errors import recreated
+from wirebroker.segments.log_directories import LogDirectories, topic_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from confluent_kafka.admin import AdminClient
+
+    from wirebroker.pipelines.job.job_folder import JobFolder
+    from wirebroker.pipelines.source.source_table import SourceWish
+
+_NO_ID: Final = bytes(16)
+
+
+class SourceChangedError(OSError):
+    """The source's topic was recreated, and the run must restart with the new one."""
+
+
+class ReadTopic(NamedTuple):
+    """The topic at a broker that a batch reads.
+
+    Attributes:
+        kafka: Settings of clients.
+        topic: Its name.
+        topic_id: Its id when the batch began.
+    """
+
+    kafka: dict[str, str]
+    topic: str
+    topic_id: str
+
+    def check(self) -> None:
+        """Check that the topic was not recreated, after the batch was read and before it is sent.
+
+        Raises:
+            SourceChangedError: The batch may have records of the new topic at the old offsets.
+            KafkaException: The broker.
+        """
+        now = ids_at_broker(_kept_admin(tuple(self.kafka.items())), [self.topic])
+        if now.get(self.topic, self.topic_id) != self.topic_id:
+            raise SourceChangedError(
+                f"topic {self.topic} was recreated while it was read: topic id {self.topic_id}, "
+                f"now {now[self.topic]}"
+            )
+
+
+class SourceIdentity:
+    """The id of the topic that a job reads.
+
+    Args:
+        source: Where the job reads its topic, the first of the source.
+        kafka: Settings of clients.
+        folder: The job's.
+        restarts: Whether a recreated topic is read from its beginning; else it is an error.
+    """
+
+    def __init__(
+        self, source: SourceWish, kafka: Mapping[str, str], folder: JobFolder, *, restarts: bool
+    ) -> None:
+        self._topic = source.topics[0]
+        self._path = source.path
+        self._kafka = kafka
+        self._folder = folder
+        self._restarts = restarts
+        self._admin: AdminClient | None = None
+
+    def find_restart(self) -> str:
+        """Return the topic's id if reading is to begin again with it, else "".
+
+        Raises:
+            RecreatedTopicError: The topic was recreated, and the job does not restart.
+            KafkaException: The broker.
+        """
+        known, now = self._folder.source_id, self._current()
+        if not known and now:
+            self._folder.take_source(now)
+        if not (known and now) or known == now:
+            return ""
+        if self._restarts:
+            return now
+        raise self._error(known, now)
+
+    def check(self) -> None:
+        """Check that the topic is still the one that the query reads.
+
+        Raises:
+            RecreatedTopicError: As `find_restart`.
+            SourceChangedError: The query must be restarted.
+            KafkaException: The broker.
+        """
+        if self.find_restart():
+            raise SourceChangedError(f"topic {self._topic} was recreated: reading restarts")
+
+    def read_topic(self) -> ReadTopic | None:
+        """Return what a batch reads; None: log directories, whose readers check it, or no id."""
+        known = self._folder.source_id
+        if self._path or not known:
+            return None
+        return ReadTopic(dict(self._kafka), self._topic, known)
+
+    def told(self, now: str) -> str:
+        """Return the message that reading restarts with a topic of this id."""
+        known = self._folder.source_id
+        return f"topic {self._topic} was recreated: topic id {known}, now {now}"
+
+    def _error(self, known: str, now: str) -> Exception:
+        advice = 'recreated_topic = "restart" reads the new one from its beginning.'
+        return recreated(self._topic, known, now, advice)
+
+    def _current(self) -> str:
+        """Return the topic's current id; "" if the topic is missing or its id unknown."""
+        if self._path:
+            places = LogDirectories(tuple(self._path.split(","))).find(self._is_read)
+            return topic_ids(places).get(self._topic, "")
+        return ids_at_broker(self._client(), [self._topic]).get(self._topic, "")
+
+    def _is_read(self, topic: str, _: int) -> bool:
+        return topic == self._topic
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = quiet_admin(self._kafka)
+        return self._admin
+
+
+@lru_cache(maxsize=1)
+def _kept_admin(settings: tuple[tuple[str, str], ...]) -> AdminClient:
+    """Return the client of a worker, which checks slice after slice."""
+    return quiet_admin(dict(settings))
+
+
+def ids_at_broker(admin: AdminClient, topics: Collection[str]) -> dict[str, str]:
+    """Return the ids that a broker reports for topics, as Kafka writes them.
+
+    Raises:
+        KafkaException: The broker.
+    """
+    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=WAIT_S)
+    found: dict[str, str] = {}
+    for topic, future in asked.items():
+        try:
+            uuid = future.result().topic_id
+        except KafkaException as error:
+            if error.args[0].name() not in ("UNKNOWN_TOPIC_OR_PART", "TOPIC_AUTHORIZATION_FAILED"):
+                raise
+            continue
+        halves = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
+        topic_id = b"".join(half.to_bytes(8, signed=True) for half in halves)
+        if topic_id != _NO_ID:
+            found[topic] = uuid_text(topic_id)
+    return found

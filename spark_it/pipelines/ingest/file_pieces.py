@@ -1,0 +1,67 @@
+"""Which task reads which files of a batch, and which pieces of them.
+
+Several tasks read pieces of a JSON file, as in Spark. One task reads any other file from its
+beginning to its end, since only the records before show where a record begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.pipelines.ingest.file_lines import is_compressed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# As Spark's spark.sql.files.maxPartitionBytes, and openCostInBytes: the cost of opening a file.
+_MOST_PIECE_BYTES: Final = 128 << 20
+_OPEN_BYTES: Final = 4 << 20
+
+
+class FoundFile(NamedTuple):
+    """A file of a batch.
+
+    Attributes:
+        source: Its address, for dead letters.
+        path: Where it is read.
+        size: In bytes.
+    """
+
+    source: str
+    path: str
+    size: int
+
+
+class FilePiece(NamedTuple):
+    """A piece of a file, and the number of the task that reads it."""
+
+    task: int
+    source: str
+    path: str
+    start: int
+    end: int | None
+
+
+def pieces_of(files: Iterable[FoundFile], *, format_name: str, cores: int) -> list[FilePiece]:
+    """Return the pieces of a batch's files, tasks from 0 on, by size.
+
+    Args:
+        files: In order.
+        format_name: json, csv or avro.
+        cores: How many tasks run at a time.
+    """
+    found = list(files)
+    total = sum(each.size + _OPEN_BYTES for each in found)
+    most = min(_MOST_PIECE_BYTES, max(_OPEN_BYTES, -(-total // cores)))
+    pieces: list[FilePiece] = []
+    task = task_bytes = 0
+    for file in found:
+        is_split = format_name == "json" and not is_compressed(file.path) and file.size > most
+        for start in range(0, file.size, most) if is_split else (0,):
+            end = start + most if is_split and start + most < file.size else None
+            size = (end or file.size) - start + _OPEN_BYTES
+            if task_bytes and task_bytes + size > most:
+                task, task_bytes = task + 1, 0
+            pieces.append(FilePiece(task, file.source, file.path, start, end))
+            task_bytes += size
+    return pieces

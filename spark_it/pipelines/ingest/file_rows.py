@@ -1,0 +1,118 @@
+"""Files as rows: a task reads pieces of files as streams.
+
+A damaged file (a truncated compressed one, a damaged Avro container) gives the rows before the
+damage and one dead letter, or ends the job.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from wirebroker.pipelines.ingest.csv_records import CsvSplitter
+from wirebroker.pipelines.ingest.file_lines import (
+    MOST_LINE_BYTES,
+    DamagedFileError,
+    lines_of,
+    open_file,
+)
+from wirebroker.pipelines.ingest.line_rows import Line, LinePlacer
+from wirebroker.pipelines.job.errors import JobFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow
+
+    from wirebroker.pipelines.ingest.line_rows import PlacingWish
+    from wirebroker.pipelines.job.job_folder import BatchPlan
+    from wirebroker.pipelines.rows.placed_rows import PlacedRow
+
+# Input of `FileRows`: a piece of a file, or its content if Spark reads it.
+PIECE_COLUMNS: Final = "task INT, source STRING, path STRING, start LONG, end LONG"
+CONTENT_COLUMNS: Final = ("source", "block", "content")
+
+
+class FileRows:
+    """Places the rows of one batch of files."""
+
+    def __init__(self, wish: PlacingWish, plan: BatchPlan) -> None:
+        self._wish = wish
+        self._placer = LinePlacer(wish, plan)
+        # Counts over the whole task: lines of one block follow one another.
+        self._count = 0
+
+    def of_pieces(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
+        """Return the rows of a batch with PIECE_COLUMNS."""
+        columns = (batch.column(each).to_pylist() for each in ("source", "path", "start", "end"))
+        for source, path, start, end in zip(*columns, strict=True):
+            # An Avro container is compressed inside, whatever its name.
+            with open_file(Path(path), as_it_is=self._wish.format == "avro") as file:
+                yield from self.of_file(file, source, start, end)
+
+    def of_contents(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
+        """Return the rows of a batch with CONTENT_COLUMNS: of JSON lines, else whole files."""
+        columns = (batch.column(name).to_pylist() for name in CONTENT_COLUMNS)
+        for source, block, content in zip(*columns, strict=True):
+            if self._wish.format == "json":
+                self._count += 1
+                row = self._placer.place(Line(content, source, block, self._count))
+                yield from () if row is None else (row,)
+            else:
+                yield from self.of_file(io.BytesIO(content), source)
+
+    def of_file(
+        self, file: io.BufferedIOBase, source: str, start: int = 0, end: int | None = None
+    ) -> Iterator[PlacedRow]:
+        """Return the rows of a file, or of a piece of one (file_lines.py)."""
+        if self._wish.format == "avro":
+            yield from self._of_avro(file, source)
+            return
+        number = 0
+        lines = lines_of(file, start, end)
+        try:
+            for number, (content, fault) in enumerate(self._records(lines), 1):
+                row = self._placer.place(Line(content, source, start, number), fault)
+                if row is not None:
+                    yield row
+        except DamagedFileError as error:
+            yield self._damage(Line(b"", source, start, number + 1), str(error))
+
+    def _records(self, lines: Iterable[Any]) -> Iterator[tuple[bytes, str | None]]:
+        if self._wish.format == "csv":
+            for record in CsvSplitter(self._wish.delimiter).records(lines):
+                yield record.content, record.fault and f"is not valid CSV: {record.fault}"
+            return
+        for content, is_cut in lines:
+            fault = f"is longer than {MOST_LINE_BYTES >> 20} MiB" if is_cut else None
+            yield content.rstrip(b"\r\n"), fault
+
+    def _of_avro(self, file: Any, source: str) -> Iterator[PlacedRow]:
+        import fastavro
+
+        number = 0
+        try:
+            for number, found in enumerate(fastavro.reader(file), 1):
+                yield self._placer.place_record(found, Line(b"", source, 0, number))
+        # The library has no common class for the errors of damaged files.
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # an error of the operating system: a retry may succeed
+            yield self._damage(Line(b"", source, 0, number + 1), repr(error))
+
+    def _damage(self, line: Line, error: str) -> PlacedRow:
+        place = "line" if self._wish.format == "json" else "record"
+        reason = f"the file cannot be read after {place} {line.number - 1}: {error}"
+        if self._wish.stops_at_damage:
+            raise JobFileError(
+                f"{line.source}: {reason}; damaged_files = 'dead-letter' would continue"
+            )
+        return self._placer.dead(line, reason, is_damage=True)
+
+
+def local_path(address: str) -> Path | None:
+    """Return the path of a local file from Spark's address of it; None for other addresses."""
+    parts = urlsplit(address)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None

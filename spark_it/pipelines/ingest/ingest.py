@@ -1,0 +1,246 @@
+"""Files of lines (JSON, CSV, Avro) into a topic: typed, keyed, each row once.
+
+    lines ──► read by the schema ──► records, by key ──► the topic    ┐ one transaction for each
+                     └─ no row of it ──► dead letters, with the reason ┘ slice, with its position
+
+A row's partition is the one that Java's producer chooses for its key. Rows of a file stay in order
+within a partition. A file is taken up once, when it is first seen; it must be whole by then (move
+it in) and must not be changed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, functions
+
+from wirebroker.pipelines.ingest.file_lines import is_for_spark
+from wirebroker.pipelines.ingest.file_pieces import FoundFile, pieces_of
+from wirebroker.pipelines.ingest.file_rows import (
+    CONTENT_COLUMNS,
+    PIECE_COLUMNS,
+    FileRows,
+    local_path,
+)
+from wirebroker.pipelines.ingest.hidden_files import HiddenLinks, folder_of, hidden_files
+from wirebroker.pipelines.ingest.line_rows import PlacingWish
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_file import like, setting
+from wirebroker.pipelines.rows.placed_batches import PlacingTask
+from wirebroker.pipelines.rows.placed_rows import COLUMNS
+from wirebroker.pipelines.rows.typed_rows import parse_schema
+from wirebroker.pipelines.run.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.streaming import StreamingQuery
+
+    from wirebroker.pipelines.delivery.delivery import Target
+    from wirebroker.pipelines.job.job_folder import BatchPlan
+
+_FORMATS: Final = ("json", "csv", "avro")
+# What Spark has for a file as a whole.
+_BINARY_FILE: Final = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
+# By default Spark silently skips files more than a week older than the newest. With this age it
+# keeps the paths of all files that it has seen, about 190 bytes each (README).
+_ANY_AGE: Final = "36500d"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestJob:
+    """The settings of an ingest, as its file has them."""
+
+    name: str = setting("text", "the job's name, and its group's, where positions are kept")
+    source: str = setting("path", "a file, a directory or a pattern of them")
+    format: str = setting("text", "what a file holds", "json", _FORMATS)
+    topic: str = setting("text", "the topic for the rows; made if it isn't there")
+    checkpoint: str = setting("path", "a folder of the job's own, kept between runs")
+    kafka: dict[str, Any] = setting("table", "settings of librdkafka; bootstrap.servers at least")
+    schema: dict[str, Any] = setting("table", "the columns: name = type, in order")
+    key: str = setting("text", "the column that is the record's key; none: no keys", "")
+    timestamp: str = setting("text", "the timestamp column that is the record's time", "")
+    value: str = setting(
+        "text",
+        "the record's value: the row as JSON, or its line as it was",
+        "json",
+        ("json", "raw"),
+    )
+    unknown_fields: str = setting(
+        "text", "fields beyond the schema: a bad row, or left out", "bad", ("bad", "drop")
+    )
+    hidden_files: bool = setting(
+        "flag", "also read files whose names begin with _ or ., as temporary files do", False
+    )
+    damaged_files: str = setting(
+        "text",
+        "if a file is truncated or damaged: write a dead letter after its rows, or stop",
+        "dead-letter",
+        ("dead-letter", "stop"),
+    )
+    delimiter: str = setting("text", "between the cells of CSV", ",")
+    dead_letters: str = setting("text", "the topic for bad rows; empty: TOPIC.dead-letters", "")
+    partitions: int = setting("count", "of the topic, where it is made", 1)
+    most_record_bytes: int = setting("count", "of key and value; more is a bad row", 900_000)
+    files_per_batch: int = setting("count", "how many files make a batch at most", 1_000)
+    every: float | None = setting(
+        "seconds", "look for files so often; none: once, to the end", None
+    )
+    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    log: str | None = setting(
+        "path",
+        "a file for what Spark and librdkafka print; none: spark.log in the checkpoint",
+        None,
+    )
+    spark: dict[str, Any] = setting("table", "settings of Spark", {})
+
+
+class Ingest(Pipeline[IngestJob]):
+    """One ingest."""
+
+    @staticmethod
+    def check(job: IngestJob, target: Target) -> None:
+        """Find mistakes of the settings before anything is begun.
+
+        Raises:
+            JobFileError: The schema, columns that aren't in it, or a folder that isn't there.
+        """
+        wish_of(job, target)
+        is_address = "://" in job.source
+        folder = folder_of(job.source)
+        if not is_address and not folder.exists():
+            raise JobFileError(f"source = {job.source!r}: there is no {folder}")
+        if is_address and job.hidden_files:
+            raise JobFileError("hidden_files = true needs a source that is a path, not an address")
+
+    def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        """Start the query, whose rows are files."""
+        source = self._job.source
+        if self._job.hidden_files:
+            self._links.refresh()
+            source = self._links.pattern()
+        reader = self._spark.readStream.format("binaryFile").schema(_BINARY_FILE)
+        reader = reader.option("maxFilesPerTrigger", self._job.files_per_batch)
+        reader = reader.option("maxFileAge", _ANY_AGE).option("recursiveFileLookup", "true")
+        # Without the content, which a batch reads as a stream.
+        files = reader.load(source).selectExpr(
+            "_metadata.file_path AS source", "_metadata.file_size AS size"
+        )
+        return self._stream(files, handle)
+
+    def look(self) -> None:
+        """Link new hidden files, as often as Spark looks for files."""
+        job = self._job
+        if job.every is None or not job.hidden_files:
+            return
+        if self._clock.monotonic() - self._looked >= job.every:
+            self._links.refresh()
+            self._looked = self._clock.monotonic()
+
+    def handle(self, table: DataFrame, batch: int) -> None:
+        """Send the rows of a batch of files to Kafka, once."""
+        began = self._clock.monotonic()
+        files = sorted((str(source), int(size)) for source, size in table.collect())
+        self._reporter.found(batch, len(files), sum(size for _, size in files))
+        plan = self._delivery.plan(batch)
+        sent = self._send(self._placed(files, plan), plan)
+        self._reporter.batch(batch, sent, began)
+
+    def told_at_end(self) -> dict[str, Any]:
+        """Return how many files were skipped by their names, and the first of them."""
+        job = self._job
+        self._reporter.count(damaged_files=0)
+        if "://" in job.source:
+            return {}  # only Spark can list files there
+        unread = [] if job.hidden_files else sorted(hidden_files(job.source))
+        first = {"first_unread_file": str(unread[0])} if unread else {}
+        return {"unread_files": len(unread), **first}
+
+    def _placed(self, files: list[tuple[str, int]], plan: BatchPlan) -> DataFrame:
+        rows = FileRows(wish_of(self._job, self._target), plan)
+        own: list[FoundFile] = []
+        sparks: list[str] = []
+        for source, size in files:
+            path = local_path(source)
+            # Avro containers are compressed inside.
+            is_sparks = self._job.format != "avro" and is_for_spark(source)
+            if path is None or is_sparks:
+                sparks.append(source)
+                continue
+            target = self._links.target_of(path)
+            own.append(FoundFile(source if target == path else target.as_uri(), str(path), size))
+        tables = []
+        if own or not sparks:
+            cores = self._spark.sparkContext.defaultParallelism
+            pieces = pieces_of(own, format_name=self._job.format, cores=cores)
+            table = self._spark.createDataFrame(pieces, PIECE_COLUMNS)
+            tasks = 1 + max((each.task for each in pieces), default=0)
+            tables.append(
+                table.repartitionById(tasks, functions.col("task")).mapInArrow(
+                    PlacingTask(rows.of_pieces), COLUMNS
+                )
+            )
+        if sparks:
+            tables.append(self._read(sparks).mapInArrow(PlacingTask(rows.of_contents), COLUMNS))
+        return reduce(DataFrame.union, tables)
+
+    def _read(self, sources: list[str]) -> DataFrame:
+        """Return the contents of files that only Spark can read: lines of JSON, or whole files."""
+        reader = self._spark.read.option("recursiveFileLookup", "true")
+        kind = "binaryFile" if self._job.format == "avro" else "text"
+        content = "content" if self._job.format == "avro" else "CAST(value AS BINARY) AS content"
+        # Only the text before shows where a CSV record begins.
+        reader = reader.option("wholetext", str(self._job.format == "csv").lower())
+        columns = ("_metadata.file_path AS source", "_metadata.file_block_start AS block")
+        table = reader.format(kind).load([_as_path(each) for each in sources])
+        return table.selectExpr(*columns, content).select(*CONTENT_COLUMNS)
+
+    _looked = 0.0
+
+    @cached_property
+    def _links(self) -> HiddenLinks:
+        return HiddenLinks(self._job.source, Path(self._job.checkpoint).resolve() / "hidden")
+
+
+def _as_path(address: str) -> str:
+    """Return an address from Spark as a path, with characters of patterns escaped."""
+    return re.sub(r"([*?{}\[\]\\])", r"\\\1", unquote(address))
+
+
+def wish_of(job: IngestJob, target: Target) -> PlacingWish:
+    """Return how lines become rows.
+
+    Raises:
+        JobFileError: The schema, or a column that isn't in it.
+    """
+    columns = parse_schema(job.schema)
+    types = {each.name: each.type_name for each in columns}
+    for what, name in (("key", job.key), ("timestamp", job.timestamp)):
+        if name and name not in types:
+            raise JobFileError(f"{what} = {name!r} is no column of [schema]{like(name, types)}")
+    if job.timestamp and types[job.timestamp] != "timestamp":
+        raise JobFileError(f"timestamp = {job.timestamp!r} is {types[job.timestamp]} in [schema]")
+    if len(job.delimiter) != 1 or job.delimiter in '"\r\n':
+        raise JobFileError(f"delimiter = {job.delimiter!r} is not one character between cells")
+    if job.format == "avro" and job.value == "raw":
+        raise JobFileError('value = "raw" is for lines; format = "avro" has none')
+    return PlacingWish(
+        format=job.format,
+        columns=columns,
+        drops_unknown=job.unknown_fields == "drop",
+        delimiter=job.delimiter,
+        key=job.key,
+        timestamp=job.timestamp,
+        is_raw=job.value == "raw",
+        most_bytes=job.most_record_bytes,
+        stops_at_damage=job.damaged_files == "stop",
+        job=target.job,
+        topic=target.topic,
+        dead_letters=target.dead_letters,
+    )

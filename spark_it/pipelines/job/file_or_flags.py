@@ -1,0 +1,92 @@
+"""Settings that a verb takes from a job's file, or, without one, from flags of the same names."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_file import described, load_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+Settings = TypeVar("Settings")
+
+_NOT_FLAGS: Final = ("pipeline", "file")
+
+
+def add_settings(
+    verb: argparse.ArgumentParser, kind: type, names: Collection[str] | None = None
+) -> None:
+    """Give a verb an argument for a job's file, and a flag for each setting that is no table.
+
+    Args:
+        verb: The verb.
+        kind: The class of its settings.
+        names: Of the settings that have a flag; None: all.
+    """
+    verb.formatter_class = argparse.RawDescriptionHelpFormatter
+    settings = "\n".join(described(kind))
+    verb.description = f"{verb.description}\n\nsettings of a file, in TOML:\n{settings}"
+    verb.add_argument("file", nargs="?", type=Path, help="the job's file, instead of flags")
+    for each in dataclasses.fields(kind):
+        setting_kind, what = each.metadata["kind"], each.metadata["what"]
+        if setting_kind != "table" and (names is None or each.name in names):
+            flag = f"--{each.name.replace('_', '-')}"
+            convert = _FLAG_TYPES.get(setting_kind, str)
+            choices = each.metadata["choices"] or None
+            verb.add_argument(flag, type=convert, choices=choices, help=what)
+
+
+def settings_of(
+    options: argparse.Namespace, kind: type[Settings], **tables: dict[str, Any]
+) -> Settings:
+    """Return what the arguments say.
+
+    Args:
+        options: The arguments, of a verb that `add_settings` was called with.
+        kind: The class of its settings.
+        tables: What flags of the verb's own come to.
+
+    Raises:
+        JobFileError: The file, or flags beside it, or a flag that is missing.
+    """
+    given = {
+        name: value
+        for name, value in vars(options).items()
+        if name not in _NOT_FLAGS and value is not None
+    }
+    if options.file is not None:
+        if given:
+            name = next(iter(given)).replace("_", "-")
+            raise JobFileError(f"--{name} stands beside a file: give one of both")
+        return load_job(options.file, kind)
+    fields = {each.name: each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for name, one in fields.items():
+        has_default = {one.default, one.default_factory} != {dataclasses.MISSING}
+        if not has_default and name not in given:
+            raise JobFileError(f"--{name} or a file is missing: {one.metadata['what']}")
+    return kind(**{name: value for name, value in given.items() if name in fields}, **tables)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return seconds
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+    return int(text)
+
+
+_FLAG_TYPES: Final[dict[str, Callable[[str], Any]]] = {"count": _count, "seconds": _seconds}

@@ -1,0 +1,89 @@
+"""How far consumer groups are behind: the log's ends less their committed offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from wirebroker.pipelines.delivery.positions import REQUEST_MS, WAIT_S, Positions, end_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+
+class PartitionLag(NamedTuple):
+    """A group's lag in a partition.
+
+    Attributes:
+        group: The group.
+        topic: The topic.
+        partition: Its number.
+        committed: The group's offset.
+        end: The offset behind the last committed record.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    committed: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        """How many offsets are still to be read."""
+        return max(0, self.end - self.committed)
+
+
+def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[PartitionLag]:
+    """Return the lag of each group that has offsets in topics.
+
+    Args:
+        kafka: Settings of librdkafka.
+        topics: Their names.
+
+    Raises:
+        KafkaException: A broker, also if others answer.
+    """
+    admin = _admin(kafka)
+    groups = _groups(admin)
+    found: list[PartitionLag] = []
+    ends: dict[str, dict[str, int]] = {}
+    for group in sorted(groups):
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        for each in asked[group].result(WAIT_S).topic_partitions:
+            if each.topic not in topics or each.offset < 0:
+                continue
+            if each.topic not in ends:
+                ends[each.topic] = end_offsets(kafka, each.topic)
+            end = ends[each.topic].get(str(each.partition), 0)
+            found.append(PartitionLag(group, each.topic, each.partition, each.offset, end))
+    return found
+
+
+def check_visible(kafka: Mapping[str, str], topics: Iterable[str]) -> None:
+    """See that no lag would be left out because the login may not see a topic.
+
+    Brokers list the groups alone that it may describe: of others nobody knows.
+
+    Raises:
+        RightError: It may not see one.
+        KafkaException: A broker.
+    """
+    _groups(_admin(kafka))  # who is not there says so sooner here
+    with Positions(kafka, "none", "", "") as positions:
+        for topic in topics:
+            positions.partition_count(topic)
+
+
+def _admin(kafka: Mapping[str, str]) -> AdminClient:
+    return AdminClient({"socket.timeout.ms": REQUEST_MS, **kafka})
+
+
+def _groups(admin: AdminClient) -> list[str]:
+    listed = admin.list_consumer_groups().result(WAIT_S)
+    if listed.errors:
+        # Of a broker that does not answer: what its groups lag would be left out.
+        raise KafkaException(listed.errors[0])
+    return [each.group_id for each in listed.valid]

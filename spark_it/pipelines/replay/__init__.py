@@ -1,0 +1,1 @@
+"""The job that publishes archived records again."""

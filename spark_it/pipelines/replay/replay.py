@@ -1,0 +1,146 @@
+"""A topic's records, of a range of time, through a user's function into another topic, each once.
+
+    topic A, start <= timestamp < end ──► function(record) ──► none, one or many ──► topic B
+                                              └─ it raises ──► dead letters, with the reason
+
+The function must give the same for the same record: a batch that is done again is made again.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark import cloudpickle
+
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_file import RECREATED_TOPIC, setting
+from wirebroker.pipelines.replay.record_rows import RecordPlacer, RecordWish
+from wirebroker.pipelines.replay.user_function import load_function
+from wirebroker.pipelines.rows.placed_batches import PlacingTask
+from wirebroker.pipelines.rows.placed_rows import COLUMNS
+from wirebroker.pipelines.run.pipeline import Pipeline
+from wirebroker.pipelines.source.source_table import (
+    SourceWish,
+    check_source,
+    milliseconds_at,
+    stream_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+    from wirebroker.pipelines.delivery.delivery import Target
+    from wirebroker.pipelines.replay.user_function import InputRecord
+
+_INPUT = "key, value, headers, topic, partition, offset, unix_millis(timestamp) AS timestamp"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayJob:
+    """The settings of a replay, as its file has them."""
+
+    name: str = setting("text", "the job's name, and its group's, where positions are kept")
+    source: str = setting("text", "the topic that is read")
+    topic: str = setting("text", "the topic for what the function returns; made if it isn't there")
+    checkpoint: str = setting("path", "a folder of the job's own, kept between runs")
+    kafka: dict[str, Any] = setting("table", "settings of librdkafka; bootstrap.servers at least")
+    function: str = setting("path", "FILE.py:NAME of the function; none: records as they are", "")
+    start: str = setting(
+        "text", "the earliest timestamp, ISO 8601; none: from the first record", ""
+    )
+    end: str = setting("text", "the timestamp that is too late; none: to the end", "")
+    path: str = setting("paths", "log directories to read instead of the broker", "")
+    partition_by: str = setting(
+        "text", "a record's partition: by its key, or as in the source", "key", ("key", "source")
+    )
+    on_error: str = setting(
+        "text",
+        "what the function raises for: dead letters, or the end",
+        "dead-letter",
+        ("dead-letter", "stop"),
+    )
+    dead_letters: str = setting("text", "the topic for them; empty: TOPIC.dead-letters", "")
+    partitions: int = setting("count", "of the topic, where it is made", 1)
+    records_per_batch: int = setting("count", "how many offsets make a batch at most", 1_000_000)
+    every: float | None = setting(
+        "seconds", "look for records so often; none: once, to the end", None
+    )
+    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    recreated_topic: str = setting(*RECREATED_TOPIC)
+    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    reader: dict[str, Any] = setting("table", "more options of Spark's reader", {})
+    log: str | None = setting(
+        "path",
+        "a file for what Spark and librdkafka print; none: spark.log in the checkpoint",
+        None,
+    )
+    spark: dict[str, Any] = setting("table", "settings of Spark", {})
+
+
+class Replay(Pipeline[ReplayJob]):
+    """One replay."""
+
+    @staticmethod
+    def check(job: ReplayJob, target: Target) -> None:
+        """Find mistakes of the settings before anything is begun.
+
+        Raises:
+            JobFileError: Times, the function, or a topic that would feed itself.
+        """
+        start, end = milliseconds_at("start", job.start), milliseconds_at("end", job.end)
+        if start is not None and end is not None and start >= end:
+            raise JobFileError(f"start = {job.start!r} is not before end = {job.end!r}")
+        if job.source in (target.topic, target.dead_letters):
+            raise JobFileError(f"source = {job.source!r} is a topic that the job writes to, too")
+        load_function(job.function)
+        check_source(Replay.source_of(job, target))
+
+    @staticmethod
+    def source_of(job: ReplayJob, target: Target) -> SourceWish:
+        """Return where the records come from."""
+        bootstrap = target.kafka["bootstrap.servers"]
+        return SourceWish(bootstrap, job.path, job.reader, (job.source,))
+
+    def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        """Start the query."""
+        job = self._job
+        table = stream_of(
+            self._spark,
+            self.source_of(job, self._target),
+            job.source,
+            start_ms=milliseconds_at("start", job.start),
+            most=job.records_per_batch,
+        ).selectExpr(*_INPUT.split(", "))
+        for name, sign in (("start", ">="), ("end", "<")):
+            moment = milliseconds_at(name, getattr(job, name))
+            # Timestamps are producers': behind the first that is in time may be earlier ones.
+            table = table if moment is None else table.where(f"timestamp {sign} {moment}")
+        return self._stream(table, handle)
+
+    def handle(self, table: DataFrame, batch: int) -> None:
+        """Do a batch: what the function makes of a table of records goes to Kafka, once."""
+        began = self._clock.monotonic()
+        plan = self._delivery.plan(batch)
+        wish = RecordWish(
+            self._target.topic,
+            self._target.dead_letters,
+            self._target.job,
+            keeps_partition=self._job.partition_by == "source",
+            stops=self._job.on_error == "stop",
+        )
+        placer = RecordPlacer(wish, plan, self._function)
+        placed = table.mapInArrow(PlacingTask(placer.rows), COLUMNS)
+        self._reporter.batch(batch, self._send(placed, plan), began)
+
+    @cached_property
+    def _function(self) -> Callable[[InputRecord], Any]:
+        function = load_function(self._job.function)
+        # With what its file defines: workers need not have the file.
+        cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
+        return function

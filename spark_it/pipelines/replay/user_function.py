@@ -1,0 +1,76 @@
+"""A user's function, `FILE.py:NAME`, and the records that it is given and returns.
+
+def no_tests(record):
+    if record.key == b"test":
+        return None                                       # no record
+    return record._replace(value=record.value.upper())    # one; or a list of them
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_file import like
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class InputRecord(NamedTuple):
+    """A record of the source.
+
+    Attributes:
+        key: None: it has none.
+        value: None: a tombstone.
+        headers: Pairs of name and content, in order.
+        timestamp: Milliseconds since 1970.
+        topic: Where it comes from, which a function cannot change.
+        partition: Likewise.
+        offset: Likewise.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    timestamp: int
+    topic: str
+    partition: int
+    offset: int
+
+
+def unchanged(record: InputRecord) -> InputRecord:
+    """Return a record as it is."""
+    return record
+
+
+def load_function(text: str) -> Callable[[InputRecord], Any]:
+    """Return the function that a job names; "": the one that changes nothing.
+
+    Raises:
+        JobFileError: There is no such file or function, or the file raises.
+    """
+    if not text:
+        return unchanged
+    place, _, name = text.rpartition(":")
+    path = Path(place)
+    if not place or not path.is_file():
+        raise JobFileError(f"function = {text!r}: there is no file {place!r}; FILE.py:NAME")
+    specification = importlib.util.spec_from_file_location(f"_job_{path.stem}", path)
+    if specification is None or specification.loader is None:
+        raise JobFileError(f"function = {text!r}: {place} is no file of Python")
+    module = importlib.util.module_from_spec(specification)
+    try:
+        specification.loader.exec_module(module)
+    # Whatever the user's code raises.
+    except Exception as error:
+        raise JobFileError(f"function = {text!r}: {place} raises {error!r}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise JobFileError(f"function = {text!r}: no function {name}{like(name, vars(module))}")
+    # Known by name, so that it can be sent by value (replay.py).
+    sys.modules[module.__name__] = module
+    return function  # type: ignore[no-any-return]

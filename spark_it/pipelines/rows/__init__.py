@@ -1,0 +1,1 @@
+"""Values as rows: parsing and schemas."""

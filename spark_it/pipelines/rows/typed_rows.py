@@ -1,0 +1,335 @@
+"""Lines as rows of a schema, or the reason why they are none.
+
+A schema is a table of columns, in order: name = type. With `?` behind it a value may be missing.
+
+    string  boolean  int (32 bits)  long (64 bits)  double  decimal(P,S)
+    date (2026-01-31)  timestamp (ISO 8601, to the microsecond, taken as UTC without an offset; or
+    ms since 1970)
+
+A UUID of Avro's is a string. A line of CSV that has the columns' names is left out.
+
+A row's value is JSON in the schema's order: decimals as texts, times as ISO 8601 in UTC. What is
+read so is never changed silently: a fraction is no int, a number too large is none.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import math
+import re
+import uuid
+from decimal import Context, Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.codecs.json_text import parse_json
+from wirebroker.pipelines.job.errors import BadRowError, JobFileError
+from wirebroker.pipelines.job.job_file import like
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+_MILLISECONDS = re.compile("-?[0-9]+")
+_NANOSECONDS = re.compile("[.,][0-9]{6}0*[1-9]")
+_HALVES = re.compile("[\ud800-\udfff]")
+_MOST_DIGITS: Final = 38
+_CONTEXT: Final = Context(prec=_MOST_DIGITS)
+_BITS: Final = {"int": 31, "long": 63}
+_WORDS: Final = {"true": True, "false": False}
+# Python's own bound, which holds for all of the process, is 128 KiB.
+_MOST_CELL_BYTES: Final = 128 << 20
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class Column(NamedTuple):
+    """A column of a schema.
+
+    Attributes:
+        name: Its name.
+        type_name: As the schema writes it, without `?`.
+        is_optional: Whether a value may be missing.
+        digits: Of a decimal: how many in all, and behind the point.
+    """
+
+    name: str
+    type_name: str
+    is_optional: bool
+    digits: tuple[int, int] = (0, 0)
+
+
+def parse_schema(table: Mapping[str, Any]) -> tuple[Column, ...]:
+    """Return the columns of a schema.
+
+    Raises:
+        JobFileError: A type that there is not, or no column at all.
+    """
+    if not table:
+        raise JobFileError("[schema] has no columns: name = type, one a line")
+    return tuple(_column(name, text) for name, text in table.items())
+
+
+def _column(name: str, text: Any) -> Column:
+    if not isinstance(text, str):
+        raise JobFileError(f"[schema] {name} = {text!r} is no type: types are texts")
+    type_name = text.removesuffix("?").strip()
+    is_optional = text.endswith("?")
+    found = _DECIMAL.fullmatch(type_name)
+    if found:
+        digits, scale = int(found[1]), int(found[2])
+        if not 1 <= digits <= _MOST_DIGITS or scale > digits:
+            raise JobFileError(f"[schema] {name}: {type_name} has from 1 to 38 digits in all")
+        return Column(name, "decimal", is_optional, (digits, scale))
+    if type_name not in _READERS:
+        known = [*_READERS, "decimal(10,2)"]
+        raise JobFileError(f"[schema] {name}: no type {type_name}{like(type_name, known)}")
+    return Column(name, type_name, is_optional)
+
+
+class RowReader:
+    """Reads rows of one schema.
+
+    Args:
+        columns: The schema.
+        drops_unknown: Whether fields beyond the schema are left out, instead of being an error.
+        delimiter: Of CSV.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], *, drops_unknown: bool = False, delimiter: str = ","
+    ) -> None:
+        self._columns = {each.name: each for each in columns}
+        self._drops_unknown = drops_unknown
+        self._delimiter = delimiter
+        self._header = [_as_title(name) for name in self._columns]
+        csv.field_size_limit(_MOST_CELL_BYTES)
+
+    def from_json(self, line: bytes) -> dict[str, Any]:
+        """Return a line's values by column.
+
+        Raises:
+            BadRowError: It is none of the schema.
+        """
+        try:
+            found = parse_json(_text(line), fields=_fields, fraction=Decimal)
+        except (ValueError, InvalidOperation) as error:
+            raise BadRowError(f"is no JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise BadRowError(f"is no JSON object but {type(found).__name__}")
+        return self.from_fields(found)
+
+    def from_csv(self, line: bytes) -> dict[str, Any] | None:
+        """Return a line's values by column; None: it has the columns' names, in their order.
+
+        Raises:
+            BadRowError: It is none of the schema.
+        """
+        text = _text(line).removesuffix("\r")
+        try:
+            cells = next(csv.reader([text], delimiter=self._delimiter, strict=True))
+        except (csv.Error, StopIteration) as error:
+            raise BadRowError(f"is not valid CSV: {error}") from error
+        if len(cells) != len(self._columns):
+            raise BadRowError(f"has {len(cells)} cells, the schema {len(self._columns)} columns")
+        if _as_title(cells[0]) in self._header:
+            titles = [_as_title(each) for each in cells]
+            if titles == self._header:
+                return None
+            if sorted(titles) == sorted(self._header):
+                raise BadRowError("has the columns' names in another order than the schema")
+        return {
+            name: _value(column, _of_cell(column, cell))
+            for (name, column), cell in zip(self._columns.items(), cells, strict=True)
+        }
+
+    def from_fields(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values by column of a row that is parsed already.
+
+        Raises:
+            BadRowError: It is none of the schema.
+        """
+        if not self._drops_unknown:
+            for name in found:
+                if name not in self._columns:
+                    hint = like(name, self._columns)
+                    raise BadRowError(f"field {name} is not in the schema{hint}")
+        return {name: _value(each, found.get(name)) for name, each in self._columns.items()}
+
+
+def json_of(row: Mapping[str, Any]) -> bytes:
+    """Return a row as JSON, fields in the schema's order."""
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=_told).encode()
+
+
+def text_of(value: Any) -> str:
+    """Return a value as a record's key has it: texts as they are, all else as in JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return _told(value)
+
+
+def milliseconds_of(value: datetime.datetime) -> int:
+    """Return a timestamp as milliseconds since 1970."""
+    return (value - _EPOCH) // datetime.timedelta(milliseconds=1)
+
+
+def is_text(value: Any) -> bool:
+    """Tell whether UTF-8 can hold it: not half a pair of surrogates, which JSON can escape."""
+    return isinstance(value, str) and _HALVES.search(value) is None
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    assert isinstance(value, Decimal), value
+    return f"{value:f}"
+
+
+def _as_title(text: str) -> str:
+    return text.strip().casefold()
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.decode().removeprefix(_BYTE_ORDER_MARK)
+    except UnicodeDecodeError as error:
+        raise BadRowError(f"is no UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise BadRowError(
+            f"has field {next(each for each in names if names.count(each) > 1)} twice"
+        )
+    return found
+
+
+def _of_cell(column: Column, cell: str) -> Any:
+    """Return a cell as JSON would have it: CSV knows texts alone."""
+    if not cell and (column.is_optional or column.type_name != "string"):
+        return None
+    if column.type_name == "boolean":
+        return _WORDS.get(cell.lower(), cell)
+    if column.type_name in ("int", "long", "double") and _is_plain(cell):
+        try:
+            return int(cell) if column.type_name != "double" else Decimal(cell)
+        except (ValueError, InvalidOperation):
+            return cell
+    if column.type_name == "timestamp" and _MILLISECONDS.fullmatch(cell):
+        return int(cell) if len(cell) <= _MOST_DIGITS else cell
+    return cell
+
+
+def _is_plain(number: str) -> bool:
+    """Say whether a number has none of what Python alone reads: 1_000, other scripts' digits."""
+    return number.isascii() and "_" not in number
+
+
+def _value(column: Column, found: Any) -> Any:
+    if found is None:
+        if column.is_optional:
+            return None
+        raise BadRowError(f"field {column.name} is missing")
+    value = (_decimal if column.type_name == "decimal" else _READERS[column.type_name])(
+        column, found
+    )
+    if value is None:
+        kind = column.type_name
+        raise BadRowError(f"field {column.name} is no {kind}: {_shortened(found)}")
+    return value
+
+
+def _shortened(found: Any) -> str:
+    text = str(found) if not isinstance(found, str) else repr(found)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _string(_: Column, found: Any) -> str | None:
+    if isinstance(found, uuid.UUID):
+        return str(found)
+    return found if is_text(found) else None
+
+
+def _boolean(_: Column, found: Any) -> bool | None:
+    return found if isinstance(found, bool) else None
+
+
+def _integer(column: Column, found: Any) -> int | None:
+    if not isinstance(found, int) or isinstance(found, bool):
+        return None
+    limit = 1 << _BITS[column.type_name]
+    return found if -limit <= found < limit else None
+
+
+def _double(_: Column, found: Any) -> float | None:
+    if not isinstance(found, int | float | Decimal) or isinstance(found, bool):
+        return None
+    try:
+        value = float(found)
+    except (OverflowError, ValueError):  # sNaN is a Decimal, and no float
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _decimal(column: Column, found: Any) -> Decimal | None:
+    if not isinstance(found, int | str | Decimal) or isinstance(found, bool):
+        return None
+    digits, scale = column.digits
+    if isinstance(found, str) and not _is_plain(found):
+        return None
+    try:
+        given = Decimal(found)
+        if not given.is_finite() or (given and given.adjusted() >= digits - scale):
+            return None
+        value = given.quantize(Decimal(1).scaleb(-scale), context=_CONTEXT)
+    except InvalidOperation:
+        return None
+    return value if value == given else None
+
+
+def _date(_: Column, found: Any) -> datetime.date | None:
+    if isinstance(found, datetime.date) and not isinstance(found, datetime.datetime):
+        return found
+    try:
+        return datetime.date.fromisoformat(found) if isinstance(found, str) else None
+    except ValueError:
+        return None
+
+
+def _timestamp(_: Column, found: Any) -> datetime.datetime | None:
+    try:
+        if isinstance(found, datetime.datetime):
+            return _in_utc(found)
+        if isinstance(found, int) and not isinstance(found, bool):
+            return _EPOCH + datetime.timedelta(milliseconds=found)
+        # Python cuts off digits beyond microseconds.
+        if isinstance(found, str) and not _NANOSECONDS.search(found):
+            return _in_utc(datetime.datetime.fromisoformat(found))
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def _in_utc(moment: datetime.datetime) -> datetime.datetime:
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=datetime.UTC)
+    return moment.astimezone(datetime.UTC)
+
+
+_READERS: Final[dict[str, Callable[[Column, Any], Any]]] = {
+    "string": _string,
+    "boolean": _boolean,
+    "int": _integer,
+    "long": _integer,
+    "double": _double,
+    "date": _date,
+    "timestamp": _timestamp,
+}

@@ -1,0 +1,1 @@
+"""The life of a job: batches, faults, progress."""

@@ -1,0 +1,156 @@
+"""What a job tells: a line for people and one of JSON for each batch, and a summary in the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.pipelines.delivery.slice_sender import SliceSent
+    from wirebroker.segments.loss_report import LostRange
+
+_OF_DELIVERIES: Final = (
+    *("batches", "records", "dead_letters", "bytes", "slices_sent_before", "faults"),
+)
+
+
+class Reporter:
+    """Tells of one run.
+
+    Args:
+        job: The job's name.
+        metrics: A file that JSON lines are appended to; None: there is none.
+        clock: For times, and rates.
+        totals: What its summary adds up, by the names that batches tell.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        metrics: Path | None,
+        clock: Clock,
+        totals: tuple[str, ...] = _OF_DELIVERIES,
+    ) -> None:
+        self._job = job
+        self._metrics = metrics
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._is_torn = False  # whether the file may end within a line
+        self._totals = dict.fromkeys(totals, 0)
+        if metrics is not None:
+            metrics.parent.mkdir(parents=True, exist_ok=True)
+
+    def batch(self, batch: int, sent: Iterable[SliceSent], began: float, **more: Any) -> None:
+        """Tell of a batch that is done.
+
+        Args:
+            batch: Its number.
+            sent: What became of its slices.
+            began: When it began, on the monotonic clock.
+            more: What else the job has to tell.
+        """
+        slices = list(sent)
+        counts = {
+            "records": sum(each.records for each in slices),
+            "dead_letters": sum(each.dead_letters for each in slices),
+            "bytes": sum(each.sent_bytes for each in slices),
+            "slices_sent_before": sum(each.was_sent for each in slices),
+        }
+        damaged = sum(each.damaged_files for each in slices)
+        if damaged:
+            counts["damaged_files"] = damaged
+        self.count(batches=1, **counts)
+        seconds = self._clock.monotonic() - began
+        rate = counts["records"] / seconds if seconds else 0.0
+        self._write(
+            "batch", batch=batch, **counts, seconds=round(seconds, 3), rate=round(rate), **more
+        )
+        dead = f", {counts['dead_letters']} dead letters" if counts["dead_letters"] else ""
+        dead += f", {damaged} damaged files" if damaged else ""
+        before = counts["slices_sent_before"]
+        again = f", {before} of {len(slices)} slices were sent before" if before else ""
+        self._say(
+            f"batch {batch}: {counts['records']} records{dead}{again}, "
+            f"{seconds:.1f} s, {rate:,.0f} records/s"
+        )
+
+    def micro_batch(self, progress: Mapping[str, Any]) -> None:
+        """Tell of a batch that Spark wrote by itself.
+
+        Args:
+            progress: What Spark says of it.
+        """
+        batch, records = progress["batchId"], progress["numInputRows"]
+        seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
+        self.count(batches=1, records=records)
+        rate = records / seconds if seconds else 0.0
+        self._write("batch", batch=batch, records=records, seconds=seconds, rate=round(rate))
+        self._say(f"batch {batch}: {records} records, {seconds:.1f} s, {rate:,.0f} records/s")
+
+    def count(self, **counts: int) -> None:
+        """Add to what the summary tells beside batches."""
+        for name, count in counts.items():
+            self._totals[name] = self._totals.get(name, 0) + count
+
+    def found(self, batch: int, files: int, size: int) -> None:
+        """Tell which files a batch has found."""
+        self._say(f"batch {batch}: {files} files found, {size:,} bytes")
+
+    def work(self, what: str, seconds: float, tasks: tuple[int, int]) -> None:
+        """Tell how far work is: how many of Spark's tasks are done, of how many."""
+        done, count = tasks
+        self._say(f"{what}: at work for {seconds:.0f} s, {done} of {count} tasks are done")
+
+    def fault(self, why: str) -> None:
+        """Tell that the query failed and is started again."""
+        self._totals["faults"] += 1
+        self._write("fault", why=why)
+        self._say(f"failed, starts again: {why}")
+
+    def cleared(self, files: int) -> None:
+        """Report files that an interrupted start left and that were removed (broken_start.py)."""
+        if files:
+            self.count(cleared_files=files)
+            self._say(f"removed {files} temporary files of a run that ended before its first batch")
+
+    def lost(self, ranges: Sequence[LostRange]) -> None:
+        """Report which offsets of the source are gone, and count them."""
+        gone = [each for each in ranges if each.from_offset == each.end_offset]
+        offsets = sum(each.end_offset - each.from_offset for each in ranges)
+        self.count(lost_offsets=offsets, lost_partitions=len(gone))
+        for topic, partition, start, end in ranges:
+            self._write("loss", topic=topic, partition=partition, start=start, end=end)
+            what = f"offsets {start} to {end - 1} are" if end > start else f"all from {start} on is"
+            self._say(f"{topic}-{partition}: {what} gone; skipped")
+
+    def summary(self, **more: Any) -> dict[str, Any]:
+        """Tell what the run came to, and return it."""
+        seconds = self._clock.monotonic() - self._began
+        found = {**self._totals, "seconds": round(seconds, 3), **more}
+        self._write("summary", **found)
+        told = ", ".join(f"{name} {value}" for name, value in found.items())
+        self._say(f"done: {told}")
+        return found
+
+    def _write(self, kind: str, **fields: Any) -> None:
+        if self._metrics is None:
+            return
+        line = {"time_ms": self._clock.now_ms(), "job": self._job, "kind": kind, **fields}
+        text = json.dumps(line) + "\n"
+        try:
+            with self._metrics.open("a", encoding="utf-8") as file:
+                file.write(f"\n{text}" if self._is_torn else text)
+            self._is_torn = False
+        except OSError as error:
+            # Records matter more than what is told of them: the job goes on.
+            self._is_torn = True
+            self._say(f"a line for {self._metrics} is lost: {error}")
+
+    def _say(self, text: str) -> None:
+        sys.stdout.write(f"{self._job}: {text}\n")
+        sys.stdout.flush()

@@ -1,0 +1,54 @@
+"""Print every ten seconds how far a batch is, by the tasks that Spark has done of its stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.pipelines.run.reporter import Reporter
+
+_EVERY_S: Final = 10.0
+
+
+class WorkTicker:
+    """Follows the work on one batch after the other.
+
+    Args:
+        context: Spark's.
+        reporter: Prints the lines.
+        clock: For the ten seconds.
+    """
+
+    def __init__(self, context: SparkContext, reporter: Reporter, clock: Clock) -> None:
+        self._context = context
+        self._reporter = reporter
+        self._clock = clock
+        self._began: float | None = None
+        self._told = 0.0
+        self._what = ""
+
+    def begin(self, what: str) -> None:
+        """Note that work has begun."""
+        self._what = what
+        self._told = self._began = self._clock.monotonic()
+
+    def end(self) -> None:
+        """Note that it has ended."""
+        self._began = None
+
+    def look(self) -> None:
+        """Print a line if it is time; called again and again."""
+        began, now = self._began, self._clock.monotonic()
+        if began is not None and now - self._told >= _EVERY_S:
+            self._told = now
+            self._reporter.work(self._what, now - began, self._tasks())
+
+    def _tasks(self) -> tuple[int, int]:
+        """Return how many tasks of the stages at work are done, and how many there are."""
+        tracker = self._context.statusTracker()
+        stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
+        known = [each for each in stages if each is not None]
+        return sum(each.numCompletedTasks for each in known), sum(each.numTasks for each in known)

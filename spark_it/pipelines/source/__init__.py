@@ -1,0 +1,1 @@
+"""Topics as sources of a job: positions, topic ids, lost records."""

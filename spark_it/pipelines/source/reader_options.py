@@ -1,0 +1,105 @@
+"""What a job's table [reader] may have: options of Spark's reader of topics, misspelt ones told.
+
+The connector passes over a name that it does not know, and what is wrong of a value it says when a
+query runs; the data source over directories says all when it is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_file import like
+from wirebroker.segments.errors import OptionError
+from wirebroker.segments.options import parse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Source: the connector's KafkaSourceProvider.
+_OF_THE_CONNECTOR: Final = (
+    "startingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "failOnDataLoss",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "groupIdPrefix",
+)
+_OF_A_CLIENT: Final = "kafka."
+# What the job gives itself.
+_OF_THE_JOB: Final = (
+    "path",
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "includeHeaders",
+    "columns",
+    "includeControlRecords",
+    "kafka.bootstrap.servers",
+)
+# How Java and the data source say that an option is wrong, wherever in a report of Spark's. An
+# address that no name server knows now is one that it may know later.
+_REFUSAL: Final = re.compile(
+    r"\b(?:IllegalArgumentException|NumberFormatException|ConfigException|OptionError"
+    r"|AssertionError: assertion failed(?=: If )): (?!No resolvable)(.+)"
+)
+
+
+def check_reader(path: str, given: Mapping[str, Any]) -> None:
+    """Find mistakes of a table [reader].
+
+    Args:
+        path: Log directories; "": the connector reads.
+        given: The table.
+
+    Raises:
+        JobFileError: A name or value that is wrong.
+    """
+    own = {name.lower() for name in _OF_THE_JOB}
+    for name in given:
+        if name.lower() in own:
+            raise JobFileError(f"[reader] {name} is the job's own to set")
+    if path:
+        known = {"path": path, "subscribe": "a", **texts_of(given)}
+        try:
+            parse_options(known, is_stream=True)
+        except OptionError as error:
+            raise JobFileError(f"[reader] {error}") from error
+        return
+    names = {name.lower(): name for name in _OF_THE_CONNECTOR}
+    for name in given:
+        if name.lower() not in names and not name.lower().startswith(_OF_A_CLIENT):
+            raise JobFileError(
+                f"[reader] there is no option {name}{like(name, names.values())}; "
+                "settings of Kafka's client begin with kafka."
+            )
+
+
+def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return options as Spark wants them."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }
+
+
+def of_a_client(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return those of them that are for Kafka's client: how a broker is reached."""
+    found = texts_of(options)
+    return {name: value for name, value in found.items() if name.lower().startswith(_OF_A_CLIENT)}
+
+
+def refusal_in(error: Exception) -> str | None:
+    """Return what is wrong of an option, by what Spark reports; None: it says no such thing."""
+    # What Spark's errors say leaves out the classes of Java's, which stand on its stack.
+    found = _REFUSAL.search(f"{error}\n{getattr(error, '_stackTrace', '')}")
+    return found[1].strip() if found else None

@@ -1,0 +1,165 @@
+"""A topic as a table or a stream of Spark's: by the stock connector, or by its log directories.
+
+The connector's jar is fetched by Spark itself (`spark.jars.packages`) unless the job's file names
+jars; the data source over directories needs none.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyspark
+
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_file import like
+from wirebroker.pipelines.source.reader_options import check_reader, of_a_client, texts_of
+from wirebroker.segments import SegmentDataSource
+from wirebroker.segments.errors import OptionError
+from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.segments.options import parse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+
+
+class SourceWish(NamedTuple):
+    """Where a topic is read.
+
+    Attributes:
+        bootstrap: Brokers, for the connector.
+        path: Log directories, comma between; "": by the connector.
+        options: More options of either reader.
+        topics: What is read.
+    """
+
+    bootstrap: str
+    path: str
+    options: dict[str, Any]
+    topics: tuple[str, ...]
+
+    @property
+    def topics_at_brokers(self) -> tuple[str, ...]:
+        """Those that a broker must have."""
+        return () if self.path else self.topics
+
+
+def check_source(wish: SourceWish) -> None:
+    """Find mistakes of a path or options before Spark is started, which tells them in many lines.
+
+    Raises:
+        JobFileError: A directory that isn't there, a topic that isn't in it, an option that is
+            none.
+    """
+    check_reader(wish.path, wish.options)
+    if not wish.path:
+        return
+    try:
+        directories = LogDirectories(tuple(wish.path.split(",")))
+        places = directories.find(lambda *_: True)
+    except OptionError as error:
+        raise JobFileError(f"path = {wish.path!r}: {error}") from error
+    known = {topic for topic, _ in places}
+    for name in wish.topics:
+        if name not in known:
+            raise JobFileError(f"there is no topic {name} in {wish.path}{like(name, known)}")
+
+
+def stream_of(
+    spark: SparkSession, wish: SourceWish, topic: str, *, start_ms: int | None, most: int
+) -> DataFrame:
+    """Return a stream of a topic's committed records, with headers.
+
+    Args:
+        spark: The session.
+        wish: Where it is read.
+        topic: Its name.
+        start_ms: The earliest timestamp, ms since 1970; None: from the first record on.
+        most: How many offsets make a batch.
+    """
+    reader = spark.readStream.format(_format(spark, wish)).options(**_options(wish, topic))
+    if start_ms is None:
+        reader = reader.option("startingOffsets", "earliest")
+    else:
+        reader = reader.option("startingTimestamp", str(start_ms))
+        reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+    reader = reader.option("maxOffsetsPerTrigger", str(most))
+    return reader.options(**texts_of(wish.options)).load()
+
+
+def table_of(
+    spark: SparkSession, wish: SourceWish, topic: str, *, ends: Mapping[str, int]
+) -> DataFrame:
+    """Return a topic's committed records as a table, up to offsets.
+
+    Args:
+        spark: The session.
+        wish: Where it is read.
+        topic: Its name.
+        ends: Of each partition, by its number: the first offset that is too late.
+    """
+    reader = spark.read.format(_format(spark, wish)).options(**_options(wish, topic))
+    reader = reader.options(**of_a_client(wish.options)).option("startingOffsets", "earliest")
+    # A compacted topic has lost records by nature.
+    reader = reader.option("failOnDataLoss", "false")
+    return reader.option("endingOffsets", json.dumps({topic: dict(ends)})).load()
+
+
+def check_topics(path: str, pattern: str) -> None:
+    """Find mistakes of a path and a pattern before Spark is started.
+
+    Args:
+        path: Log directories, comma between.
+        pattern: Of topics, as `subscribePattern`.
+
+    Raises:
+        OptionError: A directory that isn't there, or a pattern that is none.
+        JobFileError: No topic matches it.
+    """
+    wish = parse_options({"path": path, "subscribePattern": pattern}, is_stream=False)
+    directories = LogDirectories(wish.directories)
+    if not directories.find(wish.wants):
+        known = {topic for topic, _ in directories.find(lambda *_: True)}
+        raise JobFileError(f"no topic in {path} matches {pattern!r}{like(pattern, known)}")
+
+
+def packages_for(wish: SourceWish, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings by which Spark gets the connector, if the job needs and names none."""
+    if wish.path or "spark.jars" in settings or "spark.jars.packages" in settings:
+        return {}
+    return {"spark.jars.packages": f"{_CONNECTOR}:{pyspark.__version__}"}
+
+
+def milliseconds_at(name: str, text: str) -> int | None:
+    """Return a moment of a job's file, ms since 1970; None: it is empty.
+
+    Raises:
+        JobFileError: It is none.
+    """
+    if not text:
+        return None
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise JobFileError(f"{name} = {text!r} is no moment, as 2026-01-31T12:00:00Z is") from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def _format(spark: SparkSession, wish: SourceWish) -> str:
+    if not wish.path:
+        return "kafka"
+    spark.dataSource.register(SegmentDataSource)
+    return SegmentDataSource.name()
+
+
+def _options(wish: SourceWish, topic: str) -> dict[str, str]:
+    place = {"path": wish.path} if wish.path else {"kafka.bootstrap.servers": wish.bootstrap}
+    common = {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}
+    return {**place, "subscribe": topic, **common}

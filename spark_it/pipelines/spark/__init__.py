@@ -1,0 +1,1 @@
+"""Spark and Java: installation, start, settings."""

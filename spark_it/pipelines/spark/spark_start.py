@@ -1,0 +1,70 @@
+"""Spark for a job: its settings, what jobs cannot do without, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from wirebroker.pipelines.job.errors import PipelineError
+from wirebroker.pipelines.source.reader_options import texts_of
+from wirebroker.pipelines.spark.java_start import OF_SPARK, SPARK_ENDED, start_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+@contextlib.contextmanager
+def running_spark(name: str, settings: Mapping[str, Any]) -> Iterator[SparkSession]:
+    """Start Spark for a block of work, and stop it after the block.
+
+    Args:
+        name: As `start_spark`.
+        settings: As `start_spark`.
+
+    Raises:
+        PipelineError: It does not start, or its process ends within the block.
+    """
+    spark = start_spark(name, settings)
+    try:
+        yield spark
+    except OF_SPARK:
+        raise
+    except SPARK_ENDED as error:
+        raise PipelineError("Spark's process has ended: start the job again") from error
+    finally:
+        # Without its process there is nothing to stop, and the error of the block is the cause.
+        with contextlib.suppress(*SPARK_ENDED):
+            spark.stop()
+
+
+def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
+    """Start Spark, or return the one that runs; what the file says comes before what stands here.
+
+    Args:
+        name: Of the application.
+        settings: Of Spark, as the job's file has them.
+
+    Raises:
+        PipelineError: Spark does not start.
+    """
+    # Workers of another Python than this one would not have these modules.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    ours = {
+        "spark.app.name": name,
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # Spark's 200 are tasks, and state on disk, for each batch: most of what a small one costs.
+        "spark.sql.shuffle.partitions": "16",
+    }
+    wanted = texts_of(ours | dict(settings))
+    start_java(wanted)
+    builder = SparkSession.builder
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(str(settings.get("spark.log.level", "ERROR")))
+    return spark

@@ -1,0 +1,1 @@
+"""The job that aggregates values by event-time window and key."""

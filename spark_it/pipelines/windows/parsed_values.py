@@ -1,0 +1,82 @@
+"""A topic's JSON values as Spark columns, read by the rules of typed_rows.py, as in ingest.
+
+A value that does not match the schema becomes null. Fields beyond the schema are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow
+from pyspark.sql import functions
+
+from wirebroker.pipelines.job.errors import BadRowError
+from wirebroker.pipelines.rows.typed_rows import RowReader
+from wirebroker.pipelines.windows.late_rows import task_late_watermark
+from wirebroker.pipelines.windows.sql_columns import sql_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from wirebroker.pipelines.rows.typed_rows import Column
+
+_ARROW_TYPES = {
+    "string": pyarrow.string(),
+    "boolean": pyarrow.bool_(),
+    "int": pyarrow.int32(),
+    "long": pyarrow.int64(),
+    "double": pyarrow.float64(),
+    "date": pyarrow.date32(),
+    "timestamp": pyarrow.timestamp("us", "UTC"),
+}
+_NAMES: Final = ["key", "time_ms", "late_watermark_ms", "row"]
+
+
+def with_row(table: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Return the key and timestamp of a table of records, with their values as a struct `row`.
+
+    The column `late_watermark_ms` holds the batch's watermark for late rows (late_rows.py).
+    """
+    records = table.select("key", functions.unix_millis("timestamp").alias("time_ms"), "value")
+    fields = sql_schema(columns)
+    schema = f"key BINARY, time_ms LONG, late_watermark_ms LONG, row STRUCT<{fields}>"
+    parsed = records.mapInArrow(ParsingTask(columns), schema)
+    time = functions.timestamp_millis("time_ms").alias("timestamp")
+    return parsed.select("key", time, "late_watermark_ms", "row")
+
+
+class ParsingTask:
+    """The work of a Spark task that parses values.
+
+    Args:
+        columns: The schema of a value.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        reader = RowReader(self._columns, drops_unknown=True)
+        fields = [(each.name, _arrow_type(each)) for each in self._columns]
+        watermark = pyarrow.scalar(task_late_watermark(), pyarrow.int64())
+        for batch in batches:
+            values = batch.column("value").to_pylist()
+            rows = pyarrow.array([_row(reader, each) for each in values], pyarrow.struct(fields))
+            watermarks = pyarrow.repeat(watermark, len(values))
+            columns = [batch.column("key"), batch.column("time_ms"), watermarks, rows]
+            yield pyarrow.RecordBatch.from_arrays(columns, _NAMES)
+
+
+def _row(reader: RowReader, value: bytes | None) -> dict[str, Any] | None:
+    try:
+        return None if value is None else reader.from_json(value)
+    except BadRowError:
+        return None
+
+
+def _arrow_type(column: Column) -> pyarrow.DataType:
+    if column.type_name == "decimal":
+        return pyarrow.decimal128(*column.digits)
+    return _ARROW_TYPES[column.type_name]

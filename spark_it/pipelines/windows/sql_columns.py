@@ -1,0 +1,37 @@
+"""A job's columns as Spark's SQL has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.pipelines.rows.typed_rows import Column
+
+_TYPES: Final = {
+    "string": "STRING",
+    "boolean": "BOOLEAN",
+    "int": "INT",
+    "long": "BIGINT",
+    "double": "DOUBLE",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as SQL has it, whatever it holds: a dot would be a field's else."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def sql_schema(columns: Iterable[Column]) -> str:
+    """Return columns as the DDL of a struct's fields; all may be null."""
+    return ", ".join(f"{quoted(each.name)}: {_sql_type(each)}" for each in columns)
+
+
+def _sql_type(column: Column) -> str:
+    if column.type_name == "decimal":
+        digits, scale = column.digits
+        return f"DECIMAL({digits},{scale})"
+    return _TYPES[column.type_name]

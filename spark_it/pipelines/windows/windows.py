@@ -1,0 +1,233 @@
+"""A topic's values added up by windows of event time, joined with a compacted topic as a table.
+
+    records ─► columns ─► windows by key ─► closed by the watermark ─► joined ─► a topic, Parquet
+                  └─ not of the schema, or too late: left out, and counted
+
+A window is told once, when the watermark (the latest event time less the delay) has passed its
+end. The table is what its topic held when the batch was planned: the same if it is done again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions
+
+from wirebroker.pipelines.delivery.positions import end_offsets
+from wirebroker.pipelines.job.errors import JobFileError
+from wirebroker.pipelines.job.job_file import RECREATED_TOPIC, setting
+from wirebroker.pipelines.rows.placed_batches import PlacingTask
+from wirebroker.pipelines.rows.placed_rows import COLUMNS
+from wirebroker.pipelines.rows.typed_rows import parse_schema
+from wirebroker.pipelines.run.pipeline import Pipeline
+from wirebroker.pipelines.source.source_table import (
+    SourceWish,
+    check_source,
+    stream_of,
+    table_of,
+)
+from wirebroker.pipelines.windows.late_rows import set_late_watermark, too_late
+from wirebroker.pipelines.windows.parsed_values import with_row
+from wirebroker.pipelines.windows.sql_columns import quoted
+from wirebroker.pipelines.windows.window_rows import WindowPlacer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+    from wirebroker.pipelines.delivery.delivery import Target
+    from wirebroker.pipelines.job.job_folder import BatchPlan
+
+_OWN: Final = ("window_start", "window_end")
+_COUNTS: Final = "rows"
+# Beside the columns of a schema, which may be called window, event_time or row.
+_TIME: Final = "__event_time"
+_WINDOW: Final = "__window"
+_ROW: Final = "__row"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowsJob:
+    """The settings of windows, as their file has them."""
+
+    name: str = setting("text", "the job's name, and its group's, where positions are kept")
+    source: str = setting("text", "the topic that is read; values are JSON")
+    topic: str = setting("text", "the topic for closed windows; made if it isn't there")
+    checkpoint: str = setting("path", "a folder of the job's own, kept between runs")
+    kafka: dict[str, Any] = setting("table", "settings of librdkafka; bootstrap.servers at least")
+    schema: dict[str, Any] = setting("table", "the columns of a value: name = type")
+    key: str = setting("text", "the column that rows are grouped by, and the windows' key")
+    time: str = setting("text", "the column of the event time; none: the record's timestamp", "")
+    window: str = setting("text", "how long a window is", "1 minute")
+    slide: str = setting("text", "from one window's start to the next one's; none: its length", "")
+    delay: str = setting("text", "how late rows may come, by event time", "1 minute")
+    columns: dict[str, Any] = setting("table", "what is told of a window: name = SQL aggregate")
+    table: str = setting("text", "a compacted topic, joined by its records' keys; none: none", "")
+    table_schema: dict[str, Any] = setting("table", "the columns of its values: name = type", {})
+    parquet: str | None = setting("path", "a folder for the windows as well, batch by batch", None)
+    path: str = setting("paths", "log directories to read instead of the broker", "")
+    partitions: int = setting("count", "of the topic, where it is made", 1)
+    records_per_batch: int = setting("count", "how many offsets make a batch at most", 1_000_000)
+    every: float | None = setting(
+        "seconds", "look for records so often; none: once, to the end", None
+    )
+    patience: float = setting("seconds", "how long it may fail before it gives up", 300.0)
+    recreated_topic: str = setting(*RECREATED_TOPIC)
+    metrics: str | None = setting("path", "a file that a line of JSON is added to each batch", None)
+    reader: dict[str, Any] = setting("table", "more options of Spark's reader", {})
+    log: str | None = setting(
+        "path",
+        "a file for what Spark and librdkafka print; none: spark.log in the checkpoint",
+        None,
+    )
+    spark: dict[str, Any] = setting("table", "settings of Spark", {})
+
+
+class Windows(Pipeline[WindowsJob]):
+    """One job of windows."""
+
+    @staticmethod
+    def check(job: WindowsJob, target: Target) -> None:
+        """Find mistakes of the settings before anything is begun.
+
+        Raises:
+            JobFileError: Columns that aren't there, or are there twice.
+        """
+        types = {each.name: each.type_name for each in parse_schema(job.schema)}
+        if job.key not in types:
+            raise JobFileError(f"key = {job.key!r} is no column of [schema]")
+        if job.time and types.get(job.time) != "timestamp":
+            raise JobFileError(f"time = {job.time!r} is no timestamp of [schema]")
+        if not job.columns or not all(isinstance(each, str) for each in job.columns.values()):
+            raise JobFileError('[columns] is empty: name = "sum(price)", one a line')
+        joined = [each.name for each in parse_schema(job.table_schema)] if job.table else []
+        # As Spark and Parquet do, without regard to case.
+        names = [each.lower() for each in (*_OWN, job.key, *job.columns, *joined)]
+        twice = {each for each in names if names.count(each) > 1}
+        if twice:
+            raise JobFileError(f"a window would have {', '.join(sorted(twice))} twice")
+        hidden = {_TIME, _WINDOW, _ROW}.intersection(map(str.lower, (*types, *names)))
+        if hidden:
+            raise JobFileError(f"{', '.join(sorted(hidden))} is no name for a column of yours")
+        if target.topic in (job.source, job.table):
+            raise JobFileError(f"topic = {target.topic!r} is a topic that the job reads, too")
+        check_source(Windows.source_of(job, target))
+
+    @staticmethod
+    def source_of(job: WindowsJob, target: Target) -> SourceWish:
+        """Return where the records come from."""
+        topics = (job.source, job.table) if job.table else (job.source,)
+        return SourceWish(target.kafka["bootstrap.servers"], job.path, job.reader, topics)
+
+    def start(self, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        """Start the query.
+
+        Raises:
+            JobFileError: Spark does not understand a window or a column.
+        """
+        job = self._job
+        records = stream_of(
+            self._spark, self._source, job.source, start_ms=None, most=job.records_per_batch
+        )
+        try:
+            windows = self._windows(records)
+        except AnalysisException as error:
+            raise JobFileError(f"[columns], window, slide or delay: {error}") from error
+        return self._stream(windows, handle)
+
+    def handle(self, table: DataFrame, batch: int) -> None:
+        """Do a batch: windows that were closed go to Kafka and Parquet, once."""
+        began = self._clock.monotonic()
+        job = self._job
+        plan = self._delivery.plan(batch, self._table_ends)
+        sparks_batch = batch - self._checkpoint.first_batch
+        set_late_watermark(self._spark, Path(self._checkpoint.spark), sparks_batch)
+        windows = self._joined(table, plan)
+        if job.parquet is not None:
+            windows = windows.persist()  # else all would be added up and joined twice
+        try:
+            text = functions.to_json(
+                functions.struct(*map(quoted, windows.columns)), {"ignoreNullFields": "false"}
+            )
+            rows = windows.select(
+                functions.col(quoted(job.key)).cast("string").cast("binary").alias("key"),
+                text.cast("binary").alias("value"),
+                functions.unix_millis("window_end").alias("timestamp"),
+            )
+            placer = WindowPlacer(self._target.topic, plan)
+            sent = self._send(rows.mapInArrow(PlacingTask(placer.rows), COLUMNS), plan)
+            if job.parquet is not None and not windows.isEmpty():
+                folder = Path(job.parquet) / f"batch={batch:08d}"
+                windows.write.mode("overwrite").parquet(str(folder))
+        finally:
+            windows.unpersist()
+        self._reporter.batch(batch, sent, began)
+
+    def note(self, progress: dict[str, Any]) -> None:
+        """Count what a batch has left out."""
+        counted = (progress.get("observedMetrics") or {}).get(_COUNTS)
+        if counted is not None:
+            late = counted["late"]
+            self._reporter.count(rows=counted["all"], bad_rows=counted["bad"], late_rows=late)
+
+    def _windows(self, records: DataFrame) -> DataFrame:
+        job = self._job
+        columns = parse_schema(job.schema)
+        rows = with_row(records, columns).select("timestamp", "late_watermark_ms", "row")
+        time = f"row.{quoted(job.time)}" if job.time else "timestamp"
+        # Records cannot have a time before 1970, so windows cannot.
+        bad = functions.expr(f"row IS NULL OR {time} IS NULL OR {time} < timestamp_millis(0)")
+        late = too_late(
+            self._spark,
+            functions.expr(time),
+            rows["late_watermark_ms"],
+            job.window,
+            job.slide or job.window,
+        )
+        good = rows.observe(
+            _COUNTS,
+            functions.count("*").alias("all"),
+            functions.count_if(bad).alias("bad"),
+            functions.count_if(~bad & late).alias("late"),
+        ).where(~bad)
+        timed = good.select(functions.expr(time).alias(_TIME), "row.*")
+        lengths = [job.window, *([job.slide] if job.slide else [])]
+        grouped = timed.withWatermark(_TIME, job.delay).groupBy(
+            functions.window(_TIME, *lengths).alias(_WINDOW), quoted(job.key)
+        )
+        told = [functions.expr(text).alias(name) for name, text in job.columns.items()]
+        return grouped.agg(*told).select(
+            functions.col(f"{_WINDOW}.start").alias(_OWN[0]),
+            functions.col(f"{_WINDOW}.end").alias(_OWN[1]),
+            *map(quoted, (job.key, *job.columns)),
+        )
+
+    @property
+    def _source(self) -> SourceWish:
+        return self.source_of(self._job, self._target)
+
+    def _table_ends(self) -> dict[str, Any]:
+        job = self._job
+        return {"table": end_offsets(self._target.kafka, job.table)} if job.table else {}
+
+    def _joined(self, windows: DataFrame, plan: BatchPlan) -> DataFrame:
+        job = self._job
+        if not job.table:
+            return windows
+        records = table_of(self._spark, self._source, job.table, ends=plan.more["table"])
+        names = ("value", "timestamp")
+        latest = records.groupBy("key").agg(
+            *(functions.max_by(name, "offset").alias(name) for name in names)
+        )
+        rows = with_row(latest.where("value IS NOT NULL"), parse_schema(job.table_schema))
+        side = rows.select(
+            functions.col("key").cast("string").alias("_key"), functions.col("row").alias(_ROW)
+        )
+        key = windows[quoted(job.key)].cast("string")
+        found = windows.join(side, key == side["_key"], "left")
+        return found.select(*(windows[quoted(each)] for each in windows.columns), f"{_ROW}.*")

@@ -1,0 +1,41 @@
+"""Spark's own suites for its Kafka connector pass; see suites/run.py."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_it.suites import run
+from tests.support.brokers.brokers import make_broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.java,
+    pytest.mark.timeout(run.LIMIT_S * len(run.SUITES) + 300),
+]
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    broker_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, list[run.Outcome]]]:
+    """Run them in one Java process, whose start and warm-up they share."""
+    directory = tmp_path_factory.mktemp("suites")
+    broker = make_broker(broker_kind, directory / "broker", run.BROKER_SETTINGS)
+    with contextlib.ExitStack() as stack:
+        stack.callback(broker.stop)
+        broker.start()
+        is_ours = broker_kind == "wirebroker"
+        yield run.run_suites(run.SUITES, broker.bootstrap, directory, wirebroker=is_ours)
+
+
+@pytest.mark.parametrize("suite", run.SUITES)
+def test_sparks_own_suite_passes(outcomes: dict[str, list[run.Outcome]], suite: str) -> None:
+    found = outcomes[suite]
+    assert not [one for one in found if one.result == "failed"]
+    assert any(one.result == "passed" for one in found)

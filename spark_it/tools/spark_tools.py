@@ -1,0 +1,168 @@
+"""PySpark, its Kafka connector and the means to compile against both, installed on first use.
+
+All of it goes into the folder of compat_tests/tools/ (`.venv/tools`): PySpark from PyPI, the
+connector from Maven's central repository, both unchanged. The connector does not load without the
+module spark-token-provider-kafka-0-10; where the repository has no such jar, suites/src/
+TokenStandIn.scala is compiled in its place, with the Scala compiler that PySpark's jars contain.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+import shutil
+import subprocess
+import tomllib
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_it.tools import jars
+from spark_it.tools.jars import Jar
+from tests.support.tools import tools
+from tests.support.tools.tools import PROJECT, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# What `pip install 'wirebroker[spark]'` installs, by package.
+_PROJECT_TABLE = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
+_PACKAGES = {
+    re.split(r"[<>=]", each)[0]: each for each in _PROJECT_TABLE["optional-dependencies"]["spark"]
+}
+SPARK_PACKAGE = _PACKAGES["pyspark"]
+SPARK_VERSION = SPARK_PACKAGE.partition("==")[2]  # PySpark and the connector must be of one version
+SCALA_VERSION = "2.13"
+ARROW_PACKAGE = _PACKAGES["pyarrow"]  # of the data source in segments/, and of PySpark's own use
+PANDAS_PACKAGE = _PACKAGES["pandas"]  # PySpark asks for it where it hands Arrow's batches to Python
+PLOT_PACKAGE = "matplotlib>=3.8,<4"  # what the guide draws with
+SPARK = "org.apache.spark"
+SOURCES = PROJECT / "spark_it" / "suites" / "src"
+
+CONNECTOR = (
+    Jar(SPARK, f"spark-sql-kafka-0-10_{SCALA_VERSION}", SPARK_VERSION, alone=True),
+    # What the connector's own POM names beside jars that PySpark has.
+    Jar("org.apache.kafka", "kafka-clients", "3.9.2", alone=True),
+    Jar("org.apache.commons", "commons-pool2", "2.13.1", alone=True),
+)
+TOKEN_MODULE = f"spark-token-provider-kafka-0-10_{SCALA_VERSION}"
+TOKEN = (Jar(SPARK, TOKEN_MODULE, SPARK_VERSION, alone=True),)
+
+_VECTOR_MODULE = "jdk.incubator.vector"
+
+
+@cache
+def pyspark_folder() -> Path:
+    """Return the folder that PySpark is imported from (for PYTHONPATH or sys.path)."""
+    name = f"pyspark-{SPARK_VERSION}"
+    return tools._installed(name, lambda folder: tools._pip_install(SPARK_PACKAGE, folder))
+
+
+@cache
+def arrow_folder() -> Path:
+    """Return the folder that PyArrow is imported from, by Spark's workers too."""
+    return tools._installed("pyarrow", lambda folder: tools._pip_install(ARROW_PACKAGE, folder))
+
+
+@cache
+def pandas_folder() -> Path:
+    """Return the folder that pandas is imported from, by Spark's workers too."""
+    return tools._installed("pandas", lambda folder: tools._pip_install(PANDAS_PACKAGE, folder))
+
+
+@cache
+def plot_folders() -> list[str]:
+    """Return the folders that matplotlib is imported from, if Python has none."""
+    if importlib.util.find_spec("matplotlib"):
+        return []
+    install = functools.partial(tools._pip_install, PLOT_PACKAGE)
+    return [str(tools._installed("matplotlib", install))]
+
+
+def spark_jars() -> Path:
+    """Return the folder with the jars that come with PySpark."""
+    return pyspark_folder() / "pyspark" / "jars"
+
+
+@cache
+def connector_jars() -> list[Path]:
+    """Return the connector's jars, as `spark.jars` wants them."""
+    name = f"spark-connector-{SPARK_VERSION}"
+    folder = tools._installed(name, _install_connector)
+    return sorted(folder.glob("*.jar"))
+
+
+@cache
+def java_home() -> Path:
+    """Return a JAVA_HOME that Spark starts with.
+
+    Spark asks for an incubator module that slim Java runtimes lack and that it can do without; for
+    those, the `java` in this home is a script that leaves the request out.
+    """
+    java = tools.java_command()
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True)
+    if _VECTOR_MODULE not in modules.stdout:
+        return tools._installed("spark-java", _install_java_wrapper)
+    settings = [java, "-XshowSettings:properties", "-version"]
+    printed = subprocess.run(settings, capture_output=True, text=True, check=True).stderr
+    found = re.search(r"^\s*java\.home = (.+)$", printed, re.MULTILINE)
+    assert found, printed
+    return Path(found[1])
+
+
+def compile_scala(sources: Sequence[Path], folder: Path, class_path: Sequence[Path]) -> None:
+    """Compile Scala sources into a folder, against PySpark's jars and these."""
+    compiler = [tools.java_command(), "-Xmx768m", "-Xss4m", "-cp", f"{spark_jars()}/*"]
+    everything = [*class_path, *sorted(spark_jars().glob("*.jar"))]
+    command = [*compiler, "scala.tools.nsc.Main", "-nowarn", "-d", str(folder)]
+    tools._run([*command, "-cp", ":".join(map(str, everything)), *map(str, sources)])
+
+
+def fetch_jars(wanted: Sequence[Jar], folder: Path) -> None:
+    """Fetch jars into a folder (see jars.py)."""
+    jars.fetch(wanted, folder, java=tools.java_command(), ivy_jars=spark_jars())
+
+
+def fetch_optional_jars(wanted: Sequence[Jar], folder: Path) -> bool:
+    """Fetch jars that the repository may not have; say whether it has."""
+    trial = folder / "trial"
+    trial.mkdir()
+    try:
+        fetch_jars(wanted, trial)
+    except ToolError:
+        return False
+    else:
+        for jar in trial.glob("*.jar"):
+            jar.rename(folder / jar.name)
+        return True
+    finally:
+        shutil.rmtree(trial)
+
+
+def _install_connector(folder: Path) -> None:
+    fetch_jars(CONNECTOR, folder)
+    if fetch_optional_jars(TOKEN, folder):
+        return
+    classes = folder / "classes"
+    classes.mkdir()
+    compile_scala([SOURCES / "TokenStandIn.scala"], classes, sorted(folder.glob("*.jar")))
+    with zipfile.ZipFile(folder / "token-stand-in.jar", "w") as archive:
+        for path in sorted(classes.rglob("*.class")):
+            archive.write(path, path.relative_to(classes))
+    shutil.rmtree(classes)
+
+
+def _install_java_wrapper(folder: Path) -> None:
+    script = folder / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(
+        "#!/bin/sh\n"
+        "for one; do\n"
+        "  shift\n"
+        f'  [ "$one" = --add-modules={_VECTOR_MODULE} ] || set -- "$@" "$one"\n'
+        "done\n"
+        f'exec "{tools.java_command()}" "$@"\n'
+    )
+    script.chmod(0o755)

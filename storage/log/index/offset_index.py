@@ -1,0 +1,61 @@
+"""The offset index of a segment: where in the log a batch starts (`<base offset>.index`).
+
+An entry is 8 bytes: int32 last offset of a batch minus base offset, int32 start position of that
+batch. One is written before a batch when more than index.interval.bytes of batches have come since
+the last entry, so position 0 never has one and an entry of zeros is no entry.
+
+Source: Kafka's OffsetIndex and LogSegment.append; format in storage/README.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from wirebroker.storage.log.index.sparse_index import SparseIndex
+
+OFFSET_ENTRY = struct.Struct(">ii")
+
+
+class OffsetEntry(NamedTuple):
+    """The batch that ends with `offset` starts at `position`."""
+
+    offset: int
+    position: int
+
+
+class OffsetIndex(SparseIndex):
+    """Finds the place from which to scan batch headers for an offset."""
+
+    __slots__ = ()
+
+    layout = OFFSET_ENTRY
+    entry_bytes = OFFSET_ENTRY.size
+
+    def lookup(self, offset: int) -> OffsetEntry:
+        """Return the last entry at or before `offset`; (base offset, 0) if there is none."""
+        return self._entry_at(self._floor(offset - self.base_offset, field=0))
+
+    def last_entry(self) -> OffsetEntry:
+        """Return the last entry; (base offset, 0) if there is none."""
+        return self._entry_at(self.entry_count - 1)
+
+    def ascending_below(self, offset: int) -> tuple[int, int, int]:
+        """See SparseIndex; returns (count, offset, position)."""
+        count, last = self._ascending(offset - self.base_offset, offset_field=0)
+        return (count, self.base_offset + last[0], last[1]) if count else (0, self.base_offset, 0)
+
+    def offset_from_position(self, position: int) -> int | None:
+        """Return the offset of the first entry at or behind `position`; None if there is none."""
+        slot = self._floor(position - 1, field=1) + 1
+        return self._entry_at(slot).offset if slot < self.entry_count else None
+
+    def truncate_to_offset(self, offset: int) -> None:
+        """Keep the entries below `offset`."""
+        self._keep_entries(self._floor(offset - self.base_offset - 1, field=0) + 1)
+
+    def _entry_at(self, slot: int) -> OffsetEntry:
+        if slot < 0:
+            return OffsetEntry(self.base_offset, 0)
+        relative, position = self._entry(slot)
+        return OffsetEntry(self.base_offset + relative, position)

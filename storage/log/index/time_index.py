@@ -1,0 +1,94 @@
+"""The time index of a segment: from which offset on timestamps are late enough (`.timeindex`).
+
+An entry is 12 bytes: int64 largest timestamp so far, int32 last offset of the batch that has it
+minus base offset. It promises that no record before that batch is later. One is written with each
+entry of the offset index, if the timestamp has grown, and a last one when the segment is rolled or
+closed.
+
+Source: Kafka's TimeIndex and LogSegment; format in storage/README.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.storage.log.index.sparse_index import SparseIndex
+
+if TYPE_CHECKING:
+    from wirebroker.storage.files import DataFile
+
+TIME_ENTRY = struct.Struct(">qi")
+NO_TIMESTAMP = -1
+
+
+class TimeEntry(NamedTuple):
+    """The batch that ends with `offset` holds the largest timestamp up to it."""
+
+    timestamp: int
+    offset: int
+
+
+class TimeIndex(SparseIndex):
+    """Finds the offset from which to scan for a timestamp."""
+
+    __slots__ = ("_last_entry",)
+
+    layout = TIME_ENTRY
+    entry_bytes = TIME_ENTRY.size
+
+    def __init__(self, file: DataFile, base_offset: int) -> None:
+        super().__init__(file, base_offset)
+        self._last_entry: TimeEntry | None = None  # unknown until asked for
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file may be what a roll or a close of a segment with records has left."""
+        return self.entry_count > 0 and self.file.size() % self.entry_bytes == 0
+
+    def lookup(self, timestamp: int) -> TimeEntry:
+        """Return the last entry at or before `timestamp`; (-1, base offset) if there is none."""
+        return self._entry_at(self._floor(timestamp, field=0))
+
+    def last_entry(self) -> TimeEntry:
+        """Return the last entry; (-1, base offset) if there is none."""
+        if self._last_entry is None:
+            self._last_entry = self._entry_at(self.entry_count - 1)
+        return self._last_entry
+
+    def ascending_below(self, offset: int) -> tuple[int, int, int]:
+        """See SparseIndex; returns (count, timestamp, offset)."""
+        count, last = self._ascending(offset - self.base_offset, offset_field=1)
+        return (count, last[0], self.base_offset + last[1]) if count else (0, -1, self.base_offset)
+
+    def commit_entries(self, count: int) -> None:
+        """Count `count` entries that `write_entries` has written."""
+        super().commit_entries(count)
+        self._last_entry = None
+
+    def append_if_later(self, timestamp: int, offset: int) -> bool:
+        """Append an entry at once if `timestamp` is later than the last one's; return whether."""
+        if timestamp <= self.last_entry().timestamp:
+            return False
+        self.write_entries(TIME_ENTRY.pack(timestamp, offset - self.base_offset))
+        self.commit_entries(1)
+        return True
+
+    def truncate_to_offset(self, offset: int) -> None:
+        """Keep the entries below `offset`."""
+        self._keep_entries(self._floor(offset - self.base_offset - 1, field=1) + 1)
+
+    def disregard(self) -> None:
+        """Count no entry, whatever the file holds; it is cut at the next write."""
+        super().disregard()
+        self._last_entry = None
+
+    def _keep_entries(self, count: int) -> None:
+        super()._keep_entries(count)
+        self._last_entry = None
+
+    def _entry_at(self, slot: int) -> TimeEntry:
+        if slot < 0:
+            return TimeEntry(NO_TIMESTAMP, self.base_offset)
+        timestamp, relative = self._entry(slot)
+        return TimeEntry(timestamp, self.base_offset + relative)

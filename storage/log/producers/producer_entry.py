@@ -1,0 +1,137 @@
+"""What is known of one producer id, and how a snapshot tells it.
+
+Source: Kafka's ProducerStateEntry, BatchMetadata, CompletedTxn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.storage.log.producers.producer_snapshot import SnapshotRow
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.records.batch import BatchHeader
+
+NO_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+MAX_SEQUENCE: Final = 2**31 - 1
+# As many requests as an idempotent producer has in flight (max.in.flight.requests.per.connection).
+BATCHES_KEPT: Final = 5
+
+
+class ProducedBatch(NamedTuple):
+    """Where a producer's batch went, for the answer to its retry."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+    @property
+    def base_offset(self) -> int:
+        """Return the offset of its first record."""
+        return self.last_offset - self.offset_delta
+
+    @property
+    def base_sequence(self) -> int:
+        """Return the sequence of its first record."""
+        sequence = self.last_sequence - self.offset_delta
+        return sequence if sequence >= 0 else sequence + MAX_SEQUENCE + 1
+
+
+class ProducerEntry:
+    """One producer id."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "last_timestamp_ms",
+        "producer_epoch",
+    )
+
+    def __init__(self, producer_epoch: int = NO_EPOCH) -> None:
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = -1
+        self.last_timestamp_ms = -1
+        self.current_txn_first_offset = -1  # -1: no transaction is open
+        self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_KEPT)  # oldest first, one epoch's
+
+    @property
+    def last_sequence(self) -> int:
+        """Return the sequence of the last record, -1 when no batch of this epoch is known."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def is_in_transaction(self, producer_epoch: int) -> bool:
+        """Tell whether a transaction of that very epoch is open."""
+        return self.current_txn_first_offset >= 0 and self.producer_epoch == producer_epoch
+
+    def find_duplicate(self, header: BatchHeader) -> ProducedBatch | None:
+        """Return the batch of this epoch that has the same sequences, if it is known still."""
+        delta = header.last_offset_delta
+        for batch in self.batches:
+            if batch.offset_delta == delta and batch.base_sequence == header.base_sequence:
+                return batch
+        return None
+
+    def begin_epoch(self, producer_epoch: int) -> None:
+        """Forget the batches of another epoch."""
+        if producer_epoch != self.producer_epoch:
+            self.batches.clear()
+            self.producer_epoch = producer_epoch
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction whose marker was met: what the transaction index is written from."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+def to_row(producer_id: int, entry: ProducerEntry) -> SnapshotRow:
+    """Return what a snapshot holds of a producer."""
+    last = entry.batches[-1] if entry.batches else ProducedBatch(NO_SEQUENCE, -1, 0, -1)
+    return SnapshotRow(
+        producer_id,
+        entry.producer_epoch,
+        last.last_sequence,
+        last.last_offset,
+        last.offset_delta,
+        entry.last_timestamp_ms,
+        entry.coordinator_epoch,
+        entry.current_txn_first_offset,
+    )
+
+
+def from_row(row: SnapshotRow) -> ProducerEntry:
+    """Return the producer that a snapshot tells of; of its batches only the last is known."""
+    entry = ProducerEntry(row.producer_epoch)
+    entry.coordinator_epoch = row.coordinator_epoch
+    entry.last_timestamp_ms = row.timestamp_ms
+    entry.current_txn_first_offset = row.current_txn_first_offset
+    if row.last_offset >= 0:
+        entry.batches.append(
+            ProducedBatch(row.last_sequence, row.last_offset, row.offset_delta, row.timestamp_ms)
+        )
+    return entry
+
+
+def fenced(producer_id: int, producer_epoch: int, entry: ProducerEntry) -> KafkaError:
+    """Make the error for an epoch that is lower than the known one."""
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"Producer {producer_id} has epoch {entry.producer_epoch} here, this one is "
+        f"{producer_epoch}",
+    )
+
+
+def out_of_order(header: BatchHeader, expectation: str) -> KafkaError:
+    """Make the error for a sequence that does not follow the last one."""
+    return KafkaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"Producer {header.producer_id} sent sequence {header.base_sequence}, {expectation}",
+    )

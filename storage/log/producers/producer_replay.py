@@ -1,0 +1,215 @@
+"""How a batch in the log changes what is known of its producer, at run and at load time alike.
+
+Of batches outside of transactions only a producer's last ones count, so a replay keeps these as
+they pass (`recent`) and applies them when a batch comes that says more, or at the end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import BatchHeader, iterate_records, read_batch_header
+from wirebroker.codecs.records.control import (
+    MAX_CONTROL_BYTES,
+    EndTransactionMarker,
+    decode_control_record,
+)
+from wirebroker.codecs.records.layout import (
+    CONTROL_FLAG,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    OVERHEAD_BYTES,
+    TRANSACTIONAL_FLAG,
+)
+from wirebroker.storage.log.index.transaction_index import AbortedTransaction
+from wirebroker.storage.log.producers.producer_entry import BATCHES_KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.codecs.primitives import Buffer
+    from wirebroker.storage.files import DataFile
+    from wirebroker.storage.log.producers.producer_entry import CompletedTransaction
+    from wirebroker.storage.log.producers.producer_state import ProducerState
+
+# By producer id the fields of its latest headers, oldest first.
+Recent: TypeAlias = "dict[int, deque[tuple[int, ...]]]"
+# What makes a batch more than the latest of its producer's.
+TELLING_FLAGS: Final = CONTROL_FLAG | TRANSACTIONAL_FLAG
+# Small batches are read in bulk; of large ones only the headers.
+_WALK_BYTES: Final = 256 * 1024
+_HOP_BYTES: Final = 4 * 1024
+
+
+def apply_batch(
+    state: ProducerState, header: BatchHeader, batch: Buffer
+) -> CompletedTransaction | None:
+    """Take a batch into the state; its sequences are not checked, its first appender has done that.
+
+    Args:
+        state: Of the log that the batch is in.
+        header: With its final offsets.
+        batch: The whole batch; only read if it is a transaction marker.
+
+    Returns:
+        The transaction that it ends, if it does.
+
+    Raises:
+        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: a marker that cannot be read.
+    """
+    completed = None
+    if header.producer_id >= 0:
+        if header.is_control:
+            completed = _apply_marker(state, header, batch)
+        else:
+            state.append(header)
+    state.end_offset = header.last_offset + 1
+    return completed
+
+
+class ProducerReplay:
+    """The batches of a log from the state's end offset on, applied to it in bulk.
+
+    Attributes:
+        recent: By producer id, its last batches that are not applied yet: all have a producer id
+            and are in no transaction. Whoever walks the log puts them there.
+    """
+
+    __slots__ = ("_from_offset", "_state", "recent")
+
+    def __init__(self, state: ProducerState, *, from_offset: int = 0) -> None:
+        self._state = state
+        # Records below it are deleted; what they said of producers as well.
+        self._from_offset = from_offset
+        self.recent: Recent = {}
+
+    def apply(self, header: BatchHeader, batch: Buffer) -> CompletedTransaction | None:
+        """Take in a batch that does not go through `recent`; see apply_batch."""
+        for fields in self.recent.pop(header.producer_id, ()):
+            self._append(fields)
+        if header.last_offset < self._from_offset:
+            return None
+        return apply_batch(self._state, header, batch)
+
+    def finish(self, end_offset: int) -> None:
+        """Apply what is left; the state then stands at `end_offset`."""
+        for kept in self.recent.values():
+            for fields in kept:
+                self._append(fields)
+        self.recent.clear()
+        self._state.end_offset = end_offset
+
+    def walk(self, file: DataFile, position: int, file_end: int, end_offset: int) -> None:
+        """Take in the batches from `position` on up to the one that ends just below `end_offset`.
+
+        Only headers are read, and markers. About 0.7 us for a batch of 170 bytes.
+
+        Raises:
+            KafkaError: As read_batch_header and apply_batch. OSError: the disk.
+        """
+        unpack = HEADER.unpack_from
+        chunk, at, chunk_bytes = b"", 0, _WALK_BYTES
+        recent = self.recent
+        while position < file_end:
+            if at + HEADER_BYTES > len(chunk):
+                chunk = file.read_at(position, min(chunk_bytes, file_end - position))
+                at = 0
+                if len(chunk) < HEADER_BYTES:
+                    read_batch_header(chunk)  # says what is wrong
+            fields = unpack(chunk, at)
+            if fields[0] >= end_offset:
+                return
+            size = fields[1] + OVERHEAD_BYTES
+            if fields[3] != MAGIC or size < HEADER_BYTES or size > file_end - position:
+                read_batch_header(chunk, at)
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the batch at {position} is cut off")
+            producer_id = fields[9]
+            if producer_id >= 0:
+                if fields[5] & TELLING_FLAGS:
+                    header = BatchHeader._make(fields)
+                    batch = file.read_at(position, size) if header.is_control else b""
+                    self.apply(header, batch)
+                else:
+                    kept = recent.get(producer_id)
+                    if kept is None:
+                        kept = recent[producer_id] = deque(maxlen=BATCHES_KEPT)
+                    kept.append(fields)
+            if fields[0] + fields[6] + 1 >= end_offset:
+                return  # before recovery, what follows may be no batch
+            position += size
+            at += size
+            chunk_bytes = _WALK_BYTES if size < _WALK_BYTES // 4 else _HOP_BYTES
+
+    def _append(self, fields: tuple[int, ...]) -> None:
+        header = BatchHeader._make(fields)
+        if header.last_offset >= self._from_offset:
+            self._state.append(header)
+
+
+def find_aborts(
+    state: ProducerState, headers: Sequence[BatchHeader], batches: memoryview
+) -> list[AbortedTransaction]:
+    """Say which transactions abort markers among batches will end; changes nothing.
+
+    Args:
+        state: As it is before them.
+        headers: With their final offsets.
+        batches: The whole batches, end to end.
+
+    Raises:
+        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: a marker that cannot be read.
+    """
+    aborted: list[AbortedTransaction] = []
+    if not any(header.is_control for header in headers):
+        return aborted
+    first_offsets = {producer_id: first for first, producer_id in state.ongoing_txns.items()}
+    position = 0
+    for header in headers:
+        producer_id = header.producer_id
+        if not header.is_control:
+            if header.is_transactional and producer_id >= 0:
+                first_offsets.setdefault(producer_id, header.base_offset)
+        elif producer_id >= 0:
+            batch = batches[position : position + header.size]
+            marker = _read_marker(header, batch)
+            if marker is not None and producer_id in first_offsets:
+                first = first_offsets.pop(producer_id)
+                if not marker.is_commit:
+                    stable = min(first_offsets.values(), default=header.base_offset + 1)
+                    aborted.append(
+                        AbortedTransaction(producer_id, first, header.base_offset, stable)
+                    )
+        position += header.size
+    return aborted
+
+
+def _apply_marker(
+    state: ProducerState, header: BatchHeader, batch: Buffer
+) -> CompletedTransaction | None:
+    marker = _read_marker(header, batch)
+    if marker is None:
+        return None
+    return state.end_transaction(
+        header,
+        is_abort=not marker.is_commit,
+        coordinator_epoch=marker.coordinator_epoch,
+        timestamp_ms=marker.timestamp_ms,
+    )
+
+
+class _Marker(NamedTuple):
+    is_commit: bool
+    coordinator_epoch: int
+    timestamp_ms: int
+
+
+def _read_marker(header: BatchHeader, batch: Buffer) -> _Marker | None:
+    # A batch without records is a marker that compaction has emptied: its transaction is gone.
+    for record in iterate_records(batch, header, max_bytes=MAX_CONTROL_BYTES):
+        marker = decode_control_record(record.key, record.value)
+        if isinstance(marker, EndTransactionMarker):
+            return _Marker(marker.is_commit, marker.coordinator_epoch, record.timestamp)
+    return None

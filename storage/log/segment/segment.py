@@ -1,0 +1,473 @@
+"""One segment of a log: a file of record batches and the two sparse indexes beside it.
+
+An append has two steps, so that a large one can run in a thread and a failed one leaves no trace:
+`write` touches only files, beyond everything that `size` and the indexes count; `commit` makes it
+visible and cannot fail. Between the two nothing else may write to the segment.
+
+Readers pass offsets; a small memo of (offset -> position) lets those that follow each other, or the
+end of the log, do without a search. Nothing is read before it is needed.
+
+Source: Kafka's LogSegment and FileRecords; format in storage/README.md.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.records.layout import OVERHEAD_BYTES
+from wirebroker.storage.files import FileSlice
+from wirebroker.storage.log.index.index_tail import IndexTail, empty_tail, index_batches
+from wirebroker.storage.log.index.offset_index import OFFSET_ENTRY, OffsetIndex
+from wirebroker.storage.log.index.time_index import TIME_ENTRY, TimeIndex
+from wirebroker.storage.log.segment.batch_scan import scan_batches, scan_headers
+from wirebroker.storage.log.segment.segment_files import (
+    SEGMENT_SUFFIXES,
+    SegmentFiles,
+    segment_path,
+)
+from wirebroker.storage.log.segment.segment_recovery import (
+    check_log,
+    find_start,
+    from_the_first,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.config.rows.topic import TopicSettings
+    from wirebroker.storage.files import Buffer, Files
+    from wirebroker.storage.log.index.transaction_index import AbortedTransaction
+    from wirebroker.storage.log.producers.producer_replay import Recent
+    from wirebroker.storage.log.segment.segment_recovery import CheckStart, SegmentRecovery
+
+# Readers that are remembered per segment: some consumers side by side, and the last appends.
+_MEMO_ENTRIES = 32
+
+
+class SegmentWrite:
+    """What `write` has put into the files and `commit` will make visible."""
+
+    __slots__ = (
+        "aborted_count",
+        "end_position",
+        "first_batch",
+        "offset_entry_count",
+        "position",
+        "tail",
+        "time_entry_count",
+    )
+
+    def __init__(  # noqa: PLR0917 - one per append
+        self,
+        position: int,
+        end_position: int,
+        first_batch: BatchHeader,
+        tail: IndexTail,
+        offset_entry_count: int,
+        time_entry_count: int,
+        aborted_count: int,
+    ) -> None:
+        self.position = position
+        self.end_position = end_position
+        self.first_batch = first_batch
+        self.tail = tail
+        self.offset_entry_count = offset_entry_count
+        self.time_entry_count = time_entry_count
+        self.aborted_count = aborted_count
+
+
+class Segment(SegmentFiles):
+    """One segment. `offset` is a record's number, `position` a byte in the log file.
+
+    Attributes:
+        base_offset: No record in it is below; its name.
+        log: The file of batches.
+        is_searched: Whether a search by time has found something in it lately: its indexes are in
+            the page cache, for all that is known.
+        created_ms: When the segment began to be filled, for rolling by time; the owner sets it
+            again when the segment was truncated to nothing.
+    """
+
+    __slots__ = (
+        "_first_batch_timestamp",
+        "_found_max_timestamp",
+        "_is_new",
+        "_memo",
+        "_size",
+        "_tail",
+        "created_ms",
+        "is_searched",
+    )
+
+    def __init__(self, files: Files, directory: str, base_offset: int, *, created_ms: int) -> None:
+        super().__init__(files, directory, base_offset)
+        self.created_ms = created_ms
+        self._size = -1  # unknown until asked for, as is what is None here
+        self._tail: IndexTail | None = None
+        self._found_max_timestamp: int | None = None
+        self._first_batch_timestamp: int | None = None
+        self._memo: dict[int, tuple[int, int]] = {}  # offset -> (position, batch size or 0)
+        self._is_new = False
+        self.is_searched = False
+
+    def create(self, settings: TopicSettings | None = None) -> None:
+        """Create the log file, empty: from now on a listing of the directory shows the segment.
+
+        What a crash or somebody else has left under the names of its files is removed.
+
+        Args:
+            settings: Of its topic; with `preallocate` the file is as long as a full segment until
+                nothing more is appended to it. What a crash leaves of that, recovery cuts.
+        """
+        for suffix in SEGMENT_SUFFIXES:
+            self._files.make_way(segment_path(self._directory, self.base_offset, suffix))
+        if settings is not None and settings.preallocate:
+            self.log.reserve(settings.segment_bytes)
+        else:
+            self.log.create()
+        self._is_new = True
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches: where the next one will start."""
+        if self._size < 0:
+            self._size = self.log.size()
+        return self._size
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of a record; -1 if there is none."""
+        return (self._tail or self._load_tail()).max_timestamp
+
+    @property
+    def known_max_timestamp(self) -> int | None:
+        """Return `max_timestamp` if that needs no file, else None (a thread may ask)."""
+        tail = self._tail
+        return self._found_max_timestamp if tail is None else tail.max_timestamp
+
+    def note_max_timestamp(self, timestamp: int) -> None:
+        """Keep what a search of its files (`detached_closed`) found; the segment stays unused."""
+        self._found_max_timestamp = timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the first batch that has `max_timestamp`."""
+        return (self._tail or self._load_tail()).offset_of_max_timestamp
+
+    @property
+    def first_batch_timestamp(self) -> int | None:
+        """The largest timestamp in the first batch; None while the segment is empty."""
+        if self._first_batch_timestamp is None and self.size:
+            _, header = next(self.iterate_headers())
+            self._first_batch_timestamp = header.max_timestamp
+        return self._first_batch_timestamp
+
+    def largest_timestamp(self) -> int:
+        """Return what retention by time goes by: the largest timestamp, else the file's time."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self.modified_ms()
+
+    def modified_ms(self) -> int:
+        """Return when the log file was last changed, in milliseconds since 1970."""
+        return self._files.modified_ms(self.log.path)
+
+    def append(
+        self,
+        buffer: Buffer | Sequence[Buffer],
+        batches: Sequence[BatchHeader],
+        *,
+        index_interval_bytes: int,
+    ) -> None:
+        """Write batches and make them visible at once: `write` and `commit`."""
+        self.commit(self.write(buffer, batches, index_interval_bytes=index_interval_bytes))
+
+    def write(
+        self,
+        buffer: Buffer | Sequence[Buffer],
+        batches: Sequence[BatchHeader],
+        *,
+        index_interval_bytes: int,
+        aborted: Sequence[AbortedTransaction] = (),
+    ) -> SegmentWrite:
+        """Write batches and their index entries into the files; nobody sees them before `commit`.
+
+        May run in a thread. The buffer may be reused as soon as this returns.
+
+        Args:
+            buffer: Whole batches, with their final offsets.
+            batches: Their headers, in the same order, with the same offsets; at least one.
+            index_interval_bytes: See index_tail.py (index.interval.bytes).
+            aborted: The transactions that abort markers among the batches end.
+
+        Raises:
+            OSError: Nothing was written; EIO if the disk doesn't allow that files are cut back.
+        """
+        position = self.size
+        tail, end_position, offset_entries, time_entries = index_batches(
+            self._tail or self._load_tail(),
+            batches,
+            position=position,
+            base_offset=self.base_offset,
+            index_interval_bytes=index_interval_bytes,
+        )
+        self.log.write_at(position, buffer)
+        if offset_entries or aborted:
+            try:
+                self.offset_index.write_entries(offset_entries)
+                self.time_index.write_entries(time_entries)
+                if aborted:
+                    self.transaction_index.write_entries(aborted)
+            except OSError as error:
+                self._take_back(position, error)
+                raise
+        return SegmentWrite(
+            position,
+            end_position,
+            batches[0],
+            tail,
+            len(offset_entries) // OFFSET_ENTRY.size,
+            len(time_entries) // TIME_ENTRY.size,
+            len(aborted),
+        )
+
+    def commit(self, write: SegmentWrite) -> None:
+        """Make visible what `write` has written."""
+        assert write.position == self._size, "writes are committed in order, each once"
+        assert write.end_position == self.log.size(), "the headers are those of the buffer"
+        self._size = write.end_position
+        self._tail = write.tail
+        if write.offset_entry_count:
+            self.offset_index.commit_entries(write.offset_entry_count)
+            self.time_index.commit_entries(write.time_entry_count)
+        if write.aborted_count:
+            self.transaction_index.commit_entries(write.aborted_count)
+        first = write.first_batch
+        self._remember(first.base_offset, write.position, first.length + OVERHEAD_BYTES)
+
+    def position_for_offset(
+        self, offset: int, *, may_block: bool = True
+    ) -> tuple[int, BatchHeader] | None:
+        """Find the first batch whose last offset is at or after `offset`.
+
+        Returns:
+            Its position and header; None if the segment ends before.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE if the file holds no batches where it should.
+            ColdPagesError: The log file must be read from the disk, which may not be waited for.
+        """
+        memo = self._memo.get(offset)
+        start = memo[0] if memo else self.offset_index.lookup(offset).position
+        for position, header in scan_headers(self.log, start, self.size, may_block=may_block):
+            last_offset = header.base_offset + header.last_offset_delta
+            if last_offset >= offset:
+                size = header.length + OVERHEAD_BYTES
+                if position + size < self.size:  # what a reader that moves on will ask for
+                    self._remember(last_offset + 1, position + size, 0)
+                self._remember(offset, position, size)
+                return position, header
+        return None
+
+    def read_slice(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        end_position: int,
+        min_one: bool,
+        may_block: bool = True,
+    ) -> FileSlice | None:
+        """Return the range of the file that answers a Fetch from `offset`; reads no payload.
+
+        Args:
+            offset: The first batch is the one that holds it, or the next after it.
+            max_bytes: Length of the slice at most; the last batch may be cut, as Kafka does.
+            end_position: Where visible batches end (the high watermark's position, or `size`).
+            min_one: Whether to return the first batch whole even if it exceeds `max_bytes`.
+            may_block: As position_for_offset's, which may raise ColdPagesError.
+
+        Returns:
+            The slice, of length 0 if nothing is visible or fits; None if the segment ends before
+            `offset`.
+        """
+        memo = self._memo.get(offset)
+        if memo and memo[1]:
+            position, size = memo
+        else:
+            found = self.position_for_offset(offset, may_block=may_block)
+            if found is None:
+                return None
+            position, size = found[0], found[1].length + OVERHEAD_BYTES
+        if min_one and max_bytes < size:
+            max_bytes = size
+        return FileSlice(self.log, position, max(0, min(max_bytes, end_position - position)))
+
+    def iterate_headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Walk (position, header) of the batches from `position`, where one starts."""
+        return scan_headers(self.log, position, self.size)
+
+    def iterate_batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Walk (position, header, whole batch) from `position`; checksums are not checked."""
+        return scan_batches(self.log, position, self.size)
+
+    def detached(self) -> Segment:
+        """Return the segment as it is now, for searches in a thread while this one is used.
+
+        Only the files are shared, of which both read no more than what counts now. Reads nothing of
+        a segment in use; of one that is not, what it needs.
+        """
+        twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
+        twin.log = self.log
+        twin._offset_index = self.offset_index.detached()
+        twin._time_index = self.time_index.detached()
+        twin._size = self.size
+        twin._tail = self._tail
+        return twin
+
+    def detached_closed(self) -> Segment:
+        """Do as `detached` for a segment that nobody appends to: reads nothing; a thread may."""
+        twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
+        twin.log = self.log
+        twin._offset_index = OffsetIndex(self.offset_index.file, self.base_offset)
+        twin._time_index = TimeIndex(self.time_index.file, self.base_offset)
+        twin._tail = self._tail
+        return twin
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batches that hold `offset` or come after it.
+
+        A segment that is empty afterwards counts from its creation again: the owner sets
+        `created_ms`.
+        """
+        found = self.position_for_offset(offset)
+        self._memo.clear()
+        self.offset_index.truncate_to_offset(offset)
+        self.time_index.truncate_to_offset(offset)
+        self.transaction_index.truncate_to_offset(offset)
+        if found is not None:
+            self.log.truncate(found[0])
+            self._size = found[0]
+        if self._size == 0:
+            self._first_batch_timestamp = None
+        self._tail = self._scan_tail()
+
+    def check_start(self, recovery_point: int) -> CheckStart:
+        """Return where `recover` may begin if what is below `recovery_point` was flushed."""
+        if recovery_point <= self.base_offset:
+            return from_the_first(self.base_offset)
+        return find_start(self.log, self.offset_index, self.time_index, recovery_point)
+
+    def trust(self, start: CheckStart) -> None:
+        """Cut the indexes to the entries that stand before `start`."""
+        self.offset_index.replace_entries(b"", keep=start.offset_entry_count)
+        self.time_index.replace_entries(b"", keep=start.time_entry_count)
+
+    def recover(
+        self,
+        on_batch: Callable[[BatchHeader, memoryview], None],
+        *,
+        index_interval_bytes: int,
+        start: CheckStart | None = None,
+        recent: Recent | None = None,
+        is_active: bool = False,
+    ) -> SegmentRecovery:
+        """Cut the file at the first bad batch and build the indexes anew.
+
+        The transaction index is the caller's, who knows the producers.
+
+        Args:
+            on_batch: As check_log's.
+            index_interval_bytes: As in `write`.
+            start: From check_start, after `trust`; None checks everything.
+            recent: As check_log's.
+            is_active: More will be appended, so the indexes need no last entry yet: of thousands of
+                logs nothing but the log files is opened.
+
+        Raises:
+            KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: see segment_recovery.py.
+        """
+        start = start or from_the_first(self.base_offset)
+        checked = check_log(
+            self.log,
+            on_batch,
+            start,
+            base_offset=self.base_offset,
+            index_interval_bytes=index_interval_bytes,
+            recent=recent,
+        )
+        self._memo.clear()
+        self._first_batch_timestamp = None
+        if checked.recovery.cut_bytes:
+            self.log.truncate(checked.recovery.valid_bytes)
+        self._size = checked.recovery.valid_bytes
+        self.offset_index.replace_entries(checked.offset_entries, keep=start.offset_entry_count)
+        if is_active and not self.offset_index.entry_count:
+            # Its file has one entry from the last clean stop. Nobody trusts it without the offset
+            # index, with whose first entry it is cut; now that would wait for the disk (0.3 ms).
+            self.time_index.disregard()
+        else:
+            self.time_index.replace_entries(checked.time_entries, keep=start.time_entry_count)
+        self._tail = checked.tail._replace(bytes_since_entry=0)
+        if not is_active:
+            self.on_roll()
+        return checked.recovery
+
+    def on_roll(self) -> None:
+        """Give the indexes their last entry, all files their length: nothing will be appended."""
+        if self._tail is not None and self.time_index.append_if_later(
+            self._tail.max_timestamp, self._tail.offset_of_max_timestamp
+        ):
+            self._tail = self._tail._replace(indexed_timestamp=self._tail.max_timestamp)
+        self.log.trim()
+        self.offset_index.trim()
+        self.time_index.trim()
+
+    def finish(self) -> None:
+        """Do as `on_roll` if the segment was in use; one that was only listed stays untouched."""
+        if self._is_new or self._tail is not None:
+            self.on_roll()
+
+    def close(self) -> None:
+        """Finish the indexes and let go of the files."""
+        self.finish()
+        self.close_files()
+
+    def _take_back(self, position: int, error: OSError) -> None:
+        """Cut the files to what counts after a failed write."""
+        try:
+            self.log.truncate(position)
+            self.offset_index.cut_uncounted()
+            self.time_index.cut_uncounted()
+        except OSError:
+            message = f"a failed write ({error}) cannot be undone"
+            raise OSError(errno.EIO, message, self.log.path) from error
+
+    def _remember(self, offset: int, position: int, size: int) -> None:
+        memo = self._memo
+        memo[offset] = (position, size)
+        if len(memo) > _MEMO_ENTRIES:
+            del memo[next(iter(memo))]
+
+    def _load_tail(self) -> IndexTail:
+        """Take the tail from the time index, whose last entry a clean stop has finished."""
+        if self.size and not self.time_index.is_whole:
+            self._tail = self._scan_tail()  # it was damaged, or no record has a timestamp
+        elif self.size:
+            timestamp, offset = self.time_index.last_entry()
+            # The distance to the last offset entry starts anew, as Kafka's does.
+            self._tail = IndexTail(timestamp, offset, timestamp, 0)
+        else:
+            self._tail = empty_tail(self.base_offset)
+        return self._tail
+
+    def _scan_tail(self) -> IndexTail:
+        """Take the tail from the last time entry and the batches after it."""
+        indexed, offset = self.time_index.last_entry()
+        timestamp = indexed
+        for _, header in self.iterate_headers(self.offset_index.lookup(offset).position):
+            if header.max_timestamp > timestamp:
+                timestamp = header.max_timestamp
+                offset = header.base_offset + header.last_offset_delta
+        return IndexTail(timestamp, offset, indexed, 0)

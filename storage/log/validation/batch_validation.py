@@ -1,0 +1,243 @@
+"""What a leader checks of a client's batch before it goes to the log, and what it changes in it.
+
+In this order, as observed from Apache Kafka 4.3.1:
+
+1. The request's shape: exactly one whole batch of magic 2 (bytes of a cut-off second one are
+   dropped), no zstd before Produce v7. `RefusedBatchError.is_request_fault`.
+2. base_offset 0, max.message.bytes, CRC-32C, a known codec.
+3. Offsets and count agree, no control batch, a sequence if there is a producer id.
+4. Every record, unpacked in pieces (record_validation.py): it is whole and in its place; keys on
+   compacted topics; timestamps within message.timestamp.{before,after}.max.ms.
+5. A max_timestamp that is not the records' is corrected; the topic's own compression.type and
+   LogAppendTime.
+
+With `wirebroker.record.validation=header` step 4 is left out where nothing asks for it: keys,
+recompression, or timestamps of the header that are out of bounds.
+
+Source: Kafka's ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import BatchHeader, batch_crc, read_batch_header, write_crc
+from wirebroker.codecs.records.layout import (
+    ATTRIBUTES,
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    KNOWN_ATTRIBUTES,
+    LOG_APPEND_TIME_FLAG,
+    MAX_TIMESTAMP,
+    MAX_TIMESTAMP_AT,
+)
+from wirebroker.codecs.records.plain_batch import checked_header
+from wirebroker.storage.log.validation.batch_shape import (
+    RefusedBatchError,
+    check_codec,
+    check_fields,
+    only_header,
+)
+from wirebroker.storage.log.validation.recompression import Compression, recompress
+from wirebroker.storage.log.validation.record_validation import RecordValidator
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from wirebroker.config.rows.topic import TopicSettings
+    from wirebroker.storage.log.validation.record_validation import Walked
+
+
+class BatchValidator:
+    """The checks, for one topic's settings."""
+
+    __slots__ = (
+        "_after_max_ms",
+        "_before_max_ms",
+        "_is_compacted",
+        "_is_walked_at_once",
+        "_log_append_time",
+        "_looked_into",
+        "_looks_into_all",
+        "_records",
+        "_target",
+        "_walks_all",
+        "max_message_bytes",
+    )
+
+    def __init__(self, settings: TopicSettings, *, directory: str, walks_all: bool = True) -> None:
+        """Take a topic's settings.
+
+        Args:
+            settings: In force from now on.
+            directory: Path of the partition's directory, for error texts.
+            walks_all: Whether the records of every batch are walked.
+        """
+        self.max_message_bytes = settings.max_message_bytes
+        self._walks_all = walks_all
+        self._is_compacted = settings.is_compacted
+        self._log_append_time = settings.message_timestamp_type == "LogAppendTime"
+        self._before_max_ms = settings.message_timestamp_before_max_ms
+        self._after_max_ms = settings.message_timestamp_after_max_ms
+        self._target: Compression | None = Compression.of(settings)  # None: as the producer chose
+        codec = self._target and self._target.codec
+        self._records = RecordValidator(settings, codec, directory)
+        self._looks_into_all = (
+            self._log_append_time or self._is_compacted or self._target is not None
+        )
+        self._is_walked_at_once = walks_all and not self._looks_into_all
+        # Attributes of a plain batch for which its records have to be looked at.
+        self._looked_into = LOG_APPEND_TIME_FLAG | (CODEC_MASK if walks_all else 0)
+
+    def validate(
+        self,
+        records: memoryview,
+        *,
+        now_ms: int,
+        request_version: int,
+        is_brief: bool = False,
+        walked: Walked | None = None,
+    ) -> tuple[memoryview, BatchHeader]:
+        """Check the one batch of a partition in a Produce request. On the hot path: 2.5 us.
+
+        Args:
+            records: The partition's bytes, writable. Where the topic asks for LogAppendTime, and
+                where the header's max_timestamp is wrong, they are changed in place.
+            now_ms: The broker's time.
+            request_version: Of the Produce request.
+            is_brief: Whether to give up what would hold the event loop too long.
+            walked: What `walk` found, if it was asked before.
+
+        Returns:
+            The bytes to store (a part of `records`, or new ones if recompressed) and their header,
+            which still has base_offset 0.
+
+        Raises:
+            RefusedBatchError: The batch is not accepted.
+            TakesLongError: It is not decided.
+        """
+        header = checked_header(records, self._is_walked_at_once and walked is None)
+        if header is None:
+            records, header = self._look_closely(records, request_version)
+            return self._walk_and_restamp(records, header, now_ms, is_brief=is_brief, walked=walked)
+        if request_version < 7:
+            check_codec(header, request_version)
+        if len(records) > self.max_message_bytes:
+            raise self._too_large(len(records))
+        if (
+            self._looks_into_all
+            or header.attributes & self._looked_into
+            or header.max_timestamp - now_ms > self._after_max_ms
+            or now_ms - header.base_timestamp > self._before_max_ms
+            or walked is not None
+        ):
+            return self._walk_and_restamp(records, header, now_ms, is_brief=is_brief, walked=walked)
+        return records, header
+
+    def walk(self, records: memoryview, now_ms: int) -> Generator[None, None, Walked | None]:
+        """Walk the records of a batch that nobody has looked at yet, step by step.
+
+        Returns:
+            For `validate`. None: it needs none, or will find something else to refuse.
+        """
+        try:
+            records, header = only_header(records)
+            check_fields(header)
+            if not self.must_walk(header, now_ms):
+                return None
+            walked = yield from self._records.walk(records, header, now_ms=now_ms)
+        except KafkaError:
+            return None
+        return walked
+
+    def must_walk(self, header: BatchHeader, now_ms: int) -> bool:
+        """Tell whether records have to be looked at."""
+        return (
+            self._walks_all
+            or self._is_compacted
+            or bool(header.attributes & LOG_APPEND_TIME_FLAG)
+            or self.is_recompressed(header.attributes)
+            or not (self._log_append_time or self._records.is_within_bounds(header, now_ms))
+        )
+
+    def is_recompressed(self, attributes: int) -> bool:
+        """Tell whether a batch with these attributes is stored in another codec."""
+        return self._target is not None and self._target.codec != attributes & CODEC_MASK
+
+    def _look_closely(
+        self, records: memoryview, request_version: int
+    ) -> tuple[memoryview, BatchHeader]:
+        """Do steps 1 to 3 one after the other: find what is at fault, or that nothing is."""
+        records, header = only_header(records)
+        check_codec(header, request_version)
+        if header.base_offset != 0:
+            raise RefusedBatchError(
+                ErrorCode.INVALID_RECORD, f"base_offset is {header.base_offset}, it must be 0"
+            )
+        size = len(records)
+        if size > self.max_message_bytes:
+            raise self._too_large(size)
+        if batch_crc(records, 0, size) != header.crc:
+            raise RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, "the CRC differs")
+        check_fields(header)
+        return records, header
+
+    def _walk_and_restamp(
+        self,
+        records: memoryview,
+        header: BatchHeader,
+        now_ms: int,
+        *,
+        is_brief: bool,
+        walked: Walked | None,
+    ) -> tuple[memoryview, BatchHeader]:
+        """Do steps 4 and 5: what its records are, and what the batch says of their times."""
+        if not self.must_walk(header, now_ms):
+            return records, self._stamped(records, header, header.max_timestamp, now_ms)
+        if walked is None:
+            walk = self._records.briefly if is_brief else self._records.at_length
+            walked = walk(records, header, now_ms=now_ms)
+        self._records.judge(header, walked, now_ms=now_ms)
+        if self.is_recompressed(header.attributes):
+            assert self._target is not None
+            records = recompress(
+                records,
+                header,
+                self._target,
+                unpacked_bytes=walked.unpacked_bytes,
+                max_bytes=self.max_message_bytes,
+            )
+            header = read_batch_header(records)
+        return records, self._stamped(records, header, walked.max_timestamp, now_ms)
+
+    def _stamped(
+        self, records: memoryview, header: BatchHeader, max_timestamp: int, now_ms: int
+    ) -> BatchHeader:
+        """Give a batch the timestamp that it must have, if it has another, in place."""
+        if self._log_append_time:
+            return _stamp(records, max_timestamp=now_ms, is_log_append_time=True)
+        if header.attributes & LOG_APPEND_TIME_FLAG or max_timestamp != header.max_timestamp:
+            return _stamp(records, max_timestamp=max_timestamp, is_log_append_time=False)
+        return header
+
+    def _too_large(self, size: int) -> RefusedBatchError:
+        return RefusedBatchError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {size} bytes, max.message.bytes is {self.max_message_bytes}",
+        )
+
+
+def _stamp(records: memoryview, *, max_timestamp: int, is_log_append_time: bool) -> BatchHeader:
+    """Set timestamp type and max_timestamp of the batch in place, and its CRC.
+
+    As in Kafka's DefaultRecordBatch.setMaxTimestamp attributes without a meaning are cleared.
+    """
+    (attributes,) = ATTRIBUTES.unpack_from(records, ATTRIBUTES_AT)
+    attributes &= KNOWN_ATTRIBUTES & ~LOG_APPEND_TIME_FLAG
+    if is_log_append_time:
+        attributes |= LOG_APPEND_TIME_FLAG
+    ATTRIBUTES.pack_into(records, ATTRIBUTES_AT, attributes)
+    MAX_TIMESTAMP.pack_into(records, MAX_TIMESTAMP_AT, max_timestamp)
+    write_crc(records, 0)
+    return read_batch_header(records)

@@ -1,0 +1,111 @@
+"""A batch in another codec: what a topic's own `compression.type` makes of a producer's batch.
+
+The header stays but for length, codec, CRC and the attributes' other bits, of which only the
+transactional one goes on, as in Kafka (a delete horizon is the cleaner's to set). The records have
+been walked, so their bytes go from one codec to the other in pieces; nothing is held but one of
+them, the codecs' windows and the result, which ends at max.message.bytes. All that takes time lets
+other threads run.
+
+Source: Kafka's LogValidator, BrokerCompressionType.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, write_crc
+from wirebroker.codecs.records.compression import Codec, packer, unpack
+from wirebroker.codecs.records.layout import (
+    ATTRIBUTES,
+    ATTRIBUTES_AT,
+    HEADER_BYTES,
+    LENGTH,
+    LENGTH_AT,
+    OVERHEAD_BYTES,
+    TRANSACTIONAL_FLAG,
+)
+from wirebroker.storage.log.validation.batch_shape import RefusedBatchError
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.config.rows.topic import TopicSettings
+
+_CODECS: Final = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+class Compression(NamedTuple):
+    """A codec and its level (None where the codec has none)."""
+
+    codec: Codec
+    level: int | None
+
+    @classmethod
+    def of(cls, settings: TopicSettings) -> Compression | None:
+        """Return what the topic asks for, None for `producer`: as it came."""
+        codec = _CODECS.get(settings.compression_type)
+        if codec is None:
+            assert settings.compression_type == "producer", settings.compression_type
+            return None
+        levels = {
+            Codec.GZIP: settings.compression_gzip_level,
+            Codec.LZ4: settings.compression_lz4_level,
+            Codec.ZSTD: settings.compression_zstd_level,
+        }
+        return cls(codec, levels.get(codec))
+
+
+def recompress(
+    batch: memoryview,
+    header: BatchHeader,
+    target: Compression,
+    *,
+    unpacked_bytes: int,
+    max_bytes: int,
+) -> memoryview:
+    """Return a batch whose records were walked in the target's codec, as new, writable bytes.
+
+    Args:
+        batch: The whole batch.
+        header: Its header.
+        target: In which it is to be.
+        unpacked_bytes: Of its records.
+        max_bytes: What the result may have.
+
+    Raises:
+        RefusedBatchError: MESSAGE_TOO_LARGE: it has more. UNKNOWN_SERVER_ERROR: it has a producer
+            without an epoch or a sequence, of which Kafka makes no batch.
+    """
+    if header.producer_id != NO_PRODUCER_ID and (
+        header.producer_epoch == NO_PRODUCER_EPOCH or header.base_sequence < 0
+    ):
+        raise RefusedBatchError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"producer {header.producer_id} names no epoch or no sequence",
+        )
+    result = bytearray(batch[:HEADER_BYTES])
+    packing = packer(target.codec, target.level, size=unpacked_bytes)
+    for piece in unpack(header.codec, batch[HEADER_BYTES : header.size], max_bytes=unpacked_bytes):
+        result += packing.compress(piece)
+        _check_size(result, max_bytes)
+    result += packing.flush()
+    _check_size(result, max_bytes)
+    LENGTH.pack_into(result, LENGTH_AT, len(result) - OVERHEAD_BYTES)
+    attributes = header.attributes & TRANSACTIONAL_FLAG | target.codec
+    ATTRIBUTES.pack_into(result, ATTRIBUTES_AT, attributes)
+    write_crc(result, 0)
+    return memoryview(result)
+
+
+def _check_size(result: bytearray, max_bytes: int) -> None:
+    if len(result) > max_bytes:
+        raise RefusedBatchError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"recompressed it has {len(result)} bytes or more, max.message.bytes is {max_bytes}",
+        )

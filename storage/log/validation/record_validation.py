@@ -1,0 +1,326 @@
+"""The records of a client's batch: walked one by one, unpacked for it in pieces, and judged.
+
+A walk is steps, because a small batch may unpack to a large one: on the event loop it goes only so
+far (`briefly`), then it is left to a thread, or, where walking is Python's, to slices.
+
+Kafka stores some batches at which a reader then stops, or reads other offsets than the log's: with
+a record, compressed, whose length is not that of its parts, offset deltas that don't count 0, 1, 2,
+a number of too many bits, bytes behind a gzip, snappy or LZ4 stream, an LZ4 content checksum that
+differs. All these are refused here.
+
+Source: Kafka's LogValidator, DefaultRecordBatch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError, TooLargeError
+from wirebroker.codecs.records.batch import NO_TIMESTAMP
+from wirebroker.codecs.records.compression import MAX_DECOMPRESSED_BYTES, unpack
+from wirebroker.codecs.records.layout import HEADER_BYTES, LOG_APPEND_TIME_FLAG
+from wirebroker.codecs.records.walk import IS_QUICK, LONG_MAX, LONG_MIN, MAX_REFUSED, RecordWalker
+from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.log.validation.batch_shape import RecordError, RefusedBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.codecs.records.compression import Codec
+    from wirebroker.codecs.records.walk import Refused
+    from wirebroker.config.rows.topic import TopicSettings
+
+# What may be unpacked on the event loop: a client's default batch (1 MiB), in 5 ms if it is gzip's.
+BRIEF_BYTES: Final = 5 << 18
+# And so many records may be walked there: as many milliseconds' thousands if that is Python's.
+BRIEF_RECORDS: Final = (1 << 31) - 1 if IS_QUICK else 3000
+# And if it is Python's, so much effort: a batch of few records may have very many headers.
+_BRIEF_EFFORT: Final = 4000
+# A batch of so many pieces unpacks slowly, however small they are.
+_BRIEF_STEPS: Final = 512
+# Python walks so much in a step: 4 ms if it takes the bytes one by one, as within a cut record.
+_STEP_BYTES: Final = 1 << 20 if IS_QUICK else 1 << 12
+# Errors that the text of a refused batch quotes, as in Kafka.
+_MOST_SHOWN: Final = 3
+
+
+class Walked(NamedTuple):
+    """What a walk found.
+
+    Attributes:
+        fault: Why the batch is refused, if it is for more than single records.
+        max_timestamp: The records' largest, -1 if none has one.
+        refused: Single records that may not be stored, the first of them.
+        refused_count: All of them.
+        is_time_refused: Whether one of them was for its timestamp.
+        unpacked_bytes: Of all records.
+    """
+
+    fault: KafkaError | None
+    max_timestamp: int
+    refused: list[Refused]
+    refused_count: int
+    is_time_refused: bool
+    unpacked_bytes: int
+
+
+class RecordValidator:
+    """The rules for records, by one topic's settings."""
+
+    __slots__ = (
+        "_after_max_ms",
+        "_before_max_ms",
+        "_codec",
+        "_directory",
+        "_log_append_time",
+        "_most_bytes",
+        "_needs_key",
+    )
+
+    def __init__(self, settings: TopicSettings, codec: Codec | None, directory: str) -> None:
+        """Take a topic's settings.
+
+        Args:
+            settings: In force from now on.
+            codec: In which batches are stored; None: as they come.
+            directory: Path of the partition's directory, for error texts.
+        """
+        self._directory = directory
+        self._codec = codec
+        self._needs_key = settings.is_compacted
+        self._log_append_time = settings.message_timestamp_type == "LogAppendTime"
+        self._before_max_ms = settings.message_timestamp_before_max_ms
+        self._after_max_ms = settings.message_timestamp_after_max_ms
+        self._most_bytes = settings.max_decompressed_message_bytes
+
+    def is_within_bounds(self, header: BatchHeader, now_ms: int) -> bool:
+        """Tell whether what the header says of timestamps can be stored."""
+        return (
+            header.max_timestamp - now_ms <= self._after_max_ms
+            and now_ms - header.base_timestamp <= self._before_max_ms
+        )
+
+    def walk(
+        self,
+        records: memoryview,
+        header: BatchHeader,
+        *,
+        now_ms: int,
+        max_bytes: int = MAX_DECOMPRESSED_BYTES,
+        most_effort: int = LONG_MAX,
+    ) -> Generator[None, None, Walked]:
+        """Walk the records of a batch whose header has been checked, step by step.
+
+        Args:
+            records: The whole batch.
+            header: Its header.
+            now_ms: The broker's time.
+            max_bytes: What compressed records may unpack to.
+            most_effort: What walking them may take, where that is Python's (RecordWalker.effort).
+
+        Raises:
+            TooLargeError: They unpack to more, but perhaps not to more than any may.
+            TakesLongError: It took more effort.
+        """
+        is_stamped = bool(header.attributes & LOG_APPEND_TIME_FLAG)
+        earliest, latest = self._bounds(header, now_ms)
+        codec = header.codec
+        if self._is_packed_anew(codec) and not is_stamped:
+            earliest = max(earliest, NO_TIMESTAMP)  # `judge` tells the two apart
+        walker = RecordWalker(
+            header.record_count,
+            header.base_timestamp,
+            earliest,
+            latest,
+            self._needs_key,
+            self._most_bytes if codec else LONG_MAX,
+        )
+        data = records[HEADER_BYTES : header.size]
+        fault: KafkaError | None = None
+        unpacked_bytes = 0
+        try:
+            for piece in unpack(codec, data, max_bytes=max_bytes if codec else len(data)):
+                unpacked_bytes += len(piece)
+                is_well = yield from _feed(walker, piece, most_effort)
+                if not is_well:
+                    break
+        except TooLargeError as error:
+            if max_bytes < MAX_DECOMPRESSED_BYTES:
+                raise
+            # Kafka has no such bound.
+            fault = RefusedBatchError(ErrorCode.MESSAGE_TOO_LARGE, error.message or "")
+        except KafkaError as error:
+            code = error.code
+            if code == ErrorCode.CORRUPT_MESSAGE:
+                code = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka has no better one for it
+            fault = RefusedBatchError(code, error.message or "")
+        if fault is None and walker.fault is not None:
+            fault = RefusedBatchError(ErrorCode.INVALID_RECORD, walker.fault)
+        return Walked(
+            fault,
+            header.max_timestamp if is_stamped else walker.max_timestamp,
+            walker.refused,
+            walker.refused_count,
+            walker.is_time_refused,
+            unpacked_bytes,
+        )
+
+    def briefly(self, records: memoryview, header: BatchHeader, *, now_ms: int) -> Walked:
+        """Walk on the event loop.
+
+        Raises:
+            TakesLongError: It would hold the loop too long.
+        """
+        if header.record_count > BRIEF_RECORDS:
+            raise TakesLongError
+        steps = self.walk(
+            records, header, now_ms=now_ms, max_bytes=BRIEF_BYTES, most_effort=_BRIEF_EFFORT
+        )
+        try:
+            for _ in range(_BRIEF_STEPS):
+                next(steps)
+        except StopIteration as end:
+            walked: Walked = end.value
+            return walked
+        except TooLargeError:
+            pass
+        raise TakesLongError
+
+    def at_length(self, records: memoryview, header: BatchHeader, *, now_ms: int) -> Walked:
+        """Walk in a thread, or where it takes as long as it takes."""
+        steps = self.walk(records, header, now_ms=now_ms)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                walked: Walked = end.value
+                return walked
+
+    def judge(self, header: BatchHeader, walked: Walked, *, now_ms: int) -> None:
+        """Refuse what may not be stored.
+
+        Raises:
+            RefusedBatchError: The batch, or some records of it.
+        """
+        if walked.fault is not None:
+            raise walked.fault
+        if header.attributes & LOG_APPEND_TIME_FLAG:
+            self._judge_stamped(header, now_ms)
+        if walked.refused_count:
+            if self._is_packed_anew(header.codec):
+                walked = self._within_bounds(header, walked, now_ms)
+            errors = [
+                RecordError(index, self._reason(index, timestamp, now_ms))
+                for index, timestamp in walked.refused
+            ]
+            raise _refused_records(
+                errors, walked.refused_count, is_time_refused=walked.is_time_refused
+            )
+
+    def _bounds(self, header: BatchHeader, now_ms: int) -> tuple[int, int]:
+        """Return the first and the last timestamp that records may have."""
+        if self._log_append_time or header.attributes & LOG_APPEND_TIME_FLAG:
+            return LONG_MIN, LONG_MAX
+        earliest = max(now_ms - self._before_max_ms, LONG_MIN)
+        return earliest, min(now_ms + self._after_max_ms, LONG_MAX)
+
+    def _is_packed_anew(self, codec: Codec) -> bool:
+        return self._codec is not None and self._codec is not codec
+
+    def _within_bounds(self, header: BatchHeader, walked: Walked, now_ms: int) -> Walked:
+        """Leave out the records whose one fault is a time below -1, which no batch is made of anew.
+
+        Raises:
+            RefusedBatchError: UNKNOWN_SERVER_ERROR: the others are well. (Kafka's
+                MemoryRecordsBuilder fails on them, after single records were judged.)
+        """
+        earliest, _ = self._bounds(header, now_ms)
+        faulty = [each for each in walked.refused if not _is_before_all_time(each[1], earliest)]
+        if not faulty:
+            raise _before_all_time()
+        return walked._replace(
+            refused=faulty,
+            refused_count=walked.refused_count - (len(walked.refused) - len(faulty)),
+            is_time_refused=any(timestamp is not None for _, timestamp in faulty),
+        )
+
+    def _judge_stamped(self, header: BatchHeader, now_ms: int) -> None:
+        """Judge a batch that claims LogAppendTime: max_timestamp is that of every record."""
+        stamp = header.max_timestamp
+        if self._log_append_time or stamp == NO_TIMESTAMP:
+            reason = (
+                "Invalid timestamp type in message: Producer should not set timestamp type to"
+                " LogAppendTime."
+            )
+        elif stamp - now_ms > self._after_max_ms or now_ms - stamp > self._before_max_ms:
+            reason = None
+        elif stamp < NO_TIMESTAMP and self._is_packed_anew(header.codec):
+            raise _before_all_time()
+        else:
+            return
+        count = header.record_count
+        errors = [
+            RecordError(index, reason or self._reason(index, stamp, now_ms))
+            for index in range(min(count, MAX_REFUSED))
+        ]
+        raise _refused_records(errors, count, is_time_refused=True)
+
+    def _reason(self, index: int, timestamp: int | None, now_ms: int) -> str:
+        if timestamp is None:
+            partition = self._directory.rpartition("/")[2]
+            return (
+                f"Compacted topic cannot accept message without key in topic partition {partition}"
+            )
+        earliest, latest = now_ms - self._before_max_ms, now_ms + self._after_max_ms
+        return (
+            f"Timestamp {timestamp} of message with offset {index} is out of range. The timestamp"
+            f" should be within [{earliest}, {latest}]"
+        )
+
+
+def _feed(
+    walker: RecordWalker, piece: bytes | bytearray | memoryview, most_effort: int
+) -> Generator[None, None, bool]:
+    """Walk through a piece, with a break after each step; tell whether to go on."""
+    if len(piece) <= _STEP_BYTES:
+        is_well = walker.feed(piece)
+        if not IS_QUICK and walker.effort > most_effort:
+            raise TakesLongError
+        yield
+        return is_well
+    view = memoryview(piece)
+    for start in range(0, len(view), _STEP_BYTES):
+        if not walker.feed(view[start : start + _STEP_BYTES]):
+            return False
+        if not IS_QUICK and walker.effort > most_effort:
+            raise TakesLongError
+        yield
+    return True
+
+
+def _is_before_all_time(timestamp: int | None, earliest: int) -> bool:
+    return timestamp is not None and earliest <= timestamp < NO_TIMESTAMP
+
+
+def _before_all_time() -> RefusedBatchError:
+    return RefusedBatchError(ErrorCode.UNKNOWN_SERVER_ERROR, "a record's timestamp is below -1")
+
+
+def _refused_records(
+    errors: list[RecordError], count: int, *, is_time_refused: bool
+) -> RefusedBatchError:
+    if is_time_refused:
+        code = ErrorCode.INVALID_TIMESTAMP
+        text = "One or more records have been rejected due to invalid timestamp"
+    else:
+        code = ErrorCode.INVALID_RECORD
+        shown = ", ".join(
+            f"RecordError(batchIndex={each.batch_index}, message='{each.message}')"
+            for each in errors[:_MOST_SHOWN]
+        )
+        text = (
+            f"One or more records have been rejected due to {count} record errors in total, and"
+            f" only showing the first three errors at most: [{shown}]"
+        )
+    return RefusedBatchError(code, text, record_errors=tuple(errors))

@@ -1,0 +1,188 @@
+"""A transactional producer as Kafka's clients of several ages are, one incarnation of an id.
+
+Which age it has: by the transaction.version that ApiVersions tells. It repeats what was not
+answered; a refusal ends it, as Kafka's producer is closed by a fatal error. What it asks:
+support/transactional_producer.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.network.link import Link, LinkLostError
+from tests.support.protocol.requests import FETCH_VERSION, fetch_request
+from tests.support.protocol.transactional_producer import (
+    AGAIN,
+    LOOK_AGAIN,
+    NEW_AGE,
+    OLD_AGES,
+    TransactionalProducer,
+    coordinators_of,
+    error_of,
+)
+from wirebroker.base.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.features.feature_control import TRANSACTION_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from random import Random
+
+    from tests.simulation.machine.loop import Process
+    from tests.simulation.network.network import Network
+    from tests.support.protocol.transactional_producer import Ask
+
+_REQUEST_TIMEOUT_S = 5.0
+_BACKOFF_S = 0.1
+_AGAIN = AGAIN | {ErrorCode.UNSTABLE_OFFSET_COMMIT}
+_FATAL = {
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.UNSUPPORTED_VERSION,  # transaction.version was lowered
+}
+# A late batch of a former transaction of the same epoch waits for its verification, which blocks
+# those that follow until a new epoch comes: nothing tells them apart, in Apache Kafka as here.
+_FATAL_IN_SHARED_EPOCH = _FATAL | {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
+# What a group says of a member's offsets; the transaction has to be aborted.
+GROUP_FENCES = {
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
+}
+_VERSIONS = {ApiKey.API_VERSIONS: 3, ApiKey.FETCH: FETCH_VERSION}
+
+
+# KIP-890 is why these are safe however late they arrive.
+SAFE_WHEN_LATE = {ApiKey.TXN_OFFSET_COMMIT: 5, ApiKey.END_TXN: 5}
+
+
+class RefusedError(Exception):
+    """The broker refuses for good."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+class Client:
+    """Asks until it is answered."""
+
+    def __init__(self, process: Process, network: Network, *, name: str) -> None:
+        self.process = process
+        self.name = name
+        self._network = network
+        self._link: Link | None = None
+
+    async def ask(
+        self,
+        key: ApiKey,
+        request: Mapping[str, Any],
+        *,
+        version: int | None = None,
+        refusals: Collection[ErrorCode] = _FATAL,
+    ) -> Any:
+        """Return the answer of a request.
+
+        Raises:
+            RefusedError: It is one of `refusals`.
+        """
+        if version is None:
+            version = _VERSIONS[key]
+        while True:
+            try:
+                answer = await self._link_now().ask(
+                    key, version, request, timeout_s=_REQUEST_TIMEOUT_S
+                )
+                error = ErrorCode(error_of(key, answer))
+                if error is ErrorCode.NONE:
+                    return answer
+                if error in refusals:
+                    raise RefusedError(error)
+                assert error in _AGAIN, f"no client expects {error.name} of {key.name} v{version}"
+                if error in LOOK_AGAIN:
+                    await self._find_coordinators()
+            except LinkLostError:
+                pass
+            await pause(_BACKOFF_S)
+
+    async def fetch(
+        self, positions: Mapping[tuple[str, int], int], *, max_wait_ms: int = 0, isolation: int = 0
+    ) -> Any:
+        """Return what a Fetch finds."""
+        request = fetch_request(positions, max_wait_ms=max_wait_ms, isolation_level=isolation)
+        answer = await self.ask(ApiKey.FETCH, request)
+        return answer.responses[0].partitions
+
+    def _link_now(self) -> Link:
+        if self._link is None or self._link.is_closed:
+            self._link = self._network.open(self.process)
+        return self._link
+
+    async def _find_coordinators(self) -> None:
+        """Have the topics of coordinators created."""
+        for find in coordinators_of(self.name):
+            await self._link_now().ask(*find, timeout_s=_REQUEST_TIMEOUT_S)
+
+
+class Producer(Client):
+    """One incarnation of a transactional id; all methods raise RefusedError when it is over."""
+
+    def __init__(self, process: Process, network: Network, *, name: str, timeout_ms: int) -> None:
+        super().__init__(process, network, name=name)
+        self._random: Random = network.random
+        self._id = TransactionalProducer(name, timeout_ms=timeout_ms)
+        # Whether several transactions may have the present epoch.
+        self._shares_epoch = False
+
+    async def begin(self) -> None:
+        """Fence who was there before; what it had begun is aborted."""
+        await self.look_at_features()
+        self._id.become(await self._send(self._id.init()))
+        self._shares_epoch = False
+
+    async def look_at_features(self) -> None:
+        """Go by the transaction.version that is finalized; some clients know none but the first."""
+        request = {"client_software_name": "simulation", "client_software_version": "1"}
+        answer = await self.ask(ApiKey.API_VERSIONS, request)
+        levels = {each.name: each.max_version_level for each in answer.finalized_features}
+        is_new = levels.get(TRANSACTION_VERSION, 0) >= 2 and self._random.random() < 0.8
+        self._id.versions = NEW_AGE if is_new else self._random.choice(OLD_AGES)
+
+    async def produce(self, topic: str, index: int, values: list[bytes]) -> None:
+        """Append a batch in the transaction."""
+        *before, produce = self._id.appending({(topic, index): values})
+        for ask in before:
+            await self._send(ask)
+        self._shares_epoch |= self._id.versions.adds
+        await self._send(produce, _FATAL_IN_SHARED_EPOCH if self._shares_epoch else _FATAL)
+
+    async def commit_offsets(
+        self, member: Mapping[str, Any], topic: str, offsets: Mapping[int, int]
+    ) -> None:
+        """Commit offsets in the transaction.
+
+        Args:
+            member: The group's id; of a member also its id, generation and instance.
+            topic: What was read.
+            offsets: By partition.
+
+        Raises:
+            RefusedError: With one of GROUP_FENCES: this transaction has to be aborted.
+        """
+        *before, commit = self._id.committing(member, topic, offsets)
+        for ask in before:
+            await self._send(ask)
+        await self._send(commit, _FATAL | GROUP_FENCES)
+
+    async def end(self, *, is_commit: bool) -> None:
+        """Commit or abort the transaction."""
+        ends_epoch = not self._id.versions.adds
+        self._id.ended(await self._send(self._id.end(is_commit=is_commit)))
+        self._shares_epoch &= not ends_epoch
+
+    async def _send(self, ask: Ask, refusals: Collection[ErrorCode] = _FATAL) -> Any:
+        return await self.ask(ask.key, ask.request, version=ask.version, refusals=refusals)

@@ -1,0 +1,65 @@
+"""A node of a simulated cluster that coordinates the groups whose partitions it leads.
+
+The coordinator, its loading and its handlers are the product's own; it is told of elections and
+resignations by the replicas, and its records are replicated as any others are.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tests.support.replicas.broker_cluster import Member
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordination.group_coordinator import GroupCoordinator
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.groups.settings import GroupSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
+
+for _module in ("groups.find_coordinator", "groups.offset_commit", "groups.offset_fetch"):
+    importlib.import_module(f"wirebroker.api.{_module}")
+
+
+class CoordinatingMember(Member):
+    """One life of such a node."""
+
+    groups: GroupCoordinator
+
+    def begin(self) -> None:
+        metadata: Any = self  # an image is all that is read of it
+        self.groups = self.broker.groups = GroupCoordinator(
+            GroupSettings.from_config(self.cluster.config),
+            clock=self.broker.clock,
+            metadata=metadata,
+            controller=self._channel,
+            replicas=self.replicas,
+            new_uuid=lambda: str(UUID(bytes=self.cluster.new_uuid())),
+        )
+        self.groups.start()
+
+    async def apply(self, change: ImageChange) -> None:
+        await super().apply(change)
+        await self.groups.apply(change, self.heard)
+
+    def epoch_for(self, group: str) -> int | None:
+        """Return in which leader epoch it coordinates a group; None: it does not."""
+        index = self.groups.partition_for(group)
+        partition = self.replicas.find(CONSUMER_OFFSETS, b"", by_id=False)[0].get(index)
+        return None if partition is None else self.replicas.leaderships.led.get(partition)
+
+    def held(self, groups: Iterable[str]) -> dict[str, int]:
+        """Return what groups that are loaded here have committed for t-0; -1: nothing."""
+        found: dict[str, int] = {}
+        for group in groups:
+            try:
+                engine = self.groups._partitions.at(self.groups.partition_for(group))
+            except KafkaError:
+                continue  # it is not coordinated here, or is being loaded
+            commit = engine.machine.offsets.find(group, "t", 0)
+            found[group] = -1 if commit is None else commit.offset
+        return found

@@ -1,0 +1,124 @@
+"""Three to five nodes that coordinate groups, by one seed: what was committed stays so.
+
+    weather, deaths    as in replica_world.py, to the partitions of __consumer_offsets
+    coordinators       the product's, told by its replicas which partitions they win and lose; what
+                       they append is replicated, what they win they load
+    promises           committed offsets never go back (committed_offsets.py); replicas are equal;
+                       one leader for each epoch; in the end each group is coordinated
+
+Groups have no members here: who commits is alone, so that order is known. What members promise each
+other while brokers die is tried on one broker (test_groups.py) and on clusters of processes.
+Nothing is compacted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from tests.simulation.cluster.committed_offsets import CommittedOffsets
+from tests.simulation.cluster.coordinating_member import CoordinatingMember
+from tests.simulation.cluster.offset_clients import Committer, Inquirer
+from tests.simulation.cluster.replica_world import ReplicaWorld
+from wirebroker.base.clock import pause
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.codecs.errors import ErrorCode
+
+# By Java's hash of their names half of them are in each of two partitions.
+GROUPS: Final = ("g0", "g1", "g2", "g3")
+_OFFSETS_ID: Final = b"o" * 16
+_LOOK_S: Final = 0.1
+
+
+class CoordinatorWorld(ReplicaWorld):
+    """One schedule.
+
+    Attributes:
+        committed: What has counted, and is checked.
+        answers: How often each kind of request got which error.
+        terms: In how many leader epochs a partition was seen to be coordinated.
+    """
+
+    topic = CONSUMER_OFFSETS
+    member_kind = CoordinatingMember
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.committed = CommittedOffsets()
+        self.answers: Counter[str] = Counter()
+        self._terms: set[tuple[int, int]] = set()
+
+    @property
+    def terms(self) -> int:
+        return len(self._terms)
+
+    # -- who is there --------------------------------------------------------------------------
+
+    def member(self, node_id: int) -> CoordinatingMember | None:
+        """Return a node that lives and knows of the offsets' topic."""
+        return cast("CoordinatingMember | None", self._replica(0, node_id))
+
+    def anybody(self) -> CoordinatingMember | None:
+        """Return any node, if it lives."""
+        return self.member(self.random.choice(list(self.node_ids)))
+
+    def count(self, key: ApiKey, error: ErrorCode) -> None:
+        """Count an answer."""
+        self.answers[f"{key.name} {error.name}"] += 1
+
+    def look_at(self, member: CoordinatingMember) -> None:
+        """Check what a node holds of the groups that are loaded there."""
+        for group, offset in member.held(GROUPS).items():
+            epoch = member.epoch_for(group)
+            assert epoch is not None, "what is loaded is led"
+            self._terms.add((member.groups.partition_for(group), epoch))
+            self.committed.is_held(group, offset, epoch)
+
+    # -- the schedule --------------------------------------------------------------------------
+
+    def _create_topics(self) -> None:
+        # Groups commit offsets of it; nothing is in it.
+        self.cluster.create_topic((self.random.choice(list(self.node_ids)),))
+        self.cluster.create_topic(*self.assignments(), name=CONSUMER_OFFSETS, topic_id=_OFFSETS_ID)
+
+    def _clients(self) -> list[Coroutine[Any, Any, None]]:
+        committers = [Committer(self, group).run() for group in GROUPS]
+        inquirers = [Inquirer(self, group).run() for group in GROUPS]
+        return [*committers, *inquirers, self._look()]
+
+    async def _look(self) -> None:
+        """Look at all coordinators again and again: at each soon after it has loaded."""
+        while not self.is_over:
+            await pause(_LOOK_S)
+            for node_id in self.node_ids:
+                member = self.member(node_id)
+                if member is not None:
+                    self.look_at(member)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    async def _calm(self) -> None:
+        await super()._calm()
+        for group in GROUPS:
+            await self._ask_at_rest(Inquirer(self, group))
+
+    async def _ask_at_rest(self, inquirer: Inquirer) -> None:
+        """Find the coordinator of a group, and check what it says."""
+        for _ in range(100):
+            member = await inquirer.coordinator()
+            if member is not None:
+                task = self.processes[member.node_id].spawn(inquirer.fetch(member))
+                await asyncio.wait([task])
+                if task.result():
+                    return
+            await pause(0.2)
+        raise AssertionError(f"nobody coordinates {inquirer.group}: {self.answers}")
+
+    def _check_records(self, index: int, values: dict[int, bytes | None]) -> None:
+        """Check no more: what the records of commits amount to was asked for."""

@@ -1,0 +1,192 @@
+"""Replicas that lose the ends of their logs, one after the other: eligible leaders (KIP-966).
+
+    weather   as in replica_world.py
+    deaths    nodes are killed, and may lose all that was not synced, in sync or not; nodes are
+              stopped cleanly and started again, several at a time. As long as one node has all that
+              was acknowledged, and did not die since
+    promises  as in replica_world.py: nothing that was acknowledged or read is lost; and a topic
+              with a replica on each node can be created while one that was stopped is away
+
+Who has everything is known by the metadata's ISRs alone, not by what the controller makes of them:
+nothing is acknowledged while fewer than min.insync.replicas are in sync, so who leaves such an ISR
+still has everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from tests.simulation.cluster.replica_world import ReplicaWorld
+from tests.simulation.machine.crash_states import CrashKind, crash
+from tests.support.replicas.broker_cluster import Cluster, Member
+from wirebroker.base.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.messages import decode_request, encode_request
+from wirebroker.coordinator.controller.controller import ControllerRequest
+from wirebroker.coordinator.controller.features.feature_control import (
+    ELIGIBLE_LEADER_REPLICAS,
+    feature_level,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any
+
+_MIN_ISR = 2
+
+
+class PatientMember(Member):
+    """One whose registration and first heartbeat are said until somebody has heard them."""
+
+    async def tell(self, say: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await say()
+            except KafkaError as error:
+                if error.code is not ErrorCode.REQUEST_TIMED_OUT:
+                    raise
+                await pause(0.2)
+            else:
+                return
+
+
+class LostTailWorld(ReplicaWorld):
+    """One schedule.
+
+    Attributes:
+        has_elr: Whether the cluster has eligible leader replicas.
+        lost_tails: How often the last in sync lost the end of its log.
+        creations: How often a topic could be created while a node was away.
+    """
+
+    member_kind = PatientMember
+    has_elr: ClassVar[bool] = True
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.node_ids = range(1, 4)
+        self.lost_tails = 0
+        self.creations = 0
+        # Who died and has not registered since, and by partition who has all that counts.
+        self._dead: set[int] = set()
+        self._complete: dict[int, set[int]] = {}
+        self._leaving: set[int] = set()
+        self._busy: dict[int, asyncio.Task[None]] = {}
+        if self.has_elr:
+            self.cluster.write(feature_level(ELIGIBLE_LEADER_REPLICAS, 1))
+
+    def assignments(self) -> list[tuple[int, ...]]:
+        return [(1, 2, 3), (2, 3, 1)]
+
+    def note_states(self) -> None:
+        """Take over who is in sync, as the metadata says now."""
+        topic = self.cluster.image.topics.get(self.topic)
+        for each in () if topic is None else topic.partitions.values():
+            in_sync = set(each.isr) - self._dead
+            if len(each.isr) < _MIN_ISR:
+                in_sync |= self._complete[each.index]
+            self._complete[each.index] = in_sync
+
+    def _misfortune(self) -> None:
+        for task in self._busy.values():
+            if task.done():
+                task.result()
+        self._busy = {node: task for node, task in self._busy.items() if not task.done()}
+        able = [each for each in self.node_ids if each not in self._busy]
+        choice = self.random.random()
+        if choice < 0.6 and able:
+            node_id = self.random.choice(able)
+            if choice < 0.3 and self._may_die(node_id):
+                self._begin(node_id, self._die)
+            elif self._may_stop(node_id):
+                self._begin(node_id, self._stop_and_start)
+        elif choice < 0.8:
+            self.blocked.add(frozenset(self.random.sample(list(self.node_ids), 2)))
+        else:
+            self.blocked.clear()
+
+    def _begin(self, node_id: int, befall: Callable[[int], Coroutine[Any, Any, None]]) -> None:
+        self._busy[node_id] = self.loop.create_task(befall(node_id))
+        self._victim = self.loop.create_task(_end_of(list(self._busy.values())))
+
+    def _may_die(self, node_id: int) -> bool:
+        """Tell whether somebody else has everything, and is not about to leave an ISR."""
+        return all(each - {node_id} - self._leaving for each in self._complete.values())
+
+    def _may_stop(self, node_id: int) -> bool:
+        """Tell whether an ISR that is large enough without a node is more than dead ones.
+
+        The controller has not noticed yet that they died.
+        """
+        others = [set(self.state(each).isr) - {node_id} for each in self._complete]
+        return all(len(each) < _MIN_ISR or each - self._dead for each in others)
+
+    async def _die(self, node_id: int) -> None:
+        self.deaths += 1
+        self._dead.add(node_id)
+        for each in self._complete.values():
+            each.discard(node_id)
+        self._bury(node_id)
+        await pause(self.random.choice([0.0, 0.5, 3.0]))
+        self.cluster.fence(node_id)
+        if self.random.random() < 0.8:
+            self.lost_tails += any(self.state(each).isr in {(), (node_id,)} for each in (0, 1))
+            self.disks[node_id] = crash(self.disks[node_id], CrashKind.SYNCED, self.random)
+        await pause(self.random.choice([0.0, 0.5, 5.0]))
+        await self._start(node_id)
+        self._dead.discard(node_id)
+
+    async def _stop_and_start(self, node_id: int) -> None:
+        self._leaving.add(node_id)
+        await self._stop(node_id)
+        self._leaving.discard(node_id)
+        self._bury(node_id)
+        self.cluster.forget_sessions()
+        await pause(self.random.choice([0.1, 2.0, 6.0]))
+        try:
+            if not self._leaving and any(e.is_active for e in self.cluster.image.brokers.values()):
+                await self._create_topic()
+        finally:
+            await self._start(node_id)
+
+    async def _create_topic(self) -> None:
+        """Have the controller say whether a topic with a replica on each node can be created."""
+        topic = {
+            "name": "new",
+            "num_partitions": 1,
+            "replication_factor": len(self.node_ids),
+            "assignments": [],
+            "configs": [],
+        }
+        body = {"topics": [topic], "timeout_ms": 1000, "validate_only": True}
+        frame = encode_request(ApiKey.CREATE_TOPICS, 7, body)
+        decoded = decode_request(ApiKey.CREATE_TOPICS, 7, frame)
+        asked = ControllerRequest(ApiKey.CREATE_TOPICS, 7, decoded)
+        answer = await Cluster.handle(self.cluster, asked)  # in good weather
+        (created,) = answer["topics"]
+        assert not created.get("error_code"), f"cannot be created: {created}"
+        self.creations += 1
+
+    async def _stop(self, node_id: int) -> None:
+        """Stop a node as soon as the controller lets it go."""
+        while True:
+            self.cluster.hear_of_all()
+            task = self.processes[node_id].spawn(self.cluster.members[node_id].stop())
+            await asyncio.wait([task])
+            error = task.exception()
+            if error is None:
+                return
+            if not isinstance(error, KafkaError):
+                raise error
+
+
+async def _end_of(tasks: list[asyncio.Task[None]]) -> None:
+    await asyncio.gather(*tasks)
+
+
+class OldLostTailWorld(LostTailWorld):
+    """The same without the feature: an ISR keeps its last member, whatever that has lost."""
+
+    has_elr = False

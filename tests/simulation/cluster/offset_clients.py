@@ -1,0 +1,131 @@
+"""Consumers as coordinators in simulation see them: one commits, others ask what is committed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.coordinating_member import CoordinatingMember
+    from tests.simulation.cluster.coordinator_world import CoordinatorWorld
+
+_FIND_VERSION: Final = 4
+# With names, before and after several groups in a request (KIP-709) and members' epochs (KIP-848).
+_COMMIT_VERSIONS: Final = (5, 8, 9)
+_FETCH_VERSIONS: Final = (5, 7, 8, 9)
+# So often a commit is sent twice at a time, or to a node that was not found by asking.
+_DOUBLED: Final = 0.2
+_ANYBODY: Final = 0.1
+# So often a client waits for no answer, as if it had died.
+_HASTY: Final = 0.2
+_PATIENCE_S: Final = 4.0
+
+
+class _OffsetClient:
+    """What finds the coordinator of a group, and asks it."""
+
+    def __init__(self, world: CoordinatorWorld, group: str) -> None:
+        self.world = world
+        self.group = group
+
+    async def coordinator(self) -> CoordinatingMember | None:
+        """Ask anybody who coordinates the group, as far as he knows."""
+        world = self.world
+        await pause(world.delay_s())
+        member = world.anybody()
+        if member is None or world.random.random() < _ANYBODY:
+            return member
+        process = world.processes[member.node_id]
+        body = {"coordinator_keys": [self.group], "key_type": 0}
+        task = process.spawn(member.ask(ApiKey.FIND_COORDINATOR, _FIND_VERSION, body))
+        done, _ = await asyncio.wait([task], timeout=_PATIENCE_S)
+        if not done or task.cancelled():
+            return None
+        found = task.result().coordinators[0]
+        assert found.error_code in {ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE}, found
+        await pause(world.delay_s())
+        return world.member(found.node_id)
+
+
+class Committer(_OffsetClient):
+    """Commits rising offsets of a group without members; each until it counts, if it waits."""
+
+    async def run(self) -> None:
+        world = self.world
+        offset = 0
+        while not world.is_over:
+            await pause(world.random.uniform(0.0, 0.4))
+            member = await self.coordinator()
+            if member is None:
+                continue
+            process = world.processes[member.node_id]
+            world.committed.asked(self.group, offset)
+            copies = 2 if world.random.random() < _DOUBLED else 1
+            tasks = [process.spawn(self._commit(member, offset)) for _ in range(copies)]
+            is_hasty = world.random.random() < _HASTY
+            done, _ = await asyncio.wait(tasks, timeout=0.0 if is_hasty else _PATIENCE_S)
+            if any(not each.cancelled() and each.result() for each in done) or is_hasty:
+                offset += 1
+
+    async def _commit(self, member: CoordinatingMember, offset: int) -> bool:
+        """Have a node commit an offset, and note it if it counts."""
+        world, group = self.world, self.group
+        world.look_at(member)
+        epoch = member.epoch_for(group)
+        topic = {"name": "t", "partitions": [{"partition_index": 0, "committed_offset": offset}]}
+        version = world.random.choice(_COMMIT_VERSIONS)
+        answer = await member.ask(
+            ApiKey.OFFSET_COMMIT,
+            version,
+            {"group_id": group, "generation_id_or_member_epoch": -1, "topics": [topic]},
+        )
+        error = ErrorCode(answer.topics[0].partitions[0].error_code)
+        world.count(ApiKey.OFFSET_COMMIT, error)
+        if error:
+            return False
+        assert epoch is not None, "who answers is a coordinator"
+        world.committed.committed(group, offset, epoch)
+        return True
+
+
+class Inquirer(_OffsetClient):
+    """Asks what a group has committed, whom it is told to, and those who are so no more."""
+
+    async def run(self) -> None:
+        world = self.world
+        while not world.is_over:
+            await pause(world.random.uniform(0.0, 0.6))
+            member = await self.coordinator()
+            if member is not None:
+                task = world.processes[member.node_id].spawn(self.fetch(member))
+                is_hasty = world.random.random() < _HASTY
+                await asyncio.wait([task], timeout=0.0 if is_hasty else _PATIENCE_S)
+
+    async def fetch(self, member: CoordinatingMember) -> bool:
+        """Ask a node, and check its answer; tell whether it was one."""
+        world, group = self.world, self.group
+        world.look_at(member)
+        epoch = member.epoch_for(group)
+        least = -1 if epoch is None else world.committed.least(group, epoch)
+        version = world.random.choice(_FETCH_VERSIONS)
+        topics = [{"name": "t", "partition_indexes": [0]}]
+        body: dict[str, Any] = {"group_id": group, "topics": topics}
+        if version >= 8:
+            body = {"groups": [body]}
+        if version >= 7:
+            body["require_stable"] = world.random.random() < 0.5
+        answer = await member.ask(ApiKey.OFFSET_FETCH, version, body)
+        of_group = answer.groups[0] if version >= 8 else answer
+        error = ErrorCode(of_group.error_code)
+        world.count(ApiKey.OFFSET_FETCH, error)
+        if error:
+            return False
+        (found,) = of_group.topics[0].partitions
+        assert found.error_code == ErrorCode.NONE, found
+        assert epoch is not None, "who answers is a coordinator"
+        world.committed.fetched(group, found.committed_offset, epoch, least)
+        return True

@@ -1,0 +1,347 @@
+"""Three to five nodes with replicas in one process, by one seed: what replication promises.
+
+    weather   links break, are slow, pairs of nodes cannot reach each other; metadata comes late;
+              what the controller is asked gets lost, or its answer, or comes twice, or once more
+              when it is long over; disks are slow, clocks are wrong, and too quick or too slow
+    deaths    nodes are killed between any two steps, and lose what was not synced if others in
+              sync have it; or they are frozen, and go on in the belief that nothing has happened
+    promises  what acks=all was answered for is in every replica in the end, at its offset, once,
+              and so is what a consumer has read; all replicas are equal; one leader for each epoch
+
+Time, chance and disks are the simulation's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.cluster.replica_clients import IdempotentWriter, Reader, values_at
+from tests.simulation.cluster.stormy_cluster import StormyCluster
+from tests.simulation.machine.crash_states import CrashKind, crash
+from tests.simulation.machine.disk import Disk
+from tests.simulation.machine.loop import Process, SimulatedLoop, SkewedClock
+from tests.simulation.machine.simulated_files import SimulatedFiles
+from tests.support.replicas.broker_cluster import Member, stored
+from wirebroker.base.clock import pause
+from wirebroker.codecs.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Coroutine
+
+    from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
+
+_PARTITIONS = 2
+_STORM_S = 20.0
+_CALM_S = 240.0
+# So often a client asks whom it takes for the leader, and who perhaps does so himself.
+_OLD_METADATA = 0.1
+
+
+class ReplicaWorld:
+    """One schedule. `run` raises what a promise that is not kept does.
+
+    Attributes:
+        topic: Whose partitions are led in turn, and compared in the end.
+        member_kind: What lives on the nodes.
+    """
+
+    topic = "t"
+    member_kind: type[Member] = Member
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.loop = SimulatedLoop(self.random)
+        self.processes: dict[int, Process] = {}
+        self.disks: dict[int, Disk] = {}
+        self.blocked: set[frozenset[int]] = set()
+        self.break_rate = self.random.choice([0.0, 0.002, 0.02])
+        self.lost_rate = self.random.choice([0.0, 0.1])
+        self.slowest_s = self.random.choice([0.005, 0.05, 0.4])
+        self.doubled_rate = self.random.choice([0.0, 0.2])
+        self.late_rate = self.random.choice([0.0, 0.8])
+        self.upset_rate = self.random.choice([0.0, 0.5])
+        # Whether those outside the ISRs die first, and lose what was not synced.
+        self.is_hard_on_outsiders = False
+        self.loop.slow_jobs = self.random.choice([0.03, 0.03, 0.3])
+        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self.deaths = 0
+        self.freezes = 0
+        self.node_ids = range(1, 1 + self.random.choice([3, 3, 4, 5]))
+        self.clocks = {
+            each: SkewedClock(
+                self.loop,
+                rate=self.random.choice([1.0, 1.0, 0.7, 1.4]),
+                ahead_ms=self.random.choice([0, 0, -86_400_000, 3_600_000]),
+            )
+            for each in self.node_ids
+        }
+        self.readers = [Reader(self, index) for index in range(_PARTITIONS)]
+        self.cluster = StormyCluster(self, self.node_ids)
+        self._files: dict[int, SimulatedFiles] = {}
+        # What befalls a node, one at a time.
+        self._victim: asyncio.Future[None] = self.loop.create_future()
+        self._victim.set_result(None)
+
+    # -- what the nodes stand on ---------------------------------------------------------------
+
+    def delay_s(self) -> float:
+        return self.slowest_s * self.random.random() ** 3
+
+    def may_pass(self, one: int, other: int) -> bool:
+        return frozenset((one, other)) not in self.blocked
+
+    def new_files(self, node_id: int) -> SimulatedFiles:
+        process = self.processes[node_id]
+        disk = self.disks.setdefault(node_id, Disk())
+        self._files[node_id] = SimulatedFiles(disk, self.clocks[node_id], process.kill)
+        return self._files[node_id]
+
+    def hear(self, process: Process, member: Member) -> None:
+        process.spawn(member.hear())
+
+    # -- the schedule --------------------------------------------------------------------------
+
+    def run(self) -> None:
+        failures: list[BaseException] = []
+
+        def on_error(_loop: object, context: dict[str, Any]) -> None:
+            failures.append(context.get("exception") or AssertionError(context["message"]))
+
+        self.loop.set_exception_handler(on_error)
+        asyncio.set_event_loop(None)
+        try:
+            self.loop.run_until_complete(self._run())
+        finally:
+            for process in self.processes.values():
+                process.kill()
+            self.loop.close()
+        if failures:
+            raise failures[0]
+
+    async def _run(self) -> None:
+        for node_id in self.node_ids:
+            await self._start(node_id)
+        self._create_topics()
+        clients = [self.loop.create_task(each) for each in self._clients()]
+        while self.loop.time() < _STORM_S:
+            await pause(self.random.uniform(0.1, 2.0))
+            self._misfortune()
+        await asyncio.gather(*clients, self._victim)
+        await self._calm()
+        self._check()
+
+    def assignments(self) -> list[tuple[int, ...]]:
+        """Return nodes for the replicas of each partition."""
+        ids = list(self.node_ids)
+        return [tuple(self.random.sample(ids, 3)) for _ in range(_PARTITIONS)]
+
+    def _create_topics(self) -> None:
+        self.cluster.create_topic(*self.assignments())
+
+    def _clients(self) -> list[Coroutine[Any, Any, None]]:
+        return [
+            each
+            for index in range(_PARTITIONS)
+            for each in (
+                self._write(index),
+                IdempotentWriter(self, index).run(),
+                self.readers[index].run(),
+            )
+        ]
+
+    async def _start(self, node_id: int) -> None:
+        """Start a node; its start is tried again until it lives."""
+        while True:
+            process = self.processes[node_id] = Process(self.loop, f"node {node_id}")
+            started = process.spawn(self.cluster.start(node_id))
+            await asyncio.wait([started])
+            error = started.exception()
+            if error is None:
+                return
+            if not isinstance(error, KafkaError):
+                raise error
+            self._bury(node_id)
+            await pause(0.2)
+            if node_id in self.cluster.image.brokers:
+                self.cluster.fence(node_id)  # as when its session ends
+
+    def _bury(self, node_id: int) -> None:
+        self.processes.pop(node_id).kill()
+        self._files[node_id].is_dead = True
+        self.disks[node_id].locks.clear()
+        self.cluster.members.pop(node_id, None)
+        peer = self.cluster.peer(node_id)
+        peer.refuses = ConnectionRefusedError("it is dead")
+        links, peer.links = peer.links, []
+        for link in links:
+            link.drop()
+
+    def _misfortune(self) -> None:
+        choice = self.random.random()
+        if choice < 0.4 and self._victim.done():
+            outsiders = self._outsiders() if self.is_hard_on_outsiders else []
+            befall = self._die if choice < 0.25 or outsiders else self._freeze
+            victim = self.random.choice(outsiders or list(self.node_ids))
+            self._victim = self.loop.create_task(befall(victim))
+        elif choice < 0.7:
+            self.blocked.add(frozenset(self.random.sample(list(self.node_ids), 2)))
+        elif choice < 0.85:
+            self.blocked.clear()
+        else:
+            index = self.random.randrange(_PARTITIONS)
+            state = self.state(index)
+            able = [each for each in state.isr if each in self.cluster.members]
+            if able:
+                self.cluster.elect(self.random.choice(able), index=index, topic=self.topic)
+
+    def _outsiders(self) -> list[int]:
+        """Return the nodes that are in no ISR."""
+        states = [self.state(index) for index in range(_PARTITIONS)]
+        return [each for each in self.node_ids if all(each not in one.isr for one in states)]
+
+    async def _die(self, node_id: int) -> None:
+        self.deaths += 1
+        self._bury(node_id)
+        await pause(self.random.choice([0.0, 0.5, 3.0]))
+        self.cluster.fence(node_id)
+        is_outside = node_id in self._outsiders()
+        if is_outside and (self.is_hard_on_outsiders or self.random.random() < 0.5):
+            self.disks[node_id] = crash(self.disks[node_id], CrashKind.SYNCED, self.random)
+        await pause(self.random.choice([0.0, 0.5, 5.0]))
+        await self._start(node_id)
+
+    def note_states(self) -> None:
+        """Take notice of new metadata."""
+
+    def upset(self, index: int, joined: Collection[int]) -> None:
+        """Perhaps have somebody lead who has joined the ISR in this moment."""
+        if joined and not self.is_over and self.random.random() < self.upset_rate:
+            successor = self.random.choice(sorted(joined))
+            self.loop.call_soon(self._elect, successor, index, context=Context())
+
+    def _elect(self, node_id: int, index: int) -> None:
+        """Have a node lead if the controller may choose it."""
+        state = self.state(index)
+        if node_id in state.isr and node_id != state.leader and node_id in self.cluster.members:
+            self.cluster.elect(node_id, index=index, topic=self.topic)
+
+    async def _freeze(self, node_id: int) -> None:
+        """Have a node do nothing for a while; others lead, and it goes on as if they did not."""
+        self.freezes += 1
+        process, member = self.processes[node_id], self.cluster.members[node_id]
+        process.stop()
+        await pause(self.random.choice([0.5, 3.0]))
+        self.cluster.fence(node_id)
+        await pause(self.random.choice([0.5, 5.0]))
+        process.go_on()
+        unfenced = False
+        while not unfenced:
+            heartbeat = process.spawn(member.lifecycle.unfence())
+            await asyncio.wait([heartbeat])
+            error = heartbeat.exception()
+            assert error is None or isinstance(error, KafkaError), error
+            unfenced = error is None
+
+    @property
+    def is_over(self) -> bool:
+        return self.loop.time() >= _STORM_S
+
+    def state(self, index: int) -> PartitionImage:
+        """Return what the metadata says of a partition."""
+        return self.cluster.state(index, self.topic)
+
+    def taken_for_leader(self, index: int) -> Member | None:
+        """Return who leads, or did once: a client has heard of nobody else."""
+        if self.random.random() < _OLD_METADATA:
+            return self._replica(index, self.random.choice(list(self.node_ids)))
+        return self.leader(index)
+
+    def leader(self, index: int) -> Member | None:
+        """Return who leads by the metadata, if it lives and knows the partition."""
+        return self._replica(index, self.state(index).leader)
+
+    def _replica(self, index: int, node_id: int) -> Member | None:
+        member = self.cluster.members.get(node_id)
+        if member is None or not member.replicas.find(self.topic, b"", by_id=False)[0]:
+            return None
+        return member
+
+    async def _write(self, index: int) -> None:
+        """Append by whoever leads; what is acknowledged is noted."""
+        number = 0
+        while not self.is_over:
+            await pause(self.random.uniform(0.0, 0.2))
+            member = self.taken_for_leader(index)
+            if member is None:
+                continue
+            process = self.processes[member.node_id]
+            number += 1
+            value = b"%d of %d" % (number, index)
+            task = process.spawn(member.produce(value, index=index, timeout_ms=3_000))
+            task.add_done_callback(self.note(index, value))
+            await asyncio.wait([task], timeout=self.random.choice([0.0, 4.0]))
+
+    def note(self, index: int, value: bytes) -> Any:
+        def note(task: asyncio.Task[int]) -> None:
+            if not task.cancelled() and task.exception() is None:
+                key = (index, task.result())
+                before = self.acknowledged.get(key, value)
+                assert before == value, f"offset {key} was given out twice"
+                self.acknowledged[key] = value
+
+        return note
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    async def _calm(self) -> None:
+        """Let the weather be fine, and wait until all replicas are equal."""
+        self.blocked.clear()
+        self.break_rate = self.lost_rate = 0.0
+        self.slowest_s = 0.005
+        deadline = self.loop.time() + _CALM_S
+        while not self._is_at_rest():
+            assert self.loop.time() < deadline, self._why()
+            await pause(0.5)
+
+    def _replicas(self, index: int) -> list[Any]:
+        state = self.state(index)
+        return [self.cluster[each].partition(self.topic, index) for each in state.replicas]
+
+    def _is_at_rest(self) -> bool:
+        for index in range(_PARTITIONS):
+            if len(self.state(index).isr) < 3:
+                return False
+            logs = [each.log for each in self._replicas(index)]
+            if len({each.log_end_offset for each in logs}) > 1:
+                return False
+            if any(each.high_watermark < each.log_end_offset for each in logs):
+                return False
+        return True
+
+    def _why(self) -> str:
+        return "; ".join(
+            f"{self.state(index)}: "
+            f"{[(e.log.log_end_offset, e.log.high_watermark) for e in self._replicas(index)]}"
+            for index in range(_PARTITIONS)
+        )
+
+    def _check(self) -> None:
+        for index in range(_PARTITIONS):
+            replicas = self._replicas(index)
+            first = stored(replicas[0])
+            for each in replicas:
+                each.check()
+                each.log.check()
+                assert stored(each) == first, "replicas differ"
+            self._check_records(index, values_at(first))
+
+    def _check_records(self, index: int, values: dict[int, bytes | None]) -> None:
+        assert len(set(values.values())) == len(values), "a record is there twice"
+        for offset, value in self.readers[index].seen.items():
+            assert values.get(offset) == value, f"offset {offset}, which was read, has changed"
+        for (where, offset), value in self.acknowledged.items():
+            if where == index:
+                assert values.get(offset) == value, f"offset {offset} is lost"

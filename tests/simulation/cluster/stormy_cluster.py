@@ -1,0 +1,164 @@
+"""Nodes and their controller in the weather: what reaches whom, when, how often, and in which life.
+
+    _Wire            between two nodes; takes time, breaks, carries nothing while they cannot reach
+                     each other
+    StormyCluster    the controller is asked through it, and what it decides is heard of late
+
+Source: what befalls brokers and controllers by tests/simulation/cluster/replica_world.py.
+"""
+
+from __future__ import annotations
+
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.simulation.machine.loop import SimulatedClock
+from tests.support.replicas.broker_cluster import Cluster, Member
+from tests.support.replicas.memory_peers import Link
+from wirebroker.base.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.net.client.settings import PeerAddress
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.replica_world import ReplicaWorld
+    from tests.simulation.machine.loop import SkewedClock
+    from tests.support.replicas.memory_peers import Peer
+    from wirebroker.coordinator.controller.controller import ControllerRequest
+    from wirebroker.net.client.transport import Receiver, Transport
+
+# What hung on a link arrives so late: others have led meanwhile, nodes have died and come back.
+_LATEST_S: Final = 8.0
+_LATE_COPIES: Final = 3
+_SETTINGS = {
+    "min.insync.replicas": "2",
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.wait.max.ms": "300",
+}
+
+
+class _Wire(Link):
+    """A link that takes time, and keeps the order of what it carries."""
+
+    def __init__(self, peer: Peer, receiver: Receiver, world: ReplicaWorld, ends: tuple[int, int]):
+        super().__init__(peer, receiver)
+        self._world = world
+        self._ends = ends
+        self._free_at = [0.0, 0.0]
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._carry(1, self.arrive, bytes(data))
+
+    def send(self, data: bytes, *, piece: int = 1 << 20) -> None:
+        self._carry(0, self._hand_over, data, piece)
+
+    def _hand_over(self, data: bytes, piece: int) -> None:
+        super().send(data, piece=piece)
+
+    def _carry(self, to: int, deliver: Any, *args: Any) -> None:
+        world = self._world
+        if self.is_closed or not world.may_pass(*self._ends):
+            return  # as lost: whoever waits finds out by his deadline
+        if world.random.random() < world.break_rate:
+            self.drop(ConnectionResetError("the weather"))
+            return
+        now = world.loop.time()
+        self._free_at[to] = max(self._free_at[to], now + world.delay_s())
+        process = world.processes.get(self._ends[to])
+        if process is not None:
+            process.call_later(self._free_at[to] - now, self._deliver, deliver, args)
+
+    def _deliver(self, deliver: Any, args: Any) -> None:
+        if not self.is_closed:
+            deliver(*args)
+
+
+class _Dialer:
+    """What one node reaches others by."""
+
+    def __init__(self, world: ReplicaWorld, node_id: int) -> None:
+        self._world = world
+        self._node_id = node_id
+
+    async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
+        world = self._world
+        other = int(host.removeprefix("node-"))
+        await pause(world.delay_s())
+        peer = world.cluster.peer(other)
+        if peer.refuses is not None or not world.may_pass(self._node_id, other):
+            raise ConnectionRefusedError("nobody listens")
+        del port
+        link = _Wire(peer, receiver, world, (self._node_id, other))
+        peer.links.append(link)
+        return link
+
+
+class StormyCluster(Cluster):
+    """A cluster whose controller is reached through the weather."""
+
+    def __init__(self, world: ReplicaWorld, node_ids: range) -> None:
+        self._world = world
+        self.member_kind = world.member_kind
+        super().__init__(
+            None,
+            node_ids=node_ids,
+            clock=SimulatedClock(world.loop),
+            seed=world.random.getrandbits(32),
+            new_files=world.new_files,
+            settings=_SETTINGS,
+        )
+        self.leaders: dict[tuple[int, int], int] = {}
+
+    def clock_of(self, node_id: int) -> SkewedClock:
+        return self._world.clocks[node_id]
+
+    def dialer(self, node_id: int) -> _Dialer:
+        return _Dialer(self._world, node_id)
+
+    def peer(self, node_id: int) -> Peer:
+        return self._peers[PeerAddress(f"node-{node_id}", 9092)]
+
+    async def handle(self, request: ControllerRequest) -> dict[str, Any]:
+        world = self._world
+        await pause(world.delay_s())
+        if world.random.random() < world.lost_rate:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        if request.key is ApiKey.ALTER_PARTITION and world.random.random() < world.late_rate:
+            for _ in range(_LATE_COPIES):
+                # Of no process: its sender may be dead by then.
+                late = self._handle_late(request)
+                world.loop.call_soon(self._spawn, late, context=Context())
+        response = await super().handle(request)
+        if world.random.random() < world.doubled_rate:
+            await pause(world.delay_s())
+            response = await super().handle(request)
+        await pause(world.delay_s())
+        if world.random.random() < world.lost_rate:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        return response
+
+    async def _handle_late(self, request: ControllerRequest) -> None:
+        """Carry out once more what its sender has long given up: it lay on a link that hung."""
+        await pause(self._world.random.uniform(0.2, _LATEST_S))
+        await super().handle(request)
+
+    def write(self, *records: Any) -> None:
+        name = self._world.topic
+        topics_before = self.image.topics
+        super().write(*records)
+        self._world.note_states()
+        topic = self.image.topics.get(name)
+        for each in () if topic is None else topic.partitions.values():
+            if each.leader >= 0:
+                before = self.leaders.setdefault((each.index, each.leader_epoch), each.leader)
+                assert before == each.leader, "two leaders in one epoch"
+            if name in topics_before:
+                joined = set(each.isr) - set(topics_before[name].partitions[each.index].isr)
+                self._world.upset(each.index, joined)
+
+    def _tell(self, member: Member) -> None:
+        world = self._world
+        process = world.processes.get(member.node_id)
+        if process is not None:
+            slowness = world.random.choice([1, 1, 1, 20])
+            process.call_later(world.delay_s() * slowness, world.hear, process, member)

@@ -1,0 +1,307 @@
+"""The file system as one process sees it: the calls of storage/files.py on a disk in memory."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from tests.simulation.machine.disk import (
+    Create,
+    Directory,
+    Inode,
+    Rename,
+    Sync,
+    SyncDirectory,
+    Truncate,
+    Unlink,
+    Write,
+    missing,
+)
+from tests.simulation.machine.loop import KilledError
+from wirebroker.storage.descriptors import DirectoryLock
+from wirebroker.storage.files import DataFile, Files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.simulation.machine.disk import Disk, Event
+    from wirebroker.base.clock import Clock
+    from wirebroker.storage.descriptors import Volume
+    from wirebroker.storage.files import Buffer
+
+# So often what is read is not in the page cache.
+_COLD_EVERY = 8
+
+
+class SimulatedFiles(Files):
+    """The file system for one process.
+
+    Attributes:
+        is_dead: Nothing is changed any more.
+        writes: How many changes and syncs there were.
+        dies_at_write: The process is killed by its n-th write, which is torn.
+    """
+
+    __slots__ = ("_clock", "_kill", "_looks", "dies_at_write", "disk", "is_dead", "writes")
+
+    def __init__(self, disk: Disk, clock: Clock, kill: Callable[[], None]) -> None:
+        super().__init__()
+        self.disk = disk
+        self.is_dead = False
+        self.writes = 0
+        self.dies_at_write: int | None = None
+        self._clock = clock
+        self._kill = kill
+        self._looks = 0
+
+    def is_cold(self) -> bool:
+        """Tell whether the next look at a file's pages finds that a disk would have to be read."""
+        self._looks += 1
+        return self._looks % _COLD_EVERY == 0
+
+    def change(self, event: Event) -> bool:
+        """Make a change, unless the process is dead; return whether it was made."""
+        if self.is_dead:
+            return False
+        self.writes += 1
+        if self.dies_at_write is not None and self.writes >= self.dies_at_write:
+            if isinstance(event, Write):
+                self.disk.apply(event._replace(data=event.data[: len(event.data) // 2]))
+            self._kill()
+            raise KilledError
+        self.disk.apply(event)
+        return True
+
+    def data(self, path: str) -> DataFile:
+        return _SimulatedFile(self, path)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def close_all(self) -> None:
+        """Nothing is held open."""
+
+    def exists(self, path: str) -> bool:
+        return self.disk.find(path) is not None
+
+    def list_directory(self, path: str) -> list[str]:
+        return list(self.disk.directory(path).names)
+
+    def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
+        regular: list[str] = []
+        others: list[str] = []
+        for name, node in self.disk.directory(path).names.items():
+            (others if isinstance(node, Directory) else regular).append(name)
+        return regular, others
+
+    def make_way(self, path: str) -> None:
+        if self.exists(path):
+            self.unlink(path)
+
+    def list_subdirectories(self, path: str) -> list[str]:
+        names = self.disk.directory(path).names
+        return [name for name, node in names.items() if isinstance(node, Directory)]
+
+    def make_directory(self, path: str) -> None:
+        found = self.disk.root
+        for part in filter(None, path.split("/")):
+            if part not in found.names and not self.change(Create(found.number, part, True)):
+                return
+            node = found.names[part]
+            if not isinstance(node, Directory):
+                raise FileExistsError(errno.EEXIST, "it is a file", path)
+            found = node
+
+    def read_whole(self, path: str) -> bytes:
+        return bytes(self.disk.inode(path).data)
+
+    def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
+        temporary = self.data(path + ".tmp")
+        temporary.truncate(0)
+        temporary.write_at(0, content)
+        if sync:
+            temporary.sync()
+        temporary.rename(path)
+        if sync:
+            self.sync_directory(_split(path)[0])
+
+    def rename(self, old_path: str, new_path: str) -> None:
+        parent, name = self._place(old_path)
+        if name not in parent.names:
+            if self.is_dead:
+                return
+            raise missing(old_path)
+        new_parent, new_name = self._place(new_path)
+        target = new_parent.names.get(new_name)
+        if isinstance(target, Directory) and target.names:
+            raise OSError(errno.ENOTEMPTY, "not empty", new_path)
+        self.change(Rename(parent.number, name, new_parent.number, new_name))
+
+    def unlink(self, path: str) -> None:
+        parent, name = _split(path)
+        directory = self.disk.find(parent)
+        if isinstance(directory, Directory) and name in directory.names:
+            self.change(Unlink(directory.number, name))
+
+    def remove_tree(self, path: str) -> None:
+        found = self.disk.find(path)
+        if isinstance(found, Directory):
+            for name in list(found.names):
+                self.remove_tree(f"{path}/{name}")
+        self.unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        self.change(SyncDirectory(self.disk.directory(path).number))
+
+    def open_volume(self, path: str) -> Volume | None:
+        """Say that its errors are not told: each file is synced."""
+        del path
+        return None
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self.disk.inode(path).modified_ms = modified_ms
+
+    def lock_directory(self, path: str) -> DirectoryLock:
+        return _SimulatedLock(self, path)
+
+    def free_bytes(self, path: str) -> int:
+        del path
+        return 1 << 40
+
+    def total_bytes(self, path: str) -> int:
+        del path
+        return 1 << 41
+
+    def modified_ms(self, path: str) -> int:
+        return self.disk.inode(path).modified_ms
+
+    def _place(self, path: str) -> tuple[Directory, str]:
+        parent, name = _split(path)
+        return self.disk.directory(parent), name
+
+
+class _SimulatedLock(DirectoryLock):
+    """A lock that the end of the process frees: by then its files are dead."""
+
+    __slots__ = ("_files", "_name")
+
+    def __init__(self, files: SimulatedFiles, path: str) -> None:
+        if path in files.disk.locks:
+            raise BlockingIOError(errno.EAGAIN, "locked", path)
+        files.disk.locks.add(path)
+        self._files = files
+        self._name = path
+
+    def is_in_place(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        if not self._files.is_dead:
+            self._files.disk.locks.discard(self._name)
+
+
+class _SimulatedFile(DataFile):
+    """A file of a process; what it has opened stays its own under any name."""
+
+    __slots__ = ("_files", "_inode")
+
+    def __init__(self, files: SimulatedFiles, path: str) -> None:
+        super().__init__(files._cache, path)
+        self._files = files
+        self._inode: Inode | None = None
+
+    def size(self) -> int:
+        inode = self._inode or self._files.disk.find(self.path)
+        return len(inode.data) if isinstance(inode, Inode) else 0
+
+    def create(self) -> None:
+        self._made()
+
+    def reserve(self, length: int) -> None:
+        del length  # a simulated file is as long as what was written
+        self._made()
+
+    def trim(self) -> None:
+        """Nothing was reserved."""
+
+    def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
+        inode = self._made()
+        if self._files.change(Write(inode.number, position, _joined(buffers))):
+            inode.modified_ms = self._files.now_ms()
+            self._changes += 1
+
+    def read_at(self, position: int, length: int) -> bytes:
+        return bytes(self._opened().data[position : position + length])
+
+    def truncate(self, length: int) -> None:
+        inode = self._made()
+        assert length <= len(inode.data), "truncation never lengthens a file"
+        if length < len(inode.data):
+            self._files.change(Truncate(inode.number, length))
+            self._changes += 1
+
+    def sync(self) -> None:
+        if self._files.change(Sync(self._opened().number)):
+            self._synced_changes = self._changes
+
+    def close(self) -> None:
+        self._inode = None
+
+    def rename(self, new_path: str) -> None:
+        self._files.rename(self.path, new_path)
+        self.path = new_path
+
+    def unlink(self) -> None:
+        self.close()
+        self._files.unlink(self.path)
+
+    def remove(self) -> None:
+        self._files.unlink(self.path)
+
+    def is_resident(self, position: int, length: int = 1) -> bool:
+        del position, length
+        return not self._files.is_cold()
+
+    def read_cached(self, position: int, memory: memoryview) -> int:
+        if self._files.is_cold():
+            return 0
+        data = self.read_at(position, len(memory))
+        memory[: len(data)] = data
+        return len(data)
+
+    def read_now(self, position: int, length: int, *, least: int) -> bytes:
+        del least
+        return self.read_at(position, length)
+
+    def warm(self, position: int, length: int) -> None:
+        """All is in memory."""
+
+    def cool(self, position: int, length: int) -> None:
+        """All is in memory."""
+
+    def send_to(self, socket_fd: int, position: int, length: int) -> int:
+        raise AssertionError("there are no sockets")
+
+    def _opened(self) -> Inode:
+        if self._inode is None:
+            self._inode = self._files.disk.inode(self.path)
+        return self._inode
+
+    def _made(self) -> Inode:
+        files = self._files
+        if self._inode is None and files.disk.find(self.path) is None:
+            parent, name = files._place(self.path)
+            if not files.change(Create(parent.number, name, False)):
+                self._inode = Inode(-1)  # a dead process's own
+        return self._opened()
+
+
+def _split(path: str) -> tuple[str, str]:
+    parent, _, name = path.rpartition("/")
+    return parent, name
+
+
+def _joined(buffers: Buffer | Sequence[Buffer]) -> bytes:
+    if isinstance(buffers, (bytes, bytearray, memoryview)):
+        return bytes(buffers)
+    return b"".join(buffers)

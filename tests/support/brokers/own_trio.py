@@ -1,0 +1,80 @@
+"""Three wirebrokers that are one cluster, as a client sees a broker: `bootstrap`, `start`, `stop`.
+
+Node 1 has the controller; kills are for 2 and 3. Internal topics have a replica on each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from tests.support.brokers.brokers import BrokerError
+from tests.support.brokers.own_cluster import FirstBroker, JoinedBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from tests.support.brokers.brokers import Wirebroker
+
+_REPLICATED: Final = {
+    "default.replication.factor": "3",
+    "transaction.state.log.num.partitions": "6",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+}
+
+
+class OwnTrio:
+    """Three brokers.
+
+    Args:
+        directory: A folder of the cluster's own.
+        settings: Of every node.
+
+    Attributes:
+        brokers: By node id.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        every = {**_REPLICATED, **(settings or {})}
+        first = FirstBroker(directory / "1", every)
+        self.brokers: dict[int, Wirebroker] = {1: first}
+        for node_id in (2, 3):
+            self.brokers[node_id] = JoinedBroker(
+                directory / str(node_id), first, node_id=node_id, settings=every
+            )
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all three."""
+        return ",".join(each.bootstrap for each in self.brokers.values())
+
+    def start(self) -> None:
+        """Start all; each serves on return."""
+        for each in self.brokers.values():
+            each.start()
+
+    def stop(self) -> None:
+        """Stop all, the one with the controller last; what doesn't stop is killed."""
+        for each in reversed(self.brokers.values()):
+            try:
+                each.stop()
+            except BrokerError:
+                each.kill9()
+
+    def kill(self, node_id: int) -> None:
+        """End a node as a crash does, and start it again."""
+        self.brokers[node_id].kill9()
+        self.brokers[node_id].start()
+
+
+@contextlib.contextmanager
+def own_trio(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[OwnTrio]:
+    """Run three brokers."""
+    trio = OwnTrio(directory, settings)
+    try:
+        trio.start()
+        yield trio
+    finally:
+        trio.stop()

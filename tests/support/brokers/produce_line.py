@@ -1,0 +1,113 @@
+"""A client's line to a broker in this process, without sockets, that says which way requests went.
+
+A connection that keeps its memory lets a Produce request like the one before take the short way
+(wirebroker/api/data/prepared_produce.py); one that is new for each request never does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.brokers.dispatch_line import CLOSING, DispatchLine
+from tests.support.brokers.servers import broker_of
+from wirebroker.api.data.produce import produce
+from wirebroker.base.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.net.dispatch import Dispatcher
+from wirebroker.request.gate import Gate
+from wirebroker.request.handlers import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+    from pathlib import Path
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.broker.server import Server
+    from wirebroker.net.bounds.memory_budget import MemoryBudget
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.request import Reply, Request
+
+
+class FixedClock(SystemClock):
+    """Wall time stands still, so that two brokers stamp alike."""
+
+    __slots__ = ("_now_ms",)
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+
+class ProduceLine:
+    """One client of one broker.
+
+    Attributes:
+        gate: What the broker's requests pass.
+        is_closed: Whether the gate lets nothing through.
+        short_count: How many requests took the short way.
+    """
+
+    def __init__(self, server: Server, *, has_memory: bool = True) -> None:
+        self._broker = broker_of(server)
+        self.is_closed = False
+        self.gate = Gate(lambda *_: [b"no"] if self.is_closed else None)
+        registry = Registry()
+        registry.handles_raw(ApiKey.PRODUCE)(self._produce)
+        # How many requests took the whole way.
+        self._whole_count = 0
+        self._has_memory = has_memory
+        self._line = DispatchLine(Dispatcher(self._broker, registry, gate=self.gate))
+        self.short_count = 0
+
+    async def exchange(self, frame: bytes) -> bytes:
+        """Send a whole frame, with its size, and return the whole answer; b"" for none."""
+        if not self._has_memory:
+            self._line.connect()
+        before = self._whole_count
+        answer = await self._line.exchange(frame)
+        self.short_count += self._whole_count == before
+        return answer
+
+    @property
+    def budget(self) -> MemoryBudget:
+        """What requests' memory is counted by."""
+        return self._line.budget
+
+    def disconnect(self) -> None:
+        """Close the connection, whatever it waits for."""
+        self._line.connection.close()
+
+    def _produce(self, broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
+        self._whole_count += 1
+        return produce(broker, request)
+
+    async def outcome(self, frame: bytes) -> bytes | str:
+        """Return the answer, or the name of what closes the connection."""
+        try:
+            return await self.exchange(frame)
+        except CLOSING as error:
+            self._line.connect()
+            return type(error).__name__
+
+    @property
+    def memo(self) -> object | None:
+        """What the connection remembers."""
+        return self._line.connection.session.prepared
+
+    def partition(self, topic: str, index: int = 0) -> Partition:
+        """Return the partition as it is found now."""
+        partitions, _ = self._broker.replicas.find(topic, b"", by_id=False)
+        return partitions[index]
+
+
+def logs_below(folder: Path) -> dict[str, bytes]:
+    """Return what lies in the segments of topics' partitions, by file name below the folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for directory in sorted(folder.iterdir())
+        # What is deleted goes after a minute, perhaps while it is looked at.
+        if not (directory.name.startswith("__") or directory.name.endswith("-delete"))
+        for path in sorted(directory.glob("*.log"))
+    }

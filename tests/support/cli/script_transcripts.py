@@ -1,0 +1,194 @@
+r"""Transcripts of Kafka's scripts: what Apache Kafka's print, which ours are held to.
+
+    $ kafka-topics --create --topic orders
+    Created topic orders.
+    status 0
+
+A line `< text` before a command is a line that it reads. `BOOTSTRAP` in a command stands for
+`--bootstrap-server HOST:PORT`, `DIR` for a folder of the test's own, `DATA` for the broker's data;
+`write FILE` puts the lines before it into a file in DIR, where DIR stands for the folder as well.
+What differs from run to run has a name (HOST:PORT, ID, NOW, CRC); columns are as wide as what
+stands in them, so several spaces are one; where Java shows its stack there is nothing, and no
+advice to use newer flags. Where `# any order` stands above, lines may change places; where
+`# the broker's words` does, the end of the first line is what brokers differ in.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from wirebroker.cli import main as cli
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Answer(NamedTuple):
+    """What a script said."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Step(NamedTuple):
+    """One command of a transcript."""
+
+    comment: list[str]
+    command: str
+    read: list[str]
+    said: list[str]
+
+
+# Lines of a stack, the name of what was thrown above them, what Scripts.java's end looks like to a
+# tool, and advice to use newer flags, which ours print to standard error.
+_LEFT_OUT = re.compile(
+    r"\tat |\t\.\.\. |Caused by: "
+    r"|[\w.$]+(Exception|Ended)(: |$)|.* is deprecated and will be removed"
+    r"|(Error: )?Ex?.* command(:| failed due to) null$"
+)
+# Flags of commands that change nothing: Apache Kafka may answer before its broker has applied what
+# the command before has changed.
+_LOOKS = frozenset({"--describe", "--list", "--time"})
+_POLL_S = 0.1
+_NAMED = (
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "HOST:PORT"),
+    (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ID"),
+    (re.compile(r"(CreateTime|LogAppendTime|timestamp|NoTimestampType): ?\d{13}"), r"\1: NOW"),
+    (re.compile(r"crc: \d+"), "crc: CRC"),
+    (re.compile(r"(Cluster ID: |ClusterId: +)[\w-]{22}"), r"\1ID"),
+    (re.compile(r"^((LeaderEpoch|HighWatermark): +)\d+"), r"\1N"),
+    # Kafka before 4.4 does not know the directories of replicas here.
+    (re.compile(r'"log_dirs":\[[^]]*\]'), '"log_dirs":[DIRECTORY]'),
+    # A broker without controller listeners has none.
+    (re.compile(r', "endpoints": \[[^]]*\]'), ""),
+    (re.compile(r"127\.0\.0\.1 \d+ "), "HOST PORT "),
+    # A voter's row of kafka-metadata-quorum: its end and its times.
+    (re.compile(r"^(\d+ *\t[\w-]{22}\t)\d+ *(\t0 *\t).*\t(\w+)"), r"\1END\2NOW\tNOW\t\3"),
+    # Ids that kafka-storage draws.
+    (re.compile(r"directory\.id=[\w-]{22}"), "directory.id=ID"),
+    (re.compile(r"^[\w-]{22}$"), "ID"),
+    # The width of what is masked above.
+    (re.compile(r"(?<=\w) +\t"), "\t"),
+    (re.compile(r"^ +\t"), "\t"),
+    (re.compile(r" {2,}"), " "),
+)
+
+
+def steps_of(path: Path) -> list[Step]:
+    """Read a transcript."""
+    steps: list[Step] = []
+    comment: list[str] = []
+    read: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            comment.append(line)
+        elif line.startswith("< "):
+            read.append(line[2:])
+        elif line.startswith("$ "):
+            steps.append(Step(comment, line[2:], read, []))
+            comment, read = [], []
+        elif line.startswith("> "):
+            steps[-1].said.append(line[2:])
+    return steps
+
+
+def text_of(steps: list[Step]) -> str:
+    """Return a transcript as its file has it."""
+    lines: list[str] = []
+    for step in steps:
+        lines += step.comment
+        lines += [f"< {each}" for each in step.read]
+        lines += [f"$ {step.command}", *(f"> {each}" for each in step.said), ""]
+    return "\n".join(lines)
+
+
+def played(
+    steps: list[Step],
+    run: Callable[[str, list[str], str], Answer],
+    *,
+    bootstrap: str,
+    folder: Path,
+    data: Path,
+    patience_s: float = 0.0,
+) -> list[Step]:
+    """Run the commands of a transcript and return it with what was said.
+
+    Args:
+        steps: The transcript.
+        run: Runs a script: its name, its arguments, what it reads.
+        bootstrap: The broker.
+        folder: DIR.
+        data: DATA.
+        patience_s: How long what only looks is asked again while it says something else.
+    """
+    found: list[Step] = []
+    for step in steps:
+        command = step.command.replace("BOOTSTRAP", f"--bootstrap-server {bootstrap}")
+        command = command.replace("DIR", str(folder)).replace("DATA", str(data))
+        words = shlex.split(command)
+        if words[0] == "write":
+            text = "\n".join(step.read).replace("DIR", str(folder))
+            (folder / words[1]).write_text(f"{text}\n")
+            found.append(step._replace(said=[]))
+            continue
+        deadline = time.monotonic() + (patience_s if _LOOKS & set(words) else 0)
+        said = _said(step, run, words, (folder, data))
+        while differs(step, said) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+            said = _said(step, run, words, (folder, data))
+        found.append(said)
+    return found
+
+
+def our_scripts(capfd: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
+    """Return what runs a script of ours in this process."""
+
+    def one(script: str, arguments: list[str], text: str | bytes = "") -> Answer:
+        capfd.readouterr()
+        with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+            file.write(text if isinstance(text, bytes) else text.encode())
+            file.seek(0)
+            patch.setattr(sys, "stdin", file)
+            status = cli.run([script, *arguments])
+        return Answer(status, *capfd.readouterr())
+
+    return one
+
+
+def _said(
+    step: Step,
+    run: Callable[[str, list[str], str], Answer],
+    words: list[str],
+    folders: tuple[Path, Path],
+) -> Step:
+    folder, data = folders
+    answer = run(words[0], words[1:], "".join(f"{each}\n" for each in step.read))
+    text = answer.out.replace(str(data), "DATA").replace(str(folder), "DIR")
+    said = [_named(line).rstrip() for line in text.splitlines()]
+    lines = [each for each in said if each and not _LEFT_OUT.match(each)]
+    return step._replace(said=[*lines, f"status {answer.status}"])
+
+
+def _named(line: str) -> str:
+    for pattern, name in _NAMED:
+        line = pattern.sub(name, line)
+    return line
+
+
+def differs(recorded: Step, said: Step) -> bool:
+    """Tell whether a command said what it must not."""
+    theirs, ours = list(recorded.said), list(said.said)
+    if "# any order" in recorded.comment:
+        return sorted(theirs) != sorted(ours)
+    if "# the broker's words" in recorded.comment and theirs and ours:
+        theirs[0], ours[0] = (each[0].partition(" : ")[0] for each in (theirs, ours))
+    return theirs != ours

@@ -1,0 +1,106 @@
+"""A controller whose disk is immediate: requests by their fields in, answers out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.support.coordinators.kit import CONFIG, image_of
+from wirebroker.base.clock import in_one_go
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.messages import request_message
+from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.operation import complete
+from wirebroker.coordinator.outcome import Moment
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.envelope import Principal
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+
+
+class InstantController:
+    """The rules with an image; `now_ms` is the time, `asker` who asks."""
+
+    def __init__(
+        self, *records: MetadataRecord, node_id: int = 100, config: Config = CONFIG
+    ) -> None:
+        self.rules = Controller(config, node_id=node_id, cluster_id=CLUSTER_ID)
+        self.asker: Principal | None = None
+        self.image = image_of(*records) if records else ClusterImage()
+        self.now_ms = 0
+        self.records: list[MetadataRecord] = []
+        self.rules.sessions.begin(self.image, self.now_ms)
+
+    def ask(self, key: ApiKey, version: int | None = None, **fields: Any) -> dict[str, Any]:
+        """Carry out a request; `records` are what it wrote."""
+        message = request_message(key)
+        newest = message.versions[-1] if version is None else version
+        client = None if self.asker is None else (self.asker, "127.0.0.1")
+        request = ControllerRequest(key, newest, message.struct_class(**fields), client=client)
+        moment = Moment(self.now_ms, self.now_ms)
+        try:
+            result = complete(self.rules.operation(request)(self.image, moment))
+        except KafkaError as error:
+            self.records = []
+            return in_one_go(refusal(request, error))
+        self.write(result.records)
+        return result.response
+
+    def write(self, records: list[MetadataRecord]) -> None:
+        """Take over what an operation writes."""
+        self.records = records
+        self.image = image_of(*records, base=self.image)
+
+    def register(self, node_id: int, **fields: Any) -> dict[str, Any]:
+        """Register a broker that supports everything."""
+        ranges = {"metadata.version": 33, "transaction.version": 2}
+        ranges["eligible.leader.replicas.version"] = 1
+        features = [
+            {"name": name, "min_supported_version": 0, "max_supported_version": highest}
+            for name, highest in ranges.items()
+        ]
+        values: dict[str, Any] = {
+            "broker_id": node_id,
+            "cluster_id": CLUSTER_ID,
+            "incarnation_id": bytes([node_id]) * 16,
+            "listeners": [{"name": "P", "host": "h", "port": 1, "security_protocol": 0}],
+            "features": features,
+            "rack": None,
+            "log_dirs": [bytes([node_id]) * 15 + b"\x09"],
+        }
+        return self.ask(ApiKey.BROKER_REGISTRATION, **{**values, **fields})
+
+    def heartbeat(self, node_id: int, **fields: Any) -> dict[str, Any]:
+        """Have a broker that has caught up ask to serve, unless `fields` say otherwise."""
+        values = {
+            "broker_id": node_id,
+            "broker_epoch": self.image.brokers[node_id].epoch,
+            "current_metadata_offset": self.image.offset - 1,
+            "want_fence": False,
+            "want_shut_down": False,
+        }
+        return self.ask(ApiKey.BROKER_HEARTBEAT, **{**values, **fields})
+
+    def serve(self, *node_ids: int) -> None:
+        """Have brokers register and serve."""
+        for node_id in node_ids:
+            self.register(node_id)
+            assert not self.heartbeat(node_id)["is_fenced"]
+
+    def create(self, name: str, *replicas: list[int]) -> None:
+        """Create a topic with these replicas."""
+        assignments = [
+            {"partition_index": index, "broker_ids": ids} for index, ids in enumerate(replicas)
+        ]
+        topic = {
+            "name": name,
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "assignments": assignments,
+        }
+        [result] = self.ask(ApiKey.CREATE_TOPICS, topics=[topic])["topics"]
+        assert not result.get("error_code"), result

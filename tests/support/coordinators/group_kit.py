@@ -1,0 +1,284 @@
+"""A shard of groups whose log is a list: appends, replays and answers at once, or fails to."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.coordinator_records import decode_group_metadata
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+from wirebroker.coordinator.groups.classic.heartbeat import heartbeat
+from wirebroker.coordinator.groups.classic.join import Join, join
+from wirebroker.coordinator.groups.classic.leave import leave
+from wirebroker.coordinator.groups.classic.sync import sync
+from wirebroker.coordinator.groups.settings import GroupSettings
+from wirebroker.coordinator.groups.shard.offsets import Commit, commit
+from wirebroker.coordinator.groups.shard.shard import GroupShard
+from wirebroker.coordinator.outcome import Moment, Outcome
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.groups.classic.classic_member import Member
+
+# Every message that a request leaves out.
+RANGE = (("range", b"subscription"),)
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+START_MS = 1_000_000
+
+
+def protocols(*pairs: tuple[str, bytes]) -> list[Any]:
+    return [SimpleNamespace(name=name, metadata=metadata) for name, metadata in pairs]
+
+
+class Groups:
+    """A shard, its log, and who was answered what."""
+
+    def __init__(self, *, log: list[CoordinatorRecord] | None = None, **settings: int) -> None:
+        self._uuids = 0
+        settings = {"initial_rebalance_delay_ms": 0, **settings}
+        self.shard = GroupShard(GroupSettings(**settings), new_uuid=self._new_uuid)
+        self.log: list[CoordinatorRecord] = []
+        self.answers: dict[Any, dict[str, Any]] = {}
+        self.now_ms = 0
+        self.fails_with: ErrorCode | None = None
+        self._tokens = 0
+        for record in log or ():
+            self.log.append(record)
+            self.shard.replay(*record)
+        self.carry_out(self.shard.on_loaded(self.moment))
+
+    def _new_uuid(self) -> str:
+        self._uuids += 1
+        return f"uuid{self._uuids}"
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(START_MS + self.now_ms, self.now_ms)
+
+    def carry_out(self, outcome: Outcome) -> None:
+        if outcome.records and self.fails_with is not None:
+            if outcome.on_failure is not None:
+                self.carry_out(outcome.on_failure(self.fails_with, self.moment))
+            for token, _ in outcome.answers:
+                self.answers.setdefault(token, {"error_code": self.fails_with})
+        else:
+            for record in outcome.records:
+                self.log.append(record)
+                self.shard.replay(*record)
+            for token, response in outcome.answers:
+                assert token not in self.answers, f"{token} is answered twice"
+                self.answers[token] = response
+        self.shard.check()
+
+    def reloaded(self, **settings: int) -> Groups:
+        """Return what a restart makes of the log."""
+        loaded = Groups(log=self.log, **settings)
+        loaded._uuids = self._uuids
+        return loaded
+
+    def durable(self) -> Any:
+        """Return what records alone have made of the shard."""
+        shard = self.shard
+        return (
+            {
+                group.group_id: (
+                    group.recorded if isinstance(group, ClassicGroup) else group.state_name
+                )
+                for group in shard.groups.values()
+            },
+            shard.offsets.by_group,
+            shard.offsets.pending.by_producer,
+        )
+
+    def advance(self, ms: int) -> None:
+        """Let time pass, with its timers."""
+        end_ms = self.now_ms + ms
+        while (next_ms := self.shard.timers.next_ms()) is not None and next_ms <= end_ms:
+            self.now_ms = max(self.now_ms, next_ms)
+            event = self.shard.timers.take_due(self.now_ms)
+            if event is not None:
+                self.carry_out(self.shard.on_timer(event, self.moment))
+        self.now_ms = end_ms
+
+    def group(self, group_id: str = "g") -> ClassicGroup:
+        group = self.shard.classic(group_id)
+        assert group is not None, f"{group_id} is no classic group"
+        return group
+
+    def member(self, member_id: str, group_id: str = "g") -> Member:
+        return self.group(group_id).members[member_id]
+
+    def recorded(self) -> Any:
+        """Return the newest group record's value."""
+        return decode_group_metadata(next(v for k, v in reversed(self.log) if k[1] == 2 and v))
+
+    def token(self) -> str:
+        self._tokens += 1
+        return f"waiter{self._tokens}"
+
+    def error(self, token: Any) -> ErrorCode:
+        return ErrorCode(self.answers[token].get("error_code", 0))
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group_id: str = "g",
+        version: int = 9,
+        instance: str | None = None,
+        known: tuple[tuple[str, bytes], ...] = RANGE,
+        protocol_type: str = "consumer",
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+    ) -> str:
+        """Send JoinGroup; return the token of who waits."""
+        body = SimpleNamespace(
+            group_id=group_id,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=protocols(*known),
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+        )
+        request = Join.of(body, version=version, client_id="client", client_host="/1.2.3.4")
+        token = self.token()
+        self.carry_out(join(self.shard, request, token, self.moment))
+        return token
+
+    def sync(
+        self,
+        member_id: str,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        generation: int | None = None,
+        group_id: str = "g",
+        instance: str | None = None,
+        protocol_type: str | None = None,
+        protocol: str | None = None,
+    ) -> str:
+        group = self.shard.classic(group_id)
+        if generation is None:
+            generation = 0 if group is None else group.generation
+        body = SimpleNamespace(
+            group_id=group_id,
+            member_id=member_id,
+            group_instance_id=instance,
+            generation_id=generation,
+            protocol_type=protocol_type,
+            protocol_name=protocol,
+            assignments=[
+                SimpleNamespace(member_id=each, assignment=assignment)
+                for each, assignment in (assignments or {}).items()
+            ],
+        )
+        return self._refusable(lambda token: sync(self.shard, body, token, self.moment))
+
+    def heartbeat(
+        self,
+        member_id: str,
+        *,
+        generation: int | None = None,
+        group_id: str = "g",
+        instance: str | None = None,
+    ) -> ErrorCode:
+        group = self.shard.classic(group_id)
+        if generation is None:
+            generation = 0 if group is None else group.generation
+        body = SimpleNamespace(
+            group_id=group_id,
+            member_id=member_id,
+            generation_id=generation,
+            group_instance_id=instance,
+        )
+        return self.error(
+            self._refusable(lambda token: heartbeat(self.shard, body, token, self.moment))
+        )
+
+    def leave(self, *members: str | tuple[str, str], group_id: str = "g") -> list[ErrorCode]:
+        """Let members go by id, or by (id, instance id); return the error of each."""
+        pairs = [(each, None) if isinstance(each, str) else each for each in members]
+        identities = [SimpleNamespace(member_id=m, group_instance_id=i) for m, i in pairs]
+        token = self._refusable(
+            lambda token: leave(self.shard, group_id, identities, token, self.moment)
+        )
+        answer = self.answers[token]
+        if "members" not in answer:
+            return [ErrorCode(answer["error_code"])]
+        return [ErrorCode(each.get("error_code", 0)) for each in answer["members"]]
+
+    def commit(
+        self,
+        member_id: str = "",
+        *,
+        generation: int = -1,
+        group_id: str = "g",
+        instance: str | None = None,
+        topic: str = "t",
+        topic_id: bytes = bytes(16),
+        partition: int = 0,
+        offset: int = 5,
+        metadata: str | None = "",
+        retention_ms: int = -1,
+        version: int = 9,
+    ) -> ErrorCode:
+        """Commit one offset; return the partition's error."""
+        body = SimpleNamespace(
+            group_id=group_id,
+            member_id=member_id,
+            group_instance_id=instance,
+            generation_id_or_member_epoch=generation,
+            retention_time_ms=retention_ms,
+        )
+        asked = SimpleNamespace(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=3,
+            committed_metadata=metadata,
+        )
+        request = Commit(body, version, [(topic, topic_id, [asked])])
+        token = self._refusable(lambda token: commit(self.shard, request, token, self.moment))
+        answer = self.answers[token]
+        if "topics" not in answer:
+            return ErrorCode(answer["error_code"])
+        return ErrorCode(answer["topics"][0]["partitions"][0]["error_code"])
+
+    def committed(self, topic: str = "t", partition: int = 0, group_id: str = "g") -> int | None:
+        found = self.shard.offsets.find(group_id, topic, partition)
+        return None if found is None else found.offset
+
+    def _refusable(self, operation: Any) -> str:
+        token = self.token()
+        try:
+            self.carry_out(operation(token))
+        except KafkaError as error:
+            self.answers[token] = {"error_code": error.code}
+        return token
+
+    # -- whole lives -------------------------------------------------------------------------
+
+    def new_id(self, **fields: Any) -> str:
+        """Get a member id (KIP-394)."""
+        token = self.join(**fields)
+        assert self.error(token) is ErrorCode.MEMBER_ID_REQUIRED
+        return self.answers[token]["member_id"]
+
+    def stable(self, count: int = 1, **fields: Any) -> list[str]:
+        """Make a group of dynamic members Stable; return their ids, the leader first."""
+        ids = [self.new_id(**fields) for _ in range(count)]
+        for each in ids:
+            self.join(each, **fields)
+        self.advance(0)
+        group = self.group()
+        assert group.state == "CompletingRebalance", group.state
+        leader = group.leader
+        assert leader is not None
+        ids.sort(key=lambda each: each != leader)
+        for each in (*ids[1:], leader):
+            self.sync(each, {m: f"for {m}".encode() for m in ids} if each == leader else None)
+        assert group.state == "Stable"
+        return ids

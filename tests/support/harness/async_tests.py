@@ -1,0 +1,95 @@
+"""`async def test_…` runs on a loop of its own and leaves nothing behind.
+
+    async def test_an_answer_comes():
+        async with connected(server) as client: ...
+
+The loop is the one that the broker runs on; in compat_tests and spark_it, whose tests are clients,
+it is asyncio's.
+
+A test fails if it takes longer than PATIENCE_S (pytest.mark.patience(SECONDS) names another time),
+if it is cancelled, and if a task that it began still runs when it is over: the failure names each
+task and the line at which it waits. What hypothesis repeats is no coroutine function; there each
+example runs `on_a_loop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import io
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from wirebroker.net.loop_watch import LoopWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+_Result = TypeVar("_Result")
+
+# Far more than any needs on a busy machine, and less than pytest-timeout gives (pyproject.toml),
+# which knows nothing of tasks.
+PATIENCE_S = 240.0
+# Turns of the loop that tasks get to end in after the test, as what was closed tells them to.
+_LAST_TURNS = 10
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    marker = pyfuncitem.get_closest_marker("patience")
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    patience_s = PATIENCE_S if marker is None else marker.args[0]
+    is_ours = pyfuncitem.nodeid.startswith("tests/")
+    on_a_loop(pyfuncitem.obj(**arguments), patience_s=patience_s, is_brokers=is_ours)
+    return True
+
+
+def on_a_loop(
+    test: Coroutine[Any, Any, _Result],
+    *,
+    patience_s: float = PATIENCE_S,
+    is_brokers: bool = True,
+) -> _Result:
+    """Run a coroutine on a loop of its own and return its result.
+
+    Args:
+        test: The coroutine.
+        patience_s: How long it may take.
+        is_brokers: Whether the loop is such as the broker has, else asyncio's.
+
+    Raises:
+        pytest.fail.Exception: It took too long, was cancelled or left tasks behind.
+    """
+    factory = LoopWatch().new_event_loop if is_brokers else None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(_watched(test, patience_s))
+
+
+async def _watched(test: Coroutine[Any, Any, _Result], patience_s: float) -> _Result:
+    ours = asyncio.current_task()
+    task = asyncio.create_task(test, name="test")
+    done, _ = await asyncio.wait((task,), timeout=patience_s)
+    if not done:
+        where = _stacks(asyncio.all_tasks() - {ours})
+        pytest.fail(f"the test still waits after {patience_s:g} s\n{where}", pytrace=False)
+    if task.cancelled():
+        pytest.fail("the test was cancelled", pytrace=False)
+    result = task.result()
+    for _ in range(_LAST_TURNS):
+        left = asyncio.all_tasks() - {ours}
+        if not left:
+            return result
+        await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop is what is meant
+    pytest.fail(f"tasks are left behind:\n{_stacks(left)}", pytrace=False)
+
+
+def _stacks(tasks: Iterable[asyncio.Task[Any]]) -> str:
+    text = io.StringIO()
+    for task in sorted(tasks, key=lambda each: each.get_name()):
+        task.print_stack(file=text)
+    return text.getvalue()

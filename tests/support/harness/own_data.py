@@ -1,0 +1,53 @@
+"""Refuses tests that touch the data directory of the checkout, which `make run` keeps in ./data.
+
+The check is an audit hook of the test's process (PEP 578). Brokers that tests start as processes
+are given directories of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+_ROOT: Final = Path(__file__).parents[3]
+_TOUCHES: Final = frozenset(
+    {"open", "os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename", "os.rmdir"}
+)
+# Where the arguments of an event say which open directory (-1: none) a path is relative to.
+_DIRECTORIES: Final = {"os.mkdir": 2, "os.remove": 1, "os.rename": 2, "os.rmdir": 1}
+
+
+def refuse_own_data() -> None:
+    """Raise AssertionError in whatever touches ./data from now on."""
+    data = _ROOT / "data"
+
+    def check(event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in _TOUCHES or not arguments or _may_start_elsewhere(event, arguments):
+            return
+        path = arguments[0]
+        if not isinstance(path, str | os.PathLike):
+            return
+        path = os.fspath(path)
+        if not isinstance(path, str) or "data" not in path:
+            return
+        place = Path(os.path.abspath(path))  # noqa: PTH100 - nothing is looked at
+        if place == data or data in place.parents:
+            raise AssertionError(
+                f"a test touches {path}, the data of `make run`: give it its own directory"
+            )
+
+    sys.addaudithook(check)
+
+
+def _may_start_elsewhere(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Return whether a path may be relative to a directory that is open (dir_fd).
+
+    The event of `os.open` does not say: it has no mode. A bare name is taken for such a path, as
+    shutil.rmtree opens what it removes.
+    """
+    path = arguments[0]
+    if event == "open":
+        return isinstance(path, str) and os.sep not in path and arguments[1] is None
+    return any(each >= 0 for each in arguments[_DIRECTORIES.get(event, len(arguments)) :])

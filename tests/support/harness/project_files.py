@@ -1,0 +1,38 @@
+"""Which files are the project's, for the tests that look at all of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def project_files() -> list[Path]:
+    """List the files and links that are or will be committed.
+
+    Without git (an unpacked sdist) these are all files but hidden ones and what is built.
+    """
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        paths = [ROOT / name for name in sorted(set(done.stdout.split("\0"))) if name]
+    else:
+        paths = [path for path in sorted(ROOT.rglob("*")) if not _is_left_out(path)]
+    return [path for path in paths if path.is_symlink() or path.is_file()]
+
+
+def copy_of_the_project(folder: Path) -> Path:
+    """Copy the project's files, links as links, into a new folder."""
+    for path in project_files():
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target, follow_symlinks=False)
+    return folder
+
+
+def _is_left_out(path: Path) -> bool:
+    parts = path.relative_to(ROOT).parts
+    built = {"__pycache__", "build", "dist", "data"}
+    return bool(built.intersection(parts)) or any(part.startswith(".") for part in parts)

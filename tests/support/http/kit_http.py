@@ -1,0 +1,28 @@
+"""Takes hold of a spawned broker of the kit: its process, and HTTP as other languages ask it."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+
+from wirebroker.testing.hosts.child_process import ChildProcess
+
+
+def ask_over_http(broker, path, **options):
+    """Return the status of the answer, and its JSON."""
+    address = broker._life.host._rig
+    request = urllib.request.Request(f"http://{address}{path}", **options)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def process_of(broker):
+    """Return the id of the process that it, or a cluster's node, runs in."""
+    host = broker._life.host
+    assert isinstance(host, ChildProcess)
+    return host.process_id

@@ -1,0 +1,42 @@
+"""Reads a broker's /metrics as Prometheus' own library does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.http.http_client import ask_http, http_address
+
+if TYPE_CHECKING:
+    from wirebroker.broker.server import Server
+
+# Names of labels with their values, in order.
+Labels = tuple[tuple[str, str], ...]
+Samples = dict[tuple[str, Labels], float]
+
+HTTP = {"wirebroker.http.listeners": "127.0.0.1:0"}
+
+
+def read_page(text: str) -> Samples:
+    """Return the samples of a page; fails if one stands there twice."""
+    found: Samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            place = sample.name, tuple(sorted(sample.labels.items()))
+            assert place not in found, f"{place} stands there twice"
+            found[place] = sample.value
+    return found
+
+
+async def scrape(server: Server) -> Samples:
+    """Return what a broker tells now."""
+    reply = await ask_http(http_address(server), "/metrics")
+    assert reply.status == 200, reply.text
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return read_page(reply.text)
+
+
+def value(samples: Samples, name: str, /, **labels: object) -> float | None:
+    """Return one number; None if it is not told."""
+    return samples.get((name, tuple(sorted((each, str(labels[each])) for each in labels))))

@@ -1,0 +1,161 @@
+"""A request of every kind and version that names what there is: made from the protocol's schemas.
+
+    sample = SampleRequests(topic_id)
+    body = sample.body(ApiKey.OFFSET_FETCH, 8)       # of topic t, group g, transactional id x
+    for path in arrays_in(body): ...                 # where it has arrays, and how to repeat them
+
+Fields are filled by their names, as they mean the same in all requests; what has no entry keeps its
+default. Arrays have one element.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from tests.support.protocol.message_schemas import schema_of
+from wirebroker.codecs.messages import request_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compiling.messages.schema import Field, StructSchema
+    from wirebroker.codecs.api_keys import ApiKey
+
+TOPIC, GROUP, TRANSACTIONAL_ID = "t", "g", "x"
+
+_BY_NAME: dict[str, Any] = {
+    "topic": TOPIC,
+    "topics": TOPIC,  # where topics are names
+    "topic_names": TOPIC,
+    "group_id": GROUP,
+    "groups": GROUP,
+    "groups_names": GROUP,
+    "coordinator_keys": GROUP,
+    "key": GROUP,
+    "transactional_id": TRANSACTIONAL_ID,
+    "transactional_ids": TRANSACTIONAL_ID,
+    "resource_name": TOPIC,
+    "resource_name_filter": TOPIC,
+    "resource_type": 2,
+    "resource_type_filter": 2,
+    "resource_pattern_type": 3,
+    "pattern_type_filter": 3,
+    "principal": "User:a",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+    "timeout_ms": 1000,
+    "max_wait_ms": 0,
+    "min_bytes": 0,
+    "max_bytes": 1 << 20,
+    "partition_max_bytes": 1 << 20,
+    "replica_id": -1,
+    "timestamp": -1,
+    "current_leader_epoch": -1,
+    "member_id": "",
+    "generation_id": -1,
+    "generation_id_or_member_epoch": -1,
+    "session_timeout_ms": 10_000,
+    "rebalance_timeout_ms": 10_000,
+    "session_epoch": -1,
+    "protocol_type": "consumer",
+    "producer_id": -1,
+    "producer_epoch": -1,
+    "acks": 1,
+    "response_partition_limit": 2000,
+}
+# Fields that are called `name` mean something else in each struct; of others it is a topic's.
+_NAME_OF_STRUCT: dict[str, str] = {
+    "JoinGroupRequestProtocol": "range",
+    "CreatableTopicConfig": "retention.ms",
+    "AlterableConfig": "retention.ms",
+    "UserName": "alice",
+    "FeatureUpdateKey": "metadata.version",
+    "ScramCredentialDeletion": "alice",
+    "ScramCredentialUpsertion": "alice",
+}
+
+
+class SampleRequests:
+    """Makes requests about one topic.
+
+    Args:
+        topic_id: Its id.
+    """
+
+    def __init__(self, topic_id: bytes) -> None:
+        self._topic_id = topic_id
+
+    def body(self, key: ApiKey, version: int, *, names_all: bool = False) -> dict[str, Any]:
+        """Return a request of that version.
+
+        Args:
+            key: What is asked.
+            version: Of the request.
+            names_all: Whether elements of its arrays have null, which stands for all that there
+                are, where they may.
+        """
+        schema = schema_of(request_message(key)).body
+        return {
+            field.name: self._value(schema, field, version, names_all=names_all)
+            for field in fields_of(schema, version)
+        }
+
+    def _struct(self, schema: StructSchema, version: int, *, names_all: bool) -> dict[str, Any]:
+        return {
+            field.name: None
+            if names_all and field.is_array and version in field.nullable_versions
+            else self._value(schema, field, version, names_all=names_all)
+            for field in fields_of(schema, version)
+        }
+
+    def _value(self, schema: StructSchema, field: Field, version: int, *, names_all: bool) -> Any:
+        if field.struct is not None:
+            value: Any = self._struct(field.struct, version, names_all=names_all)
+        elif field.type == "uuid":
+            value = self._topic_id
+        elif field.name == "name":
+            value = _NAME_OF_STRUCT.get(schema.name, TOPIC)
+        elif field.type == "string":
+            value = _BY_NAME.get(field.name, "")
+        elif field.type in {"bytes", "records"}:
+            value = b""
+        else:
+            value = _BY_NAME.get(field.name, 0)
+        return [value] if field.is_array else value
+
+
+def fields_of(schema: StructSchema, version: int) -> list[Field]:
+    """Return the fields of a version, but for tagged ones."""
+    return [
+        field
+        for field in schema.fields
+        if version in field.versions and version not in field.tagged_versions
+    ]
+
+
+def arrays_in(body: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Find the arrays of a request, the outer ones first; a path goes through their elements."""
+    fields = body.items() if isinstance(body, dict) else ()
+    for name, value in fields:
+        if isinstance(value, list):
+            yield (*path, name)
+            if value:
+                yield from arrays_in(value[0], (*path, name, 0))
+        else:
+            yield from arrays_in(value, (*path, name))
+
+
+def at(body: Any, path: tuple[str | int, ...]) -> Any:
+    """Return what a path leads to."""
+    for step in path:
+        body = body[step]
+    return body
+
+
+def with_elements(body: dict[str, Any], path: tuple[str | int, ...], elements: list[Any]) -> Any:
+    """Return a copy of a request with other elements in one of its arrays."""
+    made = copy.deepcopy(body)
+    at(made, path[:-1])[path[-1]] = elements
+    return made

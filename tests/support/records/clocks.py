@@ -1,0 +1,45 @@
+"""Clocks that the test moves."""
+
+from tests.support.records.batches import TIMESTAMP_MS
+from wirebroker.base.clock import SystemClock
+
+
+class HandClock:
+    """Time that stands still until it is moved.
+
+    Attributes:
+        passed_ms: How much has passed, on both of its clocks.
+        jumped_ms: How far wall time has been set besides.
+    """
+
+    def __init__(self, start_ms: int = TIMESTAMP_MS) -> None:
+        self._start_ms = start_ms
+        self.passed_ms = 0
+        self.jumped_ms = 0
+
+    def now_ms(self) -> int:
+        return self._start_ms + self.passed_ms + self.jumped_ms
+
+    def monotonic(self) -> float:
+        return self.passed_ms / 1000
+
+
+class MovedClock(SystemClock):
+    """The machine's clock, some time ahead.
+
+    Attributes:
+        passed_ms: How far, on both of its clocks.
+        jumped_ms: How far wall time is besides.
+    """
+
+    __slots__ = ("jumped_ms", "passed_ms")
+
+    def __init__(self) -> None:
+        self.passed_ms = 0
+        self.jumped_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.passed_ms + self.jumped_ms
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.passed_ms / 1000

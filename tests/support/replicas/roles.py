@@ -1,0 +1,70 @@
+"""Roles for a partition under test, as newer metadata would give them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.replica.partition import Partition
+
+
+def partition_image(
+    *,
+    leader: int = 1,
+    leader_epoch: int = 0,
+    partition_epoch: int = 0,
+    replicas: tuple[int, ...] = (1,),
+    isr: tuple[int, ...] | None = None,
+    index: int = 0,
+) -> PartitionImage:
+    """Return what the metadata says of a partition; all replicas in sync if not said otherwise."""
+    return PartitionImage(
+        index=index,
+        replicas=replicas,
+        isr=replicas if isr is None else isr,
+        leader=leader,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        directories=(bytes(16),) * len(replicas),
+    )
+
+
+def lead(
+    partition: Partition,
+    *,
+    replicas: tuple[int, ...] = (1,),
+    isr: tuple[int, ...] | None = None,
+    leader: int = 1,
+    leader_epoch: int | None = None,
+) -> None:
+    """Give a partition a leader in the next epoch: node 1 alone, if not said otherwise."""
+    role = partition.role
+    partition.enter(
+        partition_image(
+            index=partition.index,
+            leader=leader,
+            leader_epoch=role.leader_epoch + 1 if leader_epoch is None else leader_epoch,
+            partition_epoch=role.partition_epoch + 1,
+            replicas=replicas,
+            isr=isr,
+        )
+    )
+
+
+@contextmanager
+def offline(directory: DataDirectory) -> Iterator[None]:
+    """Have a directory offline for a while, as no real one ever comes back."""
+    directory.is_online = False
+    partitions = cast("set[Partition]", directory.partitions)
+    for partition in partitions:
+        partition.resign()
+    yield
+    directory.is_online = True
+    for partition in partitions:
+        lead(partition)

@@ -1,0 +1,110 @@
+"""AlterPartition: which changes of an ISR count, and how the others are fenced off."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.coordinators.controller_kit import InstantController
+from tests.support.coordinators.kit import partition_of
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.features.feature_control import feature_level
+
+
+@pytest.fixture
+def controller():
+    made = InstantController(feature_level("metadata.version", 30))
+    made.serve(1, 2, 3)
+    made.create("t", [1, 2, 3])
+    return made
+
+
+def ask(controller, isr, *, broker_id=1, broker_epoch=None, version=3, **fields):
+    """Ask for an ISR as its leader would; `fields` are of the partition."""
+    partition = partition_of(controller.image, "t")
+    brokers = controller.image.brokers
+    values: dict[str, Any] = {
+        "partition_index": 0,
+        "leader_epoch": partition.leader_epoch,
+        "partition_epoch": partition.partition_epoch,
+    }
+    if version == 3:
+        values["new_isr_with_epochs"] = [
+            {"broker_id": each, "broker_epoch": brokers[each].epoch if each in brokers else 1}
+            for each in isr
+        ]
+    else:
+        values["new_isr"] = isr
+    answer = controller.ask(
+        ApiKey.ALTER_PARTITION,
+        version,
+        broker_id=broker_id,
+        broker_epoch=brokers[1].epoch if broker_epoch is None else broker_epoch,
+        topics=[
+            {"topic_id": controller.image.topics["t"].topic_id, "partitions": [values | fields]}
+        ],
+    )
+    if "error_code" in answer:
+        return ErrorCode(answer["error_code"]), None
+    [result] = answer["topics"][0]["partitions"]
+    return ErrorCode(result.get("error_code", 0)), result
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_leader_shrinks_and_grows_its_isr_within_its_epoch(controller, version):
+    for isr in ([1, 3], [1, 3, 2]):
+        code, result = ask(controller, isr, version=version)
+        partition = partition_of(controller.image, "t")
+        assert code is ErrorCode.NONE
+        assert partition.isr == tuple(isr)
+        assert result["isr"] == isr
+        assert result["partition_epoch"] == partition.partition_epoch
+        assert (result["leader_id"], result["leader_epoch"]) == (1, 0)
+
+
+def test_what_is_so_already_writes_nothing(controller):
+    code, result = ask(controller, [1, 2, 3])
+    assert (code, result["isr"], controller.records) == (ErrorCode.NONE, [1, 2, 3], [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"leader_epoch": 1}, ErrorCode.NOT_CONTROLLER),
+        ({"partition_epoch": 1}, ErrorCode.NOT_CONTROLLER),
+        ({"leader_epoch": -1}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"partition_epoch": -1}, ErrorCode.INVALID_UPDATE_VERSION),
+        ({"leader_recovery_state": 1}, ErrorCode.INVALID_REQUEST),
+        ({"partition_index": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_whoever_is_of_another_epoch_is_fenced_off(controller, fields, code):
+    assert ask(controller, [1, 2], **fields)[0] is code
+    assert not controller.records
+
+
+@pytest.mark.parametrize("isr", [[2, 3], [1, 1], [1, 4], []])
+def test_an_isr_has_the_leader_once_and_replicas_only(controller, isr):
+    assert ask(controller, isr)[0] is ErrorCode.INVALID_REQUEST
+
+
+def test_the_leader_alone_changes_its_isr(controller):
+    epoch = controller.image.brokers[2].epoch
+    assert ask(controller, [2], broker_id=2, broker_epoch=epoch)[0] is ErrorCode.INVALID_REQUEST
+    assert ask(controller, [1], broker_epoch=999)[0] is ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_who_is_fenced_stopping_or_another_incarnation_is_not_in_sync(controller):
+    ask(controller, [1, 3])
+    members = [{"broker_id": 1, "broker_epoch": -1}, {"broker_id": 2, "broker_epoch": 1}]
+    assert ask(controller, [], new_isr_with_epochs=members)[0] is ErrorCode.INELIGIBLE_REPLICA
+    controller.heartbeat(2, want_fence=True)
+    assert ask(controller, [1, 2, 3])[0] is ErrorCode.INELIGIBLE_REPLICA
+
+
+def test_a_topic_that_is_gone_is_told_by_its_id(controller):
+    epoch = controller.image.brokers[1].epoch
+    topics = [{"topic_id": bytes(15) + b"\x63", "partitions": [{"partition_index": 0}]}]
+    answer = controller.ask(ApiKey.ALTER_PARTITION, broker_id=1, broker_epoch=epoch, topics=topics)
+    [result] = answer["topics"][0]["partitions"]
+    assert result["error_code"] == ErrorCode.UNKNOWN_TOPIC_ID

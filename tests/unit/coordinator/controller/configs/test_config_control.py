@@ -1,0 +1,258 @@
+"""IncrementalAlterConfigs: operations, and each refusal."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.support.coordinators.kit import CONFIG, broker, one_broker, request, run, topic
+from wirebroker.base.clock import in_one_go
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import Config
+from wirebroker.coordinator.controller.configs.config_control import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    alter_configs,
+    not_for_others,
+)
+from wirebroker.coordinator.controller.features.feature_control import feature_level
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
+
+TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
+BASE = one_broker(*topic("a", 1), config_record(TOPIC, "a", "retention.ms", "5000"))
+
+
+def resource(kind, name, *changes):
+    return SimpleNamespace(
+        resource_type=kind,
+        resource_name=name,
+        configs=[
+            SimpleNamespace(name=key, config_operation=operation, value=value)
+            for key, operation, value in changes
+        ],
+    )
+
+
+def alter(*resources, image=BASE, validate_only=False):
+    body = request(resources=list(resources), validate_only=validate_only)
+    return run(alter_configs(body, image, CONFIG, node_id=1), image)
+
+
+def after(*changes):
+    [result], image, _ = alter(resource(TOPIC, "a", *changes))
+    assert result["error_code"] == 0, result
+    return dict(image.topic_config("a"))
+
+
+def test_set_and_delete():
+    assert after(("retention.ms", SET, "7"), ("segment.ms", SET, "9")) == {
+        "retention.ms": "7",
+        "segment.ms": "9",
+    }
+    assert after(("retention.ms", DELETE, None)) == {}
+
+
+def test_append_and_subtract_begin_with_the_default():
+    assert after(("cleanup.policy", APPEND, "compact"))["cleanup.policy"] == "delete,compact"
+    assert after(("cleanup.policy", APPEND, "delete,compact"))["cleanup.policy"] == "delete,compact"
+    assert after(("cleanup.policy", SUBTRACT, "delete"))["cleanup.policy"] == ""
+
+
+def test_an_unchanged_value_of_a_topic_writes_nothing():
+    _, _, records = alter(
+        resource(TOPIC, "a", ("retention.ms", SET, "5000"), ("segment.ms", DELETE, None))
+    )
+    assert records == []
+
+
+def test_validation_alone_changes_nothing():
+    [result], _, records = alter(
+        resource(TOPIC, "a", ("retention.ms", SET, "7")), validate_only=True
+    )
+    assert result["error_code"] == 0
+    assert records == []
+
+
+def test_a_resource_changes_as_a_whole_or_not_at_all():
+    results, image, _ = alter(
+        resource(TOPIC, "a", ("retention.ms", SET, "7"), ("segment.ms", SET, "soon")),
+        resource(BROKER, "", ("message.max.bytes", SET, "2000")),
+    )
+    assert [each["error_code"] for each in results] == [ErrorCode.INVALID_CONFIG, 0]
+    assert image.topic_config("a") == {"retention.ms": "5000"}
+    assert image.config(BROKER, "") == {"message.max.bytes": "2000"}
+
+
+def test_a_resource_that_comes_twice_is_refused_twice():
+    results, _, records = alter(
+        resource(TOPIC, "a", ("retention.ms", SET, "7")),
+        resource(TOPIC, "a", ("segment.ms", SET, "7")),
+    )
+    assert [each["error_code"] for each in results] == [ErrorCode.INVALID_REQUEST] * 2
+    assert records == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (resource(TOPIC, "a", ("retention.ms", SET, None)), ErrorCode.INVALID_REQUEST),
+        (
+            resource(TOPIC, "a", ("retention.ms", SET, "1"), ("retention.ms", DELETE, None)),
+            ErrorCode.INVALID_REQUEST,
+        ),
+        (resource(BROKER, "1", ("message.max.bytes", 7, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "a", ("retention.ms", APPEND, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "a", ("nonsense", APPEND, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "a", ("nonsense", SET, "1")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "a", ("cleanup.policy", SET, "shred")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "b", ("retention.ms", SET, "1")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (resource(TOPIC, "b", ("retention.ms", SET, "soon")), ErrorCode.INVALID_CONFIG),
+        (resource(TOPIC, "", ("retention.ms", SET, "1")), ErrorCode.INVALID_REQUEST),
+        (resource(TOPIC, "a b", ("retention.ms", SET, "1")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (resource(0, "a"), ErrorCode.INVALID_REQUEST),
+        (resource(3, "a"), ErrorCode.INVALID_REQUEST),
+        (resource(ResourceType.GROUP, "a"), ErrorCode.INVALID_REQUEST),
+        (
+            resource(BROKER, "2", ("message.max.bytes", SET, "2000")),
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+        ),
+        (resource(BROKER, "one", ("message.max.bytes", SET, "2000")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "1", ("log.dirs", SET, "x")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "1", ("message.max.bytes", SET, "few")), ErrorCode.INVALID_REQUEST),
+        (resource(BROKER, "1", ("message.max.bytes", APPEND, "2")), ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_what_cannot_be_changed_is_refused_with_kafkas_code(asked, code):
+    [result], _, records = alter(asked)
+    assert ErrorCode(result["error_code"]) is code
+    assert result["error_message"]
+    assert records == []
+
+
+def test_an_unknown_operation_on_a_topic_is_answered_as_kafka_answers_it():
+    [result], _, records = alter(resource(TOPIC, "a", ("retention.ms", 7, "1")))
+    assert result["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert result["error_message"] is None
+    assert records == []
+
+
+def test_broker_configs_are_written_even_if_they_stay_the_same():
+    _, image, _ = alter(resource(BROKER, "1", ("message.max.bytes", SET, "2000")))
+    _, _, records = alter(resource(BROKER, "1", ("message.max.bytes", SET, "2000")), image=image)
+    assert [each.body.value for each in records] == ["2000"]
+
+
+def test_the_broker_that_is_asked_refuses_what_is_another_ones():
+    asked = request(
+        resources=[
+            resource(BROKER, "2", ("message.max.bytes", SET, "2000")),
+            resource(BROKER, "1", ("message.max.bytes", SET, "2000")),
+            resource(BROKER, "", ("message.max.bytes", SET, "2000")),
+            resource(TOPIC, "a", ("retention.ms", SET, "1")),
+            resource(BROKER, "one", ("message.max.bytes", SET, "2000")),
+        ]
+    )
+    refused = in_one_go(not_for_others(asked, one_broker(), CONFIG, node_id=1))
+    assert list(refused) == [0, 4]
+    assert {each.code for each in refused.values()} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_the_broker_that_is_asked_judges_its_own_by_its_settings_wherever_the_controller_is():
+    config = Config({"num.io.threads": "2"})
+    for threads, places in (("4", []), ("5", [0])):
+        asked = request(resources=[resource(BROKER, "1", ("num.io.threads", SET, threads))])
+        assert list(in_one_go(not_for_others(asked, one_broker(), config, node_id=1))) == places
+    asked = request(resources=[resource(BROKER, "1", ("node.id", SET, "1"))])
+    assert list(in_one_go(not_for_others(asked, one_broker(), config, node_id=1))) == [0]
+
+
+def test_another_broker_s_configs_are_changed_when_it_has_asked():
+    image = one_broker(broker(2, log_directories=(bytes(16),)))
+    asked = resource(BROKER, "2", ("message.max.bytes", SET, "2000"))
+    [result], after, _ = alter(asked, image=image)
+    assert result["error_code"] == 0
+    assert after.config(BROKER, "2") == {"message.max.bytes": "2000"}
+    asked = resource(BROKER, "2", ("log.dirs", SET, "x"))
+    [result], _, _ = alter(asked, image=image)
+    assert result["error_code"] == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(("level", "error"), [(29, ErrorCode.INVALID_CONFIG), (30, ErrorCode.NONE)])
+@pytest.mark.parametrize("change", [(SET, "data"), (DELETE, None)])
+def test_cordoned_directories_are_for_clusters_that_know_of_them(level, error, change):
+    image = one_broker(feature_level("metadata.version", level))
+    [result], _, records = alter(resource(BROKER, "1", ("cordoned.log.dirs", *change)), image=image)
+    assert result["error_code"] == error
+    assert bool(records) == (error == ErrorCode.NONE)
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "error"),
+    [
+        (None, (SET, "data"), ErrorCode.INVALID_CONFIG),
+        (None, (SET, "*"), ErrorCode.INVALID_CONFIG),
+        (None, (APPEND, "data"), ErrorCode.INVALID_CONFIG),
+        (None, (SET, " "), ErrorCode.NONE),
+        ("data", (SET, "data"), ErrorCode.NONE),
+        ("data", (SUBTRACT, "data"), ErrorCode.NONE),
+        ("data", (DELETE, None), ErrorCode.NONE),
+        ("data", (SET, ""), ErrorCode.NONE),
+    ],
+)
+def test_who_asks_a_controller_itself_may_take_cordoned_directories_back(before, change, error):
+    known = [] if before is None else [config_record(BROKER, "1", "cordoned.log.dirs", before)]
+    image = one_broker(feature_level("metadata.version", 30), *known)
+    asked = resource(BROKER, "1", ("cordoned.log.dirs", *change))
+    body = request(resources=[asked], validate_only=False)
+    config = Config({"log.dirs": "data"})
+    [result], _, records = run(alter_configs(body, image, config, node_id=1, is_direct=True), image)
+    assert result["error_code"] == error
+    assert bool(records) == (error == ErrorCode.NONE)
+    [forwarded], _, _ = run(alter_configs(body, image, config, node_id=1), image)
+    assert forwarded["error_code"] == ErrorCode.NONE
+
+
+PROVIDED = Config(
+    {
+        "log.dirs": "data",
+        "config.providers": "env",
+        "config.providers.env.class": (
+            "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+@pytest.mark.parametrize(("config", "is_refused"), [(PROVIDED, True), (CONFIG, False)])
+def test_a_request_cannot_set_a_placeholder_of_a_config_provider(name, config, is_refused):
+    change = resource(BROKER, name, ("metric.name", SET, "a ${env:HOME}"))
+    body = request(resources=[change], validate_only=False)
+    at_broker = in_one_go(not_for_others(body, BASE, config, node_id=1))
+    assert [each.code for each in at_broker.values()] == [ErrorCode.INVALID_REQUEST] * is_refused
+    [result], _, records = run(alter_configs(body, BASE, config, node_id=1), BASE)
+    assert bool(result["error_code"]) is is_refused
+    assert bool(records) is not is_refused
+    if is_refused:
+        assert "metric.name=${env:HOME} cannot be set by a request" in result["error_message"]
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+def test_a_request_cannot_complete_a_placeholder_by_appending(name):
+    before = ("config.providers", "${env:A"), ("log.cleaner.threads", "1")
+    image = one_broker(*(config_record(BROKER, name, *each) for each in before))
+    change = resource(BROKER, name, ("config.providers", APPEND, "B}"))
+    body = request(resources=[change], validate_only=False)
+    [result], _, records = run(alter_configs(body, image, PROVIDED, node_id=1), image)
+    assert (result["error_code"], records) == (ErrorCode.INVALID_REQUEST, [])
+    assert "config.providers=${env:A,B} cannot be set" in result["error_message"]
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+def test_a_placeholder_that_apache_kafka_stored_does_not_block_other_changes(name):
+    image = one_broker(config_record(BROKER, name, "metric.name", "${env:HOME}"))
+    change = resource(BROKER, name, ("log.cleaner.threads", SET, "2"))
+    body = request(resources=[change], validate_only=False)
+    [result], _, records = run(alter_configs(body, image, PROVIDED, node_id=1), image)
+    assert (result["error_code"], len(records)) == (ErrorCode.NONE, 1)

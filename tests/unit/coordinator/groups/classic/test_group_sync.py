@@ -1,0 +1,121 @@
+"""SyncGroup: the assignment is recorded, and everybody gets his part."""
+
+from tests.support.coordinators.group_kit import REBALANCE_MS, SESSION_MS, Groups
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.classic.classic_group import GroupState
+
+
+def completing(groups, count=2):
+    """Bring a new group to CompletingRebalance; return the ids, the leader first."""
+    ids = [groups.new_id() for _ in range(count)]
+    for each in ids:
+        groups.join(each)
+    groups.advance(0)
+    return ids
+
+
+def test_everybody_waits_for_the_leader_and_gets_his_own():
+    groups = Groups()
+    leader, follower = completing(groups)
+    early = groups.sync(follower)
+    assert early not in groups.answers
+    done = groups.sync(leader, {leader: b"L", follower: b"F"})
+    assert groups.answers[early]["assignment"] == b"F"
+    assert groups.answers[done]["assignment"] == b"L"
+    assert groups.group().state is GroupState.STABLE
+
+
+def test_who_comes_late_is_answered_at_once():
+    groups = Groups()
+    leader, follower = completing(groups)
+    groups.sync(leader, {follower: b"F"})
+    assert groups.answers[groups.sync(follower)]["assignment"] == b"F"
+    assert groups.answers[groups.sync(leader)]["assignment"] == b"", "it got nothing assigned"
+
+
+def test_the_record_says_everything_that_a_load_needs():
+    groups = Groups()
+    leader, follower = completing(groups)
+    groups.sync(leader, {leader: b"L", follower: b"F"})
+    loaded = groups.reloaded().group()
+    assert loaded.state is GroupState.STABLE
+    assert loaded.generation == 1
+    assert loaded.leader == leader
+    assert loaded.protocol == "range"
+    assert loaded.members[follower].assignment == b"F"
+    assert loaded.members[follower].client_host == "/1.2.3.4"
+    assert loaded.members[follower].protocols == (("range", b"subscription"),)
+
+
+def test_a_rebalance_under_way_is_forgotten_by_a_load():
+    groups = Groups()
+    [leader] = groups.stable()
+    groups.join(leader)
+    assert groups.group().generation == 2
+    assert groups.reloaded().group().generation == 1
+
+
+def test_refusals():
+    groups = Groups()
+    leader, _ = completing(groups)
+
+    def error(member_id, **fields):
+        return groups.error(groups.sync(member_id, **fields))
+
+    assert error("somebody") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert error(leader, group_id="other") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert error(leader, generation=2) is ErrorCode.ILLEGAL_GENERATION
+    assert error(leader, protocol="sticky") is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert error(leader, protocol_type="connect") is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    groups.join(leader, known=(("range", b"new"),))
+    assert error(leader) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_an_empty_group_has_no_members_to_sync():
+    groups = Groups()
+    [member] = groups.stable()
+    groups.leave(member)
+    assert groups.error(groups.sync(member)) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_an_assignment_that_cannot_be_recorded_makes_everybody_rejoin():
+    groups = Groups()
+    leader, follower = completing(groups)
+    waiting = groups.sync(follower)
+    groups.fails_with = ErrorCode.UNKNOWN_SERVER_ERROR
+    done = groups.sync(leader, {leader: b"L", follower: b"F"})
+    assert groups.error(waiting) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert groups.error(done) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert groups.group().state is GroupState.PREPARING_REBALANCE
+    assert groups.member(follower).assignment == b""
+    groups.fails_with = None
+    groups.join(leader)
+    groups.join(follower)
+    assert groups.group().generation == 2
+
+
+def test_members_that_never_sync_are_removed_after_the_rebalance_timeout():
+    groups = Groups()
+    leader, follower = completing(groups)
+    groups.sync(leader, {leader: b"L"})
+    for _ in range(REBALANCE_MS // 5_000):
+        groups.advance(5_000)
+        groups.heartbeat(leader)
+        groups.heartbeat(follower)
+    assert follower not in groups.group().members
+    assert groups.group().state is GroupState.PREPARING_REBALANCE
+    assert groups.heartbeat(leader) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_who_waits_for_the_leader_does_not_expire_meanwhile():
+    groups = Groups()
+    leader, follower = completing(groups)
+    waiting = groups.sync(follower)
+    for _ in range(4):
+        groups.advance(SESSION_MS // 2)
+        groups.heartbeat(leader)
+    assert waiting not in groups.answers
+    groups.sync(leader, {follower: b"F"})
+    assert groups.answers[waiting]["assignment"] == b"F"
+    groups.advance(SESSION_MS - 1)
+    assert follower in groups.group().members

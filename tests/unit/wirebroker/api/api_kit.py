@@ -1,0 +1,108 @@
+"""A broker without sockets and files, for the tests of the admin handlers.
+
+`answer` takes a request through the codecs as dispatch does, so each test also shows that the
+answer can be encoded in that version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from tests.support.coordinators.kit import image_of, one_broker
+from wirebroker.api.registry import REGISTRY
+from wirebroker.base.clock import SystemClock, in_one_go
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.messages import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from wirebroker.config import Config
+from wirebroker.coordinator.controller.controller import Controller, ControllerRequest, refusal
+from wirebroker.coordinator.operation import complete
+from wirebroker.coordinator.outcome import Moment
+from wirebroker.quorum.channel.controller_channel import LocalChannel
+from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
+from wirebroker.quotas.client_quotas import ClientQuotas
+from wirebroker.request.request import Request
+from wirebroker.request.session import Session
+
+if TYPE_CHECKING:
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.codecs.metadata_records import MetadataRecord
+
+
+class InstantMetadata:
+    """A controller, and the metadata that it keeps, whose disk is immediate."""
+
+    def __init__(self, rules: Controller, *records: MetadataRecord) -> None:
+        self.rules = rules
+        self.image = one_broker(*records)
+        self.submitted = 0
+
+    async def handle(self, request: ControllerRequest) -> dict[str, Any]:
+        try:
+            result = complete(self.rules.operation(request)(self.image, Moment(0, 0)))
+        except KafkaError as error:
+            return in_one_go(refusal(request, error))
+        await asyncio.sleep(0)  # noqa: TID251 - as the real one, it does not answer at once
+        self.submitted += 1
+        self.image = image_of(*result.records, base=self.image)
+        return result.response
+
+
+def make_broker(*records: MetadataRecord, **settings: str) -> Any:
+    """Return broker 1 of a cluster with these records."""
+    config = Config(
+        {"log.dirs": "data"} | {name.replace("_", "."): value for name, value in settings.items()}
+    )
+    cluster_id = "MkU3OEVBNTcwNTJENDM2Qk"
+    rules = Controller(config, node_id=1, cluster_id=cluster_id)
+    metadata: Any = InstantMetadata(rules, *records)
+    channel = LocalChannel(metadata)
+    lifecycle: Any = SimpleNamespace(node_id=1, broker_epoch=metadata.image.brokers[1].epoch)
+    return SimpleNamespace(
+        config=config,
+        clock=SystemClock(),
+        node_id=1,
+        cluster_id=cluster_id,
+        metadata=metadata,
+        controller=channel,
+        producer_ids=ProducerIdSupply(channel, lifecycle),
+        auto_listeners=frozenset(),
+        authorization=None,
+        quotas=ClientQuotas(config, SystemClock()),
+    )
+
+
+CONNECTION = Session(
+    connection_id="c",
+    peer="client:1",
+    listener_name="PLAINTEXT",
+    local_host="here",
+    local_port=9092,
+)
+
+
+async def answer_soon(broker: Any, key: ApiKey, version: int, **body: Any) -> Any:
+    """Return the decoded answer to a request."""
+    frame = memoryview(bytearray(encode_request(key, version, body)))
+    request = Request(key, version, 7, "client", frame, 0, CONNECTION)
+    [handler] = [each for each in REGISTRY.handlers() if each.key is key]
+    if handler.is_raw:
+        reply = handler.function(broker, request)
+    else:
+        reply = handler.function(broker, request, decode_request(key, version, frame, 0))
+    if inspect.isawaitable(reply):
+        reply = await reply
+    data = b"".join(reply) if handler.is_raw else encode_response(key, version, reply)
+    return decode_response(key, version, data)
+
+
+def answer(broker: Any, key: ApiKey, version: int, **body: Any) -> Any:
+    """Run one request to its decoded answer."""
+    return asyncio.run(answer_soon(broker, key, version, **body))

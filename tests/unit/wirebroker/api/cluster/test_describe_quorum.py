@@ -1,0 +1,59 @@
+"""DescribeQuorum: one voter that leads, and no other partition."""
+
+import pytest
+
+import wirebroker.api.cluster.describe_quorum  # noqa: F401 - registers the handler
+from tests.unit.wirebroker.api.api_kit import answer, make_broker
+from wirebroker.base.clock import in_one_go
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+from wirebroker.quorum.controller.observers import Observer, ObserverId
+from wirebroker.quorum.controller.quorum_description import QuorumView, describe_quorum
+
+
+async def quorum(request):
+    observers = [(ObserverId(2, bytes(15) + b"\x07"), Observer(6, 4, 3, 7))]
+    view = QuorumView(1, 4, 7, 5, [Endpoint("CONTROLLER", "here", 9093, 0)], observers)
+    return in_one_go(describe_quorum(request, view))
+
+
+def describe(version, *asked):
+    node = make_broker()
+    node.metadata.handle = quorum
+    topics = [
+        {"topic_name": name, "partitions": [{"partition_index": index}]} for name, index in asked
+    ]
+    return answer(node, ApiKey.DESCRIBE_QUORUM, version, topics=topics)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_this_node_leads_and_votes(version):
+    reply = describe(version, ("__cluster_metadata", 0))
+    [metadata] = reply.topics
+    [partition] = metadata.partitions
+    assert (partition.error_code, partition.leader_id, partition.leader_epoch) == (0, 1, 4)
+    [voter] = partition.current_voters
+    assert (voter.replica_id, voter.log_end_offset) == (1, partition.high_watermark)
+    assert partition.high_watermark > 0
+    [observer] = partition.observers
+    assert (observer.replica_id, observer.log_end_offset) == (2, 6)
+    if version:
+        assert (observer.last_fetch_timestamp, observer.last_caught_up_timestamp) == (4, 3)
+    nodes = [(node.node_id, node.listeners[0].port) for node in reply.nodes]
+    assert nodes == ([(1, 9093)] if version == 2 else [])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [("t", 0)],
+        [("__cluster_metadata", 1)],
+        [("__cluster_metadata", 0), ("t", 0)],
+    ],
+)
+def test_other_partitions_have_no_quorum(asked):
+    reply = describe(2, *asked)
+    codes = [part.error_code for each in reply.topics for part in each.partitions]
+    assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(asked)
+    assert not reply.nodes

@@ -1,0 +1,192 @@
+"""DescribeConfigs: values, sources and synonyms of each kind of resource."""
+
+import pytest
+
+import wirebroker.api.configs.describe_configs  # noqa: F401 - registers the handler
+from tests.support.coordinators.kit import topic
+from tests.unit.wirebroker.api.api_kit import answer, make_broker
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import Config
+from wirebroker.config.groups import GROUP_ROWS
+from wirebroker.config.rows.row import ConfigSource, Mutability
+from wirebroker.config.table import ROWS, ROWS_WITHOUT_EFFECT
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType, config_record
+
+TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
+METRICS, GROUP = ResourceType.CLIENT_METRICS, ResourceType.GROUP
+
+
+def broker_with_topic(**settings):
+    return make_broker(
+        *topic("a", 1),
+        config_record(TOPIC, "a", "retention.ms", "7"),
+        config_record(GROUP, "g", "consumer.session.timeout.ms", "46000"),
+        **settings,
+    )
+
+
+def describe(
+    *resources, version=4, broker=None, include_synonyms=False, include_documentation=False
+):
+    """Describe resources given as (type, name, keys or None)."""
+    reply = answer(
+        broker or broker_with_topic(),
+        ApiKey.DESCRIBE_CONFIGS,
+        version,
+        resources=[
+            {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
+            for kind, name, keys in resources
+        ],
+        include_synonyms=include_synonyms,
+        **({"include_documentation": include_documentation} if version >= 3 else {}),
+    )
+    return reply.results
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_each_version_is_answered_with_what_it_can_say(version):
+    [result] = describe((TOPIC, "a", ["retention.ms"]), version=version, include_synonyms=True)
+    assert (result.error_code, result.resource_type, result.resource_name) == (0, TOPIC, "a")
+    [config] = result.configs
+    assert (config.name, config.value, config.read_only) == ("retention.ms", "7", False)
+    assert config.config_source == 1
+    assert config.synonyms[0].source == 1
+    if version >= 3:
+        assert config.config_type == 5
+        assert config.documentation is None
+
+
+def test_without_keys_everything_is_described():
+    [nothing] = describe((TOPIC, "a", None))
+    [empty] = describe((TOPIC, "a", []))
+    assert len(nothing.configs) == len(empty.configs) > 30
+
+
+def test_a_resource_that_is_named_repeatedly_is_described_once():
+    one, other = (TOPIC, "a", ["retention.ms"]), (TOPIC, "a", ["segment.bytes", "retention.ms"])
+    [both] = describe(one, other)
+    assert [each.name for each in both.configs] == ["retention.ms", "segment.bytes"]
+    [whole] = describe(one, (TOPIC, "a", None), other)
+    assert len(whole.configs) > 30
+
+
+def test_documentation_and_synonyms_come_only_if_they_are_asked_for():
+    wanted = (TOPIC, "a", ["segment.bytes"])
+    [plain] = describe(wanted)
+    [rich] = describe(wanted, include_synonyms=True, include_documentation=True)
+    assert (plain.configs[0].synonyms, plain.configs[0].documentation) == ([], None)
+    assert [each.name for each in rich.configs[0].synonyms] == ["log.segment.bytes"]
+    assert rich.configs[0].documentation
+
+
+def test_broker_configs_without_effect_are_described_with_kafkas_defaults():
+    [result] = describe((BROKER, "1", None), include_documentation=True)
+    found = {each.name: each for each in result.configs}
+    unset = [name for name, row in ROWS.items() if not row.internal]
+    assert found.keys() >= set(unset)
+    for name, row in ROWS_WITHOUT_EFFECT.items():
+        assert row.internal != (name in found), name
+    said = {name: found[name] for name in ROWS_WITHOUT_EFFECT.keys() & found.keys()}
+    assert len(said) > 100
+    # It can be set, but not by AlterConfigs.
+    del said["config.providers"]
+    for name, each in said.items():
+        row = ROWS[name]
+        assert each.documentation.startswith("Has no effect in wirebroker: "), name
+        assert each.read_only == (row.mutability is Mutability.READ_ONLY), name
+        default = "" if row.default is None else row.default
+        assert (each.value or "", each.config_source, each.config_type) == (
+            "" if row.is_sensitive else default,
+            ConfigSource.DEFAULT_CONFIG,
+            row.type.value,
+        ), name
+
+
+def test_a_config_without_effect_that_is_set_is_described_with_its_value():
+    settings = {
+        "queued.max.requests": "7",
+        "sasl.oauthbearer.assertion.private.key.passphrase": "secret",
+        "group.consumer.regex.refresh.interval.ms": "20000",
+    }
+    broker = make_broker()
+    broker.config = Config(settings)
+    [result] = describe((BROKER, "1", list(settings)), broker=broker)
+    assert [(each.name, each.value, each.config_source) for each in result.configs] == [
+        ("group.consumer.regex.refresh.interval.ms", "20000", ConfigSource.STATIC_BROKER_CONFIG),
+        ("queued.max.requests", "7", ConfigSource.STATIC_BROKER_CONFIG),
+        (
+            "sasl.oauthbearer.assertion.private.key.passphrase",
+            None,
+            ConfigSource.STATIC_BROKER_CONFIG,
+        ),
+    ]
+
+
+def test_a_brokers_configs_say_where_they_come_from():
+    broker = broker_with_topic(num_partitions="7")
+    [result] = describe((BROKER, "1", ["num.partitions", "log.segment.bytes"]), broker=broker)
+    found = {each.name: (each.value, each.config_source) for each in result.configs}
+    assert found["num.partitions"] == ("7", 4)
+    assert found["log.segment.bytes"][1] == 5
+
+
+def test_the_nameless_broker_stands_for_the_dynamic_defaults():
+    [result] = describe((BROKER, "", None))
+    assert (result.error_code, result.configs) == (0, [])
+
+
+def test_configs_of_a_group_take_defaults_from_the_broker():
+    broker = broker_with_topic()
+    broker.config = Config({"group.streams.assignors": "mine,sticky"})
+    names = ["consumer.session.timeout.ms", "streams.assignor.name", "share.isolation.level"]
+    [result] = describe((GROUP, "g", names), broker=broker, include_synonyms=True)
+    found = {
+        each.name: (
+            each.value,
+            each.config_source,
+            [(s.name, s.value, s.source) for s in each.synonyms],
+        )
+        for each in result.configs
+    }
+    giver = "group.consumer.session.timeout.ms"
+    own = "consumer.session.timeout.ms"
+    assignors = "group.streams.assignors"
+    level = "share.isolation.level"
+    assert found == {
+        own: ("46000", 8, [(own, "46000", 8), (giver, "45000", 5)]),
+        "streams.assignor.name": (
+            "mine",
+            4,
+            [(assignors, "mine,sticky", 4), (assignors, "sticky", 5)],
+        ),
+        level: ("read_uncommitted", 5, [(level, "read_uncommitted", 5)]),
+    }
+    assert len(describe((GROUP, "other", None))[0].configs) == len(GROUP_ROWS)
+    assert describe((METRICS, "m", None))[0].configs == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "2", ErrorCode.INVALID_REQUEST),
+        (BROKER, "one", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "2", ErrorCode.INVALID_REQUEST),
+        (METRICS, "", ErrorCode.INVALID_REQUEST),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_does_not_exist_is_refused_by_itself(kind, name, code):
+    refused, fine = describe((kind, name, None), (TOPIC, "a", ["retention.ms"]))
+    assert (refused.error_code, refused.configs) == (code, [])
+    assert fine.error_code == 0
+
+
+@pytest.mark.parametrize("kind", [0, 3])
+def test_an_unknown_type_of_resource_refuses_the_whole_request(kind):
+    results = describe((kind, "a", None), (TOPIC, "a", None))
+    assert [each.error_code for each in results] == [ErrorCode.INVALID_REQUEST] * 2

@@ -1,0 +1,100 @@
+"""A broker with a topic, and a client whose Produce requests are like one another."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from tests.support.brokers.produce_line import ProduceLine
+from tests.support.brokers.servers import client_of, running
+from tests.support.protocol.raw_client import answer_of, request_frame
+from tests.support.protocol.requests import create_topic, produce_request
+from tests.support.records.batches import batch, values_in
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from tests.support.protocol.raw_client import RawClient
+
+# Versions that can be prepared.
+SHORT_VERSIONS = range(5, 14)
+
+
+class World(ProduceLine):
+    """A broker with the topic t, and a connection to it.
+
+    Attributes:
+        last_answer: As it came, with its size.
+    """
+
+    def __init__(self, server: Any, client: RawClient, topic_id: bytes) -> None:
+        super().__init__(server)
+        self.server = server
+        self.last_answer = b""
+        self.client = client
+        self.topic_id = topic_id
+        self.correlation_id = 0
+
+    async def produce(
+        self, records: Mapping[tuple[str, int], bytes], *, version: int = 12, **more: Any
+    ) -> list[Any]:
+        """Return the partitions' parts of the answer."""
+        self.correlation_id += 1
+        request = produce_request(records, **more)
+        for topic in request["topic_data"] if version >= 13 else ():
+            topic["topic_id"] = self.topic_id
+        frame = request_frame(ApiKey.PRODUCE, version, request, correlation_id=self.correlation_id)
+        self.last_answer = answer = await self.exchange(frame)
+        if more.get("acks") == 0:
+            assert answer == b""
+            return []
+        assert int.from_bytes(answer[:4]) == len(answer) - 4
+        decoded = answer_of(ApiKey.PRODUCE, version, answer[4:], correlation_id=self.correlation_id)
+        return [result for topic in decoded.responses for result in topic.partition_responses]
+
+    async def append(self, value: bytes, **more: Any) -> int:
+        """Append a batch to t-0 and return its base offset."""
+        (result,) = await self.produce({("t", 0): batch(value)}, **more)
+        assert (result.index, result.error_code) == (0, 0)
+        offset: int = result.base_offset
+        return offset
+
+    async def error_of(self, records: bytes, **more: Any) -> int:
+        """Send records to t-0 and return the error."""
+        (result,) = await self.produce({("t", 0): records}, **more)
+        code: int = result.error_code
+        return code
+
+    async def learn(self, **more: Any) -> None:
+        """Append twice: the next request of this kind takes the short way."""
+        await self.append(b"1", **more)
+        assert self.memo is None
+        await self.append(b"2", **more)
+        assert self.memo is not None
+        assert self.short_count == 0
+
+    async def alter(self, name: str, value: str) -> None:
+        """Change a setting of t."""
+        entry = {"name": name, "config_operation": 0, "value": value}
+        resource = {"resource_type": 2, "resource_name": "t", "configs": [entry]}
+        request = {"resources": [resource], "validate_only": False}
+        answer = await self.client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+        assert answer.responses[0].error_code == 0
+
+    def stored(self, index: int = 0) -> list[bytes | None]:
+        """Return the values in the log of t."""
+        log = self.partition("t", index).log
+        log.check()
+        found = log.read(log.log_start_offset, 1 << 30, up_to_offset=log.log_end_offset).slice
+        return [] if found is None else values_in(found.read())
+
+
+@contextlib.asynccontextmanager
+async def world_of(path: Path, partitions: int = 1, /, **given: Any) -> AsyncIterator[World]:
+    """Serve from `path`, with a topic t of so many partitions."""
+    options = {each: given.pop(each) for each in ("settings", "clock", "files") if each in given}
+    async with running(path, **options) as server, client_of(server) as client:
+        topic_id = await create_topic(client, "t", partitions, **given)
+        yield World(server, client, topic_id)

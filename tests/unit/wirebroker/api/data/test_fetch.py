@@ -1,0 +1,465 @@
+"""Fetch over a socket: limits, waiting and being woken, sessions, errors, deleted topics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brokers.servers import broker_of, client_of, memory_directory, running, until
+from tests.support.protocol.requests import (
+    FETCH_VERSION,
+    append,
+    create_topic,
+    delete_topic,
+    fetch,
+    fetch_request,
+    produce_request,
+)
+from tests.support.records.batches import batch, values_in
+from tests.support.storage.failing_files import FailingFiles
+from wirebroker.api.data.fetch_wait import FetchWait
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.support.protocol.raw_client import RawClient
+    from wirebroker.broker.server import Server
+
+# A wait that a passing test never sees the end of, and one that it does.
+LONG_MS = 20_000
+SHORT_MS = 60
+
+# Of a batch with a value of 100 bytes.
+BATCH_BYTES = len(batch(b"x" * 100))
+
+
+@contextlib.asynccontextmanager
+async def broker_at(path: Path, **settings: str) -> AsyncIterator[tuple[Server, RawClient]]:
+    """Give a broker of the test's own and a client of it."""
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    async with running(path, settings=named) as server, client_of(server) as client:
+        yield server, client
+
+
+async def ask(client: RawClient, request: dict[str, Any], version: int = FETCH_VERSION) -> Any:
+    return await client.ask(ApiKey.FETCH, version, request)
+
+
+def partitions_of(answer: Any) -> dict[tuple[str, int], Any]:
+    return {
+        (topic.topic, partition.partition_index): partition
+        for topic in answer.responses
+        for partition in topic.partitions
+    }
+
+
+def watchers(server: Server) -> int:
+    return sum(partition.watcher_count for partition in broker_of(server).replicas)
+
+
+async def until_waiting(server: Server, count: int = 1) -> None:
+    """Wait until as many partitions are waited for."""
+    await until(lambda: watchers(server) == count)
+
+
+# -- what is read ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [4, 6, 7, 11, 12])
+async def test_records_come_with_the_offsets_that_bound_them(tmp_path, version):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a", b"b"))
+        await append(client, "t", batch(b"c"))
+        answer = await ask(client, fetch_request({("t", 0): 0}), version)
+        found = partitions_of(answer)["t", 0]
+        assert (found.error_code, found.high_watermark, found.last_stable_offset) == (0, 3, 3)
+        assert values_in(found.records) == [b"a", b"b", b"c"]
+        assert found.aborted_transactions is None
+        found = await fetch(client, "t", 1, isolation_level=1)
+        assert values_in(found.records) == [b"a", b"b", b"c"], "batches come whole"
+        assert found.aborted_transactions == []
+        assert values_in((await fetch(client, "t", 2)).records) == [b"c"]
+        assert (await fetch(client, "t", 3)).records == b""
+
+
+async def test_topics_go_by_id_from_version_13(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
+        topic_id = await create_topic(client, "t")
+        await append(client, "t", batch(b"a"))
+        for version in (13, 16, 18):
+            request = fetch_request({(topic_id, 0): 0, (topic_id, 4): 0, (b"?" * 16, 0): 0})
+            answer = await ask(client, request, version)
+            codes = [
+                (topic.topic_id, partition.error_code)
+                for topic in answer.responses
+                for partition in topic.partitions
+            ]
+            assert codes == [
+                (topic_id, 0),
+                (b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
+                (topic_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ]
+
+
+@pytest.mark.parametrize(
+    ("partition_max_bytes", "max_bytes", "expected"),
+    [
+        (10, 10_000, BATCH_BYTES),  # the first batch comes whole, however small the limits
+        (10_000, 10, BATCH_BYTES),
+        (0, 0, BATCH_BYTES),
+        (BATCH_BYTES + 10, 10_000, BATCH_BYTES + 10),  # the last one may be cut
+        (10_000, 2 * BATCH_BYTES + 1, 2 * BATCH_BYTES + 1),
+        (10_000, 10_000, 3 * BATCH_BYTES),
+    ],
+)
+async def test_limits_of_bytes(tmp_path, partition_max_bytes, max_bytes, expected):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t")
+        for _number in range(3):
+            await append(client, "t", batch(b"x" * 100))
+        found = await fetch(
+            client, "t", 0, partition_max_bytes=partition_max_bytes, max_bytes=max_bytes
+        )
+        assert len(found.records) == expected
+
+
+async def test_negative_limits_are_answered_as_kafka_does(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a"))
+        found = await fetch(client, "t", 0, partition_max_bytes=-1)
+        assert found.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        found = await fetch(client, "t", 1, partition_max_bytes=-1)
+        assert found.error_code == 0
+
+
+async def test_later_partitions_get_what_the_earlier_ones_left(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t", 3)
+        for partition in range(3):
+            await append(client, "t", batch(b"x" * 100), partition=partition)
+        wanted = {("t", 2): 0, ("t", 0): 0, ("t", 1): 0}
+        answer = await ask(client, fetch_request(wanted, max_bytes=2 * BATCH_BYTES))
+        found = partitions_of(answer)
+        assert [index for _, index in found] == [2, 0, 1], "in the order of the request"
+        assert [len(each.records) for each in found.values()] == [BATCH_BYTES, BATCH_BYTES, 0]
+        # Less than a whole batch is nothing, once something is there.
+        answer = await ask(client, fetch_request(wanted, max_bytes=2 * BATCH_BYTES - 1))
+        sizes = [len(each.records) for each in partitions_of(answer).values()]
+        assert sizes == [BATCH_BYTES, 0, 0]
+
+
+async def test_the_broker_s_fetch_max_bytes_bounds_the_answer(tmp_path):
+    async with broker_at(tmp_path, fetch_max_bytes="1024") as (_, client):
+        await create_topic(client, "t", 2)
+        for partition in range(2):
+            await append(client, "t", batch(b"x" * 1_000), partition=partition)
+        answer = await ask(client, fetch_request({("t", 0): 0, ("t", 1): 0}))
+        sizes = [len(each.records) for each in partitions_of(answer).values()]
+        assert sizes == [len(batch(b"x" * 1_000)), 0]
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+async def test_errors_of_single_partitions(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a"))
+        for offset, fields, code in (
+            (2, {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+            (-1, {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+            (0, {"current_leader_epoch": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            (0, {"last_fetched_epoch": 5}, ErrorCode.OFFSET_OUT_OF_RANGE),
+            (-5, {"last_fetched_epoch": 0}, ErrorCode.OFFSET_OUT_OF_RANGE),
+        ):
+            found = await fetch(client, "t", offset, **fields, max_wait_ms=LONG_MS)
+            assert found.error_code == code
+            assert (found.high_watermark, found.log_start_offset) == (-1, -1)
+            assert found.records == b""
+
+
+async def test_a_log_that_diverged_is_told_where(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a"))
+        found = await fetch(client, "t", 4, last_fetched_epoch=0, max_wait_ms=LONG_MS)
+        assert found.error_code == 0
+        assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 1)
+        found = await fetch(client, "t", 1, last_fetched_epoch=0)
+        assert found.diverging_epoch.epoch == -1
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"), [(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (0, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+async def test_a_follower_that_is_no_replica_is_refused(tmp_path, epoch, code):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t")
+        request = fetch_request({("t", 0): 0}, current_leader_epoch=epoch) | {"replica_id": 5}
+        assert partitions_of(await ask(client, request))["t", 0].error_code == code
+        request["replica_id"] = -2  # a consumer that debugs
+        assert partitions_of(await ask(client, request))["t", 0].error_code == 0
+
+
+async def test_unknown_topics_are_answered_last_and_hurry_nobody(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t")
+        wanted = {("nowhere", 0): 0, ("t", 0): 0}
+        request = fetch_request(wanted, max_wait_ms=LONG_MS)
+        correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+        await until_waiting(server)
+        async with client_of(server) as producer:
+            await append(producer, "t", batch(b"a"))
+        answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
+        found = partitions_of(answer)
+        assert list(found) == [("t", 0), ("nowhere", 0)]
+        assert found["nowhere", 0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        # Nothing but unknown ones: answered at once.
+        await ask(client, fetch_request({("nowhere", 0): 0}, max_wait_ms=LONG_MS))
+
+
+# -- waiting ---------------------------------------------------------------------------------------
+
+
+async def test_an_append_wakes_a_fetch_that_waits(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t")
+        request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS)
+        correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+        await until_waiting(server)
+        async with client_of(server) as producer:
+            await append(producer, "t", batch(b"a"))
+        answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
+        assert values_in(partitions_of(answer)["t", 0].records) == [b"a"]
+        assert watchers(server) == 0
+
+
+async def test_an_append_in_the_same_turn_of_the_loop_is_not_missed(tmp_path):
+    """The Fetch finds nothing, and the Produce comes before the Fetch's task has run."""
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t", 1)
+        async with client_of(server) as producer:
+            for offset in range(30):
+                request = fetch_request({("t", 0): offset}, max_wait_ms=LONG_MS)
+                # Both frames are there when the loop looks at its sockets again.
+                fetching = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+                records = {("t", 0): batch(b"a")}
+                producing = await producer.send(ApiKey.PRODUCE, 9, produce_request(records))
+                answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, fetching)
+                assert partitions_of(answer)["t", 0].high_watermark == offset + 1
+                await producer.receive(ApiKey.PRODUCE, 9, producing)
+
+
+async def test_min_bytes_over_several_partitions(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t", 3)
+        wanted = {("t", index): 0 for index in range(3)}
+        request = fetch_request(wanted, max_wait_ms=LONG_MS, min_bytes=3 * BATCH_BYTES)
+        correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+        await until_waiting(server, 3)
+        async with client_of(server) as producer:
+            for index in (0, 2, 2):
+                assert watchers(server) == 3
+                await append(producer, "t", batch(b"x" * 100), partition=index)
+        answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
+        sizes = [len(found.records) for found in partitions_of(answer).values()]
+        assert sizes == [BATCH_BYTES, 0, 2 * BATCH_BYTES]
+
+
+async def test_time_is_over_with_less_than_min_bytes(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a"))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        request = fetch_request({("t", 0): 0}, max_wait_ms=SHORT_MS, min_bytes=10_000)
+        correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+        await until_waiting(server)
+        async with client_of(server) as producer:
+            await append(producer, "t", batch(b"b"))
+        answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
+        assert loop.time() - began >= SHORT_MS / 1000
+        assert values_in(partitions_of(answer)["t", 0].records) == [b"a", b"b"]
+        assert watchers(server) == 0
+
+
+async def test_a_wait_leaves_no_cycle_behind(tmp_path):
+    """A kept cycle (wirebroker/base/garbage.py) would stay, with all partitions of a follower."""
+    async with running(tmp_path) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        gc.collect()
+        gc.disable()
+        try:
+            others = {id(each) for each in gc.get_objects() if isinstance(each, FetchWait)}
+            for _ in range(3):
+                await fetch(client, "t", 0, max_wait_ms=SHORT_MS)
+            await until(lambda: not watchers(server))
+            found = [each for each in gc.get_objects() if isinstance(each, FetchWait)]
+            waits = [each for each in found if id(each) not in others]
+            assert len(waits) <= 1, "the session may know the last one"
+        finally:
+            gc.enable()
+
+
+async def test_min_bytes_above_max_bytes_do_not_wait_for_what_cannot_come(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"x" * 1_000))
+        request = fetch_request(
+            {("t", 0): 0}, max_wait_ms=LONG_MS, min_bytes=100_000, max_bytes=500
+        )
+        answer = await ask(client, request)
+        assert values_in(partitions_of(answer)["t", 0].records) == [b"x" * 1_000]
+
+
+async def test_min_bytes_of_zero_and_no_wait_are_answered_at_once(tmp_path):
+    async with broker_at(tmp_path) as (_, client):
+        await create_topic(client, "t")
+        await ask(client, fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS, min_bytes=0))
+        await ask(client, fetch_request({("t", 0): 0}, max_wait_ms=0, min_bytes=1))
+        await ask(client, fetch_request({}, max_wait_ms=LONG_MS))
+
+
+async def test_a_deleted_topic_wakes_who_waits_for_it(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
+        for version in (FETCH_VERSION, 16):
+            async with client_of(server) as other:
+                topic_id = await create_topic(other, "t")
+                asked = "t" if version == FETCH_VERSION else topic_id
+                request = fetch_request({(asked, 0): 0}, max_wait_ms=LONG_MS)
+                correlation_id = await client.send(ApiKey.FETCH, version, request)
+                await until_waiting(server)
+                await delete_topic(other, "t")
+            answer = await client.receive(ApiKey.FETCH, version, correlation_id)
+            (found,) = answer.responses[0].partitions
+            assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_directory_that_fails_wakes_who_waits(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t")
+        request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS)
+        for version, code in (
+            (FETCH_VERSION, ErrorCode.KAFKA_STORAGE_ERROR),
+            (5, ErrorCode.NOT_LEADER_OR_FOLLOWER),  # which does not know that error yet
+        ):
+            correlation_id = await client.send(ApiKey.FETCH, version, request)
+            if version == FETCH_VERSION:
+                await until_waiting(server)
+                replicas = broker_of(server).replicas
+                replicas.directory_failed(replicas.directories[0], OSError(5, "broken"))
+            answer = await client.receive(ApiKey.FETCH, version, correlation_id)
+            assert partitions_of(answer)["t", 0].error_code == code
+
+
+async def test_a_read_that_fails_takes_the_directory_offline(tmp_path):
+    disk = FailingFiles()
+
+    async with running(tmp_path, files=disk) as server, client_of(server) as client:
+        await create_topic(client, "t")
+        await append(client, "t", batch(b"a", b"b"))
+        await append(client, "t", batch(b"c"))
+        disk.fail(tmp_path / "t-0", "read")
+        found = await fetch(client, "t", 1)
+        assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert not broker_of(server).replicas.directories[0].is_online
+
+
+@pytest.mark.parametrize("call", ["read", "send"])
+async def test_a_file_that_cannot_be_sent_takes_the_directory_offline(tmp_path, call):
+    disk = FailingFiles()
+
+    async with running(tmp_path, files=disk) as server:
+        async with client_of(server) as client:
+            await create_topic(client, "t")
+            await append(client, "t", batch(b"a"))
+            await fetch(client, "t", 0)  # from now on no header has to be read
+            disk.fail(tmp_path / "t-0", call)
+            await client.send(ApiKey.FETCH, FETCH_VERSION, fetch_request({("t", 0): 0}))
+            assert await client.is_cut_off()
+        disk.broken.clear()
+        async with client_of(server) as client:
+            found = await fetch(client, "t", 0)
+            assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+# -- sessions and size -----------------------------------------------------------------------------
+
+
+async def test_a_session_repeats_nothing_and_waits_for_all_its_partitions(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t", 3)
+        wanted = {("t", index): 0 for index in range(3)}
+        answer = await ask(client, fetch_request(wanted, session=(0, 0)))
+        session = answer.session_id
+        assert session != 0
+        assert len(partitions_of(answer)) == 3
+        answer = await ask(client, fetch_request({}, session=(session, 1)))
+        assert (answer.error_code, answer.session_id, answer.responses) == (0, session, [])
+        request = fetch_request({}, session=(session, 2), max_wait_ms=LONG_MS)
+        correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+        await until_waiting(server, 3)
+        async with client_of(server) as producer:
+            await append(producer, "t", batch(b"a"), partition=1)
+        answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
+        assert values_in(partitions_of(answer)["t", 1].records) == [b"a"]
+        assert len(partitions_of(answer)) == 1
+        dropped = fetch_request({("t", 1): 1}, session=(session, 3), forgotten=[("t", 0)])
+        await ask(client, dropped)
+        answer = await ask(client, fetch_request({}, session=(session, 7)))
+        assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        answer = await ask(client, fetch_request({}, session=(session + 1, 1)))
+        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+async def test_thousands_of_partitions_take_the_long_way_to_the_same_answer(tmp_path):
+    count = 2_500  # more than are served at once, in a frame that is parsed in a thread
+
+    with memory_directory(tmp_path) as directory:
+        async with broker_at(directory) as (server, client):
+            await create_topic(client, "t", count)
+            await append(client, "t", batch(b"a"), partition=7)
+            wanted = {("t", index): 0 for index in range(count)}
+            answer = await ask(client, fetch_request(wanted, session=(0, 0)))
+            session = answer.session_id
+            found = partitions_of(answer)
+            assert [index for _, index in found] == list(range(count))
+            assert values_in(found["t", 7].records) == [b"a"]
+            # The next request is short, its session is not.
+            request = fetch_request({("t", 7): 1}, session=(session, 1), max_wait_ms=LONG_MS)
+            correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+            await until_waiting(server, count)
+            async with client_of(server) as producer:
+                await append(producer, "t", batch(b"b"), partition=2_400)
+            answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
+            assert list(partitions_of(answer)) == [("t", 2_400)]
+            assert watchers(server) == 0
+            request = fetch_request({}, session=(session, 2), max_wait_ms=SHORT_MS)
+            answer = await ask(client, request)
+            assert list(partitions_of(answer)) == [("t", 2_400)], "which was not fetched further"
+            request = fetch_request(wanted, session=(session, 9))
+            answer = await ask(client, request)
+            assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+async def test_a_reader_of_a_topic_that_is_deleted_gets_the_rest_of_its_answer(tmp_path):
+    async with broker_at(tmp_path) as (server, client):
+        await create_topic(client, "t", max_message_bytes=str(64 << 20))
+        value = b"x" * (20 << 20)
+        await append(client, "t", batch(value))
+        request = fetch_request({("t", 0): 0}, partition_max_bytes=64 << 20)
+        # Far more than the sockets' buffers hold: it is sent while the files are moved away.
+        correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+        async with client_of(server) as other:
+            await delete_topic(other, "t")
+        answer = await client.receive(ApiKey.FETCH, FETCH_VERSION, correlation_id)
+        assert values_in(partitions_of(answer)["t", 0].records) == [value]

@@ -1,0 +1,106 @@
+"""A follower's Fetch that waits at its leader: appends call it, and nothing else does.
+
+As in Kafka's DelayedFetch a new high watermark answers no follower: the next answer tells it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brokers.servers import broker_of, client_of
+from tests.support.protocol.requests import create_topic, fetch_request, produce_request
+from tests.support.records.batches import batch, values_in
+from tests.support.replicas.roles import lead
+from tests.unit.wirebroker.api.data.test_fetch import (
+    FETCH_VERSION,
+    LONG_MS,
+    broker_at,
+    partitions_of,
+    until_waiting,
+)
+from wirebroker.api.data.fetch_wait import FetchWait
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from tests.support.protocol.raw_client import RawClient
+    from wirebroker.broker.server import Server
+    from wirebroker.replica.partition import Partition
+
+SMALL = batch(b"a")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note each call of a Fetch that waits, by the partition's number."""
+    noted: list[int] = []
+    on_news = FetchWait._on_news
+
+    def note(wait: FetchWait, number: int) -> None:
+        noted.append(number)
+        on_news(wait, number)
+
+    monkeypatch.setattr(FetchWait, "_on_news", note)
+    return noted
+
+
+async def write(client: RawClient, records: bytes) -> None:
+    """Append without waiting for followers."""
+    request = produce_request({("t", 0): records}, acks=1)
+    answer = await client.ask(ApiKey.PRODUCE, 9, request)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+
+async def led(server: Server, client: RawClient) -> Partition:
+    """Create t, which nodes 2 and 3 follow; a record is in it that they have not fetched."""
+    await create_topic(client, "t")
+    partition = broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
+    lead(partition, replicas=(1, 2, 3), leader_epoch=0)
+    await write(client, SMALL)
+    return partition
+
+
+async def follow(client: RawClient, server: Server, **fields: Any) -> int:
+    """Send a Fetch of node 2, which has the record; return when it waits."""
+    request = fetch_request({("t", 0): 1}, max_wait_ms=LONG_MS, **fields) | {"replica_id": 2}
+    correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
+    await until_waiting(server)
+    return correlation_id
+
+
+async def test_a_high_watermark_calls_no_follower_and_comes_with_the_next_records(tmp_path, calls):
+    async with broker_at(tmp_path) as (server, client), client_of(server) as follower:
+        partition = await led(server, client)
+        waiting = await follow(follower, server)
+        partition.update_follower(3, fetch_offset=1, log_start_offset=0, broker_epoch=-1)
+        assert partition.log.high_watermark == 1
+        assert calls == []
+        await write(client, batch(b"b"))
+        answer = await follower.receive(ApiKey.FETCH, FETCH_VERSION, waiting)
+        found = partitions_of(answer)["t", 0]
+        assert (values_in(found.records), found.high_watermark) == ([b"b"], 1)
+        assert calls == [0]
+        await until_waiting(server, 0)
+
+
+async def test_a_follower_that_wants_more_is_called_by_each_append(tmp_path, calls):
+    async with broker_at(tmp_path) as (server, client), client_of(server) as follower:
+        await led(server, client)
+        waiting = await follow(follower, server, min_bytes=3 * len(SMALL))
+        for _ in range(3):
+            await write(client, SMALL)
+        answer = await follower.receive(ApiKey.FETCH, FETCH_VERSION, waiting)
+        assert values_in(partitions_of(answer)["t", 0].records) == [b"a"] * 3
+        assert calls == [0] * 3
+
+
+async def test_a_follower_whose_leader_leads_no_more_is_told_at_once(tmp_path):
+    async with broker_at(tmp_path) as (server, client), client_of(server) as follower:
+        partition = await led(server, client)
+        waiting = await follow(follower, server)
+        partition.resign()
+        partition.wake_watchers()
+        answer = await follower.receive(ApiKey.FETCH, FETCH_VERSION, waiting)
+        assert partitions_of(answer)["t", 0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,0 +1,159 @@
+"""What arrays of a request cost: names that are repeated, very many and very long ones.
+
+Every array of every request that is served, found in the protocol's schemas.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brokers.furnished_broker import FurnishedBroker, furnished_broker
+from tests.support.harness.turn_work import TurnWork
+from tests.support.protocol.raw_client import request_frame
+from tests.support.protocol.request_arrays import Place, at_or_none, places, renamed
+from tests.support.protocol.sample_requests import at, with_elements
+from wirebroker.base.clock import next_turn
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+PARTITIONS = 200
+REPEATED = 500
+SOME = 4_000
+MANY = 19_000
+LONG = 32_000
+
+# A slice of 5 ms (clock.Slices) is a quarter of it. What does not give way calls at most seven
+# functions for each element; a Produce of 20,000 partitions, more of which are refused, sixteen.
+MOST_CALLS = 7 * MANY
+MOST_CALLS_OF_PRODUCE = 16 * MANY
+MOST_LINES = 20_000
+# For an element that has nothing in it: a few comprehensions and sums.
+LINES_OF_NOTHING = 5
+LINES_OF_A_PRODUCED_TOPIC = 45
+
+
+class Asker:
+    """A client of a broker whose turns' work is counted."""
+
+    def __init__(self, broker: FurnishedBroker) -> None:
+        self.server = broker.server
+        self.samples = broker.samples
+        self.work = TurnWork(broker.server.watch)
+        self._broker = broker
+
+    def answer(self, place: Place, body: dict[str, Any]) -> bytes:
+        """Ask, and count the work of the broker's turns."""
+        frame = request_frame(place.key, place.version, body)
+        self.server.call(self.work.begin())
+        try:
+            answer = self.exchange(frame)
+        finally:
+            self.server.call(self.work.end())
+        return answer
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Ask on a connection of our own, which is the broker's to close."""
+        with self._broker.client() as client:
+            return client.exchange(frame)
+
+    def lines_of(self, place: Place, body: dict[str, Any]) -> int:
+        """Ask, and return how many lines the broker runs in its longest turn."""
+        frame = request_frame(place.key, place.version, body)
+        self.server.call(self.work.begin_lines())
+        self.exchange(frame)
+        self.server.call(self.work.end())
+        return self.work.largest
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    with furnished_broker(tmp_path_factory.mktemp("data"), partitions=PARTITIONS) as broker:
+        yield Asker(broker)
+
+
+PLACES = places()
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_a_name_that_is_repeated_is_answered_once(asker: Asker, place: Place) -> None:
+    """Or shortly: an answer does not hold a thing as often as the request names it."""
+    for names_all in (False, True):
+        body = asker.samples.body(place.key, place.version, names_all=names_all)
+        element = next(iter(at_or_none(body, place.path) or ()), None)
+        if element is None:
+            continue
+        once = asker.answer(place, body)
+        work_once = asker.work.total
+        often = asker.answer(place, with_elements(body, place.path, [element] * REPEATED))
+        assert len(often) <= len(once) + 120 * REPEATED
+        assert asker.work.total < work_once + 400 * REPEATED
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_many_names_are_served_in_slices(asker: Asker, place: Place) -> None:
+    body = asker.samples.body(place.key, place.version)
+    element = at(body, place.path)[0]
+    # Produce may name 20,000 partitions, and topics without any count as well.
+    count = MANY // 2 if place.key is ApiKey.PRODUCE else MANY
+    elements = [renamed(element, number) for number in range(count)]
+    asker.answer(place, with_elements(body, place.path, elements))
+    is_produce = place.key is ApiKey.PRODUCE
+    assert asker.work.largest <= (MOST_CALLS_OF_PRODUCE if is_produce else MOST_CALLS)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_long_names_are_served_in_slices(asker: Asker, place: Place) -> None:
+    body = asker.samples.body(place.key, place.version)
+    element = at(body, place.path)[0]
+    elements = [renamed(element, number, length=LONG) for number in range(10)]
+    assert asker.lines_of(place, with_elements(body, place.path, elements)) < MOST_LINES
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_many_names_of_nothing_are_served_in_slices(asker: Asker, place: Place) -> None:
+    """Elements whose own arrays are empty: who gives way for what is within gives way for these."""
+    body = asker.samples.body(place.key, place.version)
+    element = at(body, place.path)[0]
+    if not isinstance(element, dict) or not any(isinstance(e, list) for e in element.values()):
+        return
+    empty = {name: [] if isinstance(e, list) else e for name, e in element.items()}
+    # As many as are decoded in a thread, whatever they are; of Produce as many as it may name.
+    is_produce = place.key is ApiKey.PRODUCE
+    count = MANY if is_produce else 2 * MANY
+    elements = [renamed(empty, number) for number in range(count)]
+    most = count * (LINES_OF_A_PRODUCED_TOPIC if is_produce else LINES_OF_NOTHING)
+    assert asker.lines_of(place, with_elements(body, place.path, elements)) <= most
+
+
+@pytest.fixture(scope="module")
+def uncollected(asker: Asker) -> Iterator[None]:
+    """Leave what there is out of collections, and make none."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("share", [1, 2], ids=["whole", "half"])
+def test_nothing_is_left_to_the_cycle_collector(asker: Asker, place: Place, share: int) -> None:
+    """What a cycle holds may stay for good (garbage.py): an error, its frames, what they had."""
+    body = asker.samples.body(place.key, place.version)
+    element = at(body, place.path)[0]
+    elements = [renamed(element, number) for number in range(SOME)]
+    frame = request_frame(place.key, place.version, with_elements(body, place.path, elements))
+    content = frame[4 : len(frame) // share]
+    with contextlib.suppress(AssertionError, ConnectionError):  # it closes the connection
+        asker.exchange(len(content).to_bytes(4) + content)
+    asker.server.call(next_turn())
+    assert gc.collect() < SOME // 4

@@ -1,0 +1,60 @@
+"""Reassignments asked of one broker; the moves are in coordinator/test_reassignment.py."""
+
+import wirebroker.api.topics.partition_reassignments  # noqa: F401 - registers the handlers
+from tests.support.coordinators.kit import DIRECTORY, broker, topic
+from tests.unit.wirebroker.api.api_kit import answer, make_broker
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+
+def alter(node, replicas, *, name="t", version=1, **body):
+    target = {"partition_index": 0, "replicas": replicas}
+    reply = answer(
+        node,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        version,
+        topics=[{"name": name, "partitions": [target]}],
+        timeout_ms=1000,
+        **body,
+    )
+    [response] = reply.responses
+    [partition] = response.partitions
+    return partition.error_code
+
+
+def listed(node, topics):
+    reply = answer(node, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, topics=topics, timeout_ms=1000)
+    return [
+        (each.name, [part.partition_index for part in each.partitions]) for each in reply.topics
+    ]
+
+
+def test_a_partition_may_stay_where_it_is():
+    node = make_broker(*topic("t", 1))
+    assert alter(node, [1]) == 0
+    assert alter(node, [1], version=0) == 0
+
+
+def test_a_partition_moves_to_brokers_that_are_registered_and_keeps_its_number_of_replicas():
+    node = make_broker(broker(2, fenced=True), *topic("t", 1))
+    assert alter(node, [1, 3]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    keeps = alter(node, [1, 2], allow_replication_factor_change=False)
+    assert keeps == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert alter(node, [1, 2]) == 0
+
+
+def test_nothing_under_way_cannot_be_cancelled():
+    node = make_broker(*topic("t", 1))
+    assert alter(node, None) == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    assert alter(node, None, name="none") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_only_reassignments_under_way_are_listed():
+    moving = topic(
+        "moving", 2, replicas=[1, 2], adding_replicas=[2], directories=[DIRECTORY, DIRECTORY]
+    )
+    node = make_broker(*topic("t", 1), *moving)
+    assert listed(node, None) == [("moving", [0])]
+    asked = [{"name": name, "partition_indexes": [0, 1]} for name in ("t", "moving", "none")]
+    assert listed(node, asked) == [("moving", [0])]
+    assert alter(node, None, name="moving") == 0

@@ -1,0 +1,31 @@
+"""Regular expressions of peers: Kafka's language, linear time, bounded size."""
+
+import pytest
+
+from wirebroker.base.patterns import compile_pattern
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+
+
+def test_the_whole_text_must_match():
+    pattern = compile_pattern("orders-[0-9]+")
+    assert pattern.fullmatch("orders-12")
+    assert not pattern.fullmatch("orders-12-old")
+
+
+def test_a_pattern_that_takes_other_engines_years_is_answered_at_once():
+    # 2^200 ways to fail: whoever tries them one after another never returns.
+    assert not compile_pattern("(a+)+b").fullmatch("a" * 200)
+
+
+@pytest.mark.parametrize("text", ["(", "a{2,1}", "(?=a)", "a" * 20_000, "((a{100}){100}){100}"])
+def test_what_is_no_pattern_or_too_large_is_refused(text):
+    with pytest.raises(KafkaError) as refused:
+        compile_pattern(text)
+    assert refused.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_why_a_pattern_is_refused_is_text():
+    with pytest.raises(KafkaError) as refused:
+        compile_pattern("(")
+    assert "b'" not in str(refused.value)
+    assert "missing )" in str(refused.value)

@@ -1,0 +1,164 @@
+"""A broker whose configs change while it runs, and the table of what one sees a change by."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from tests.support.brokers.servers import broker_of, client_of, running
+from tests.support.protocol.requests import append, create_topic, produce
+from tests.support.records.batches import batch
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config import Config
+from wirebroker.config.rows.row import ConfigType, Mutability
+from wirebroker.config.table import BROKER_ROWS
+from wirebroker.maintenance.compaction_child import Done
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from tests.support.protocol.raw_client import RawClient
+    from wirebroker.broker.server import Server
+    from wirebroker.config.rows.row import ConfigRow, ConfigValue
+    from wirebroker.maintenance.compaction_child import News
+    from wirebroker.maintenance.compaction_order import Limits
+    from wirebroker.replica.partition import Partition
+    from wirebroker.storage.compaction.compaction import CompactionJob
+
+    Probe = Callable[["World"], Awaitable[None]]
+
+DAY_MS = 86_400_000
+PROBES: dict[str, Probe] = {}
+
+
+class World:
+    """A broker, its administrator, and short ways to look at what it does."""
+
+    def __init__(self, server: Server, client: RawClient, path: Path) -> None:
+        self.server = server
+        self.broker = broker_of(server)
+        self.client = client
+        self.path = path
+        assert server.compactor is not None
+        assert server._maintenance is not None
+        self.compactor = server.compactor
+        self.maintenance = server._maintenance
+        self.jobs: list[tuple[CompactionJob, Limits]] = []
+        self.compactor._run = self._note_job
+
+    async def change(self, *changes: tuple[str, str], broker: str = "1") -> ErrorCode:
+        """Set configs of this broker, or of all if the name is empty."""
+        entries = [{"name": n, "config_operation": 0, "value": v} for n, v in changes]
+        resource = {"resource_type": 4, "resource_name": broker, "configs": entries}
+        answer = await self.client.ask(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]}
+        )
+        return ErrorCode(answer.responses[0].error_code)
+
+    async def set(self, *changes: tuple[str, str]) -> None:
+        """Set configs, of all brokers where that may be."""
+        of_one = any(BROKER_ROWS[n].mutability is Mutability.PER_BROKER for n, _ in changes)
+        assert await self.change(*changes, broker="1" if of_one else "") is ErrorCode.NONE
+
+    async def topic(self, name: str = "t", **configs: str) -> Partition:
+        await create_topic(self.client, name, **configs)
+        return self.partition(name)
+
+    def partition(self, name: str = "t") -> Partition:
+        return self.broker.replicas.find(name, b"", by_id=False)[0][0]
+
+    def now_ms(self) -> int:
+        return self.broker.clock.now_ms()
+
+    async def append(self, *values: bytes, topic: str = "t", **more: Any) -> int:
+        records = batch(*(values or (b"v",)), timestamp_ms=more.pop("at", self.now_ms()), **more)
+        return await append(self.client, topic, records)
+
+    async def error_of(self, records: bytes, *, topic: str = "t") -> ErrorCode:
+        return ErrorCode((await produce(self.client, topic, records)).error_code)
+
+    async def _note_job(self, job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
+        """Be a worker that never comes to an end."""
+        self.jobs.append((job, limits))
+        await asyncio.Event().wait()
+        yield Done(0)
+
+
+@contextlib.asynccontextmanager
+async def world(path: Path) -> AsyncIterator[World]:
+    """Run a broker that compacts and flushes only when it is told to."""
+    settings = {
+        "log.cleaner.backoff.ms": str(DAY_MS),
+        "log.flush.scheduler.interval.ms": str(DAY_MS),
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+    }
+    async with running(path, settings=settings) as server, client_of(server) as client:
+        yield World(server, client, path)
+
+
+def probe(*names: str) -> Callable[[Probe], Probe]:
+    """Register what shows that changes of these configs take effect."""
+
+    def register(function: Probe) -> Probe:
+        for name in names:
+            assert name not in PROBES
+            PROBES[name] = function
+        return function
+
+    return register
+
+
+async def is_noticed(world: World, name: str) -> None:
+    """See a change take effect by what the row says: enough for what is read when it changes.
+
+    A topic's default reaches the logs of topics; another config must be read, outside of the
+    package that checks it, by the time that the change is answered.
+    """
+    row = BROKER_ROWS[name]
+    partition = await world.topic()
+    text = _another(row, world.broker.config.value(name))
+    seen: set[ConfigValue] = set()
+    real = Config.value
+
+    def value(config: Config, asked: str) -> ConfigValue:
+        found = real(config, asked)
+        if asked == name and _reader().startswith("wirebroker."):
+            seen.add(found)
+        return found
+
+    with mock.patch.object(Config, "value", value):
+        await world.set((name, text))
+    if row.topic_name is not None:
+        seen = {getattr(partition.log.settings, row.topic_name.replace(".", "_"))}
+    assert row.parse(text) in seen, f"nothing read {name} as it changed: say by what one sees it"
+
+
+def _reader() -> str:
+    """Return the module that asked for a config's value."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("wirebroker.config"):
+        frame = frame.f_back
+    return str(frame.f_globals["__name__"])
+
+
+def _another(row: ConfigRow, value: ConfigValue) -> str:
+    """Return a text that the row allows, for another value."""
+    if row.choices:
+        now = value if isinstance(value, tuple) else (value,)
+        return next(each for each in row.choices if each not in now)
+    if row.type is ConfigType.BOOLEAN:
+        return "false" if value else "true"
+    least = 0 if row.at_least is None else row.at_least
+    if value is None:
+        return str(least + 1)
+    assert isinstance(value, int | float), f"{row.name} has a form of its own: it needs a probe"
+    if row.type is ConfigType.DOUBLE:
+        return str((value + least) / 2 if value > least else value * 2)
+    return str(value - 1 if value > least else value + 1)

@@ -1,0 +1,115 @@
+"""What one sees a change by of listeners, and of limits of connections."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from tests.support.brokers.servers import until
+from tests.support.protocol.raw_client import RawClient
+from tests.support.tools.ports import free_port
+from tests.unit.wirebroker.broker.dynamic.dynamic_config_kit import World, probe
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+MAP = "listener.security.protocol.map"
+STATIC_LISTENER = "PLAINTEXT://127.0.0.1:0"
+
+
+async def _brokers(client: RawClient) -> list[tuple[str, int]]:
+    answer = await client.ask(ApiKey.METADATA, 12, {"topics": []})
+    return [(each.host, each.port) for each in answer.brokers]
+
+
+@probe("listeners")
+async def _listeners(w: World) -> None:
+    port = free_port()
+    two = f"{STATIC_LISTENER},INSIDE://127.0.0.1:{port}"
+    await w.set(("listeners", two), (MAP, "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT"))
+    inside = await RawClient.connect(("127.0.0.1", port))
+    try:
+        assert await _brokers(inside) == [("127.0.0.1", port)]
+        await w.set(("listeners", STATIC_LISTENER))
+        assert await inside.is_closed()
+    finally:
+        await inside.close()
+    with pytest.raises(ConnectionRefusedError):
+        await RawClient.connect(("127.0.0.1", port))
+    # The one that clients know the cluster by stays.
+    moved = ("listeners", f"PLAINTEXT://127.0.0.1:{port}")
+    assert await w.change(moved) is ErrorCode.INVALID_REQUEST
+    assert await _brokers(w.client) == [w.server.address]
+
+
+@probe(MAP)
+async def _protocol_map(w: World) -> None:
+    more = ("listeners", f"{STATIC_LISTENER},INSIDE://127.0.0.1:0")
+    assert await w.change(more) is ErrorCode.INVALID_REQUEST
+    await w.set((MAP, "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT"))
+    assert await w.change(more) is ErrorCode.NONE
+    for unfit in ("PLAINTEXT:PLAINTEXT", "PLAINTEXT:SSL,INSIDE:PLAINTEXT"):
+        assert await w.change((MAP, unfit)) is ErrorCode.INVALID_REQUEST
+
+
+async def _connected(w: World) -> RawClient:
+    client = await RawClient.connect(w.server.address)
+    await _brokers(client)
+    return client
+
+
+@probe("max.connections")
+async def _max_connections(w: World) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        others = [await _connected(w) for _ in range(3)]
+        for each in others:
+            stack.push_async_callback(each.close)
+        # Too many by one: the one that has been quiet longest goes.
+        await w.set(("max.connections", "3"))
+        assert await others[0].is_closed()
+        assert await _brokers(others[2]) == [w.server.address]
+        newcomer = await RawClient.connect(w.server.address)
+        stack.push_async_callback(newcomer.close)
+        correlation_id = await newcomer.send(ApiKey.METADATA, 12, {"topics": []})
+        await _brokers(w.client)
+        assert len(w.server.reception.table or ()) == 3
+        await w.set(("max.connections", "4"))
+        await newcomer.receive(ApiKey.METADATA, 12, correlation_id)
+
+
+@probe("max.connections.per.ip")
+async def _max_connections_per_ip(w: World) -> None:
+    one = await _connected(w)
+    await w.set(("max.connections.per.ip", "2"))
+    assert await _brokers(one) == [w.server.address]  # what is open stays
+    refused = await RawClient.connect(w.server.address)
+    assert await refused.is_closed()
+    await refused.close()
+    await one.close()
+
+
+@probe("max.connections.per.ip.overrides")
+async def _overrides(w: World) -> None:
+    await w.set(("max.connections.per.ip.overrides", "localhost:1,10.0.0.1:7"))
+    refused = await RawClient.connect(w.server.address)
+    assert await refused.is_closed()
+    await refused.close()
+    # 0 for everybody else is what makes a list of who may come.
+    listed = [("max.connections.per.ip", "0"), ("max.connections.per.ip.overrides", "127.0.0.1:9")]
+    await w.set(*listed)
+    await (await _connected(w)).close()
+
+
+@probe("max.connection.creation.rate")
+async def _creation_rate(w: World) -> None:
+    await w.set(("max.connection.creation.rate", "1"))
+    clients = [await RawClient.connect(w.server.address) for _ in range(15)]
+    assert w.server.listeners is not None
+    listener = w.server.listeners["PLAINTEXT"]
+    # Ten at once, ten seconds' worth; then one is held.
+    await until(lambda: listener._delayed is not None)
+    assert len(w.server.reception.table or ()) < 1 + len(clients)
+    await w.set(("max.connection.creation.rate", "1000000"))
+    await until(lambda: len(w.server.reception.table or ()) == 1 + len(clients))
+    for each in clients:
+        await each.close()

@@ -1,0 +1,127 @@
+"""Each config that may be changed while the broker runs is seen to take effect, row by row."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brokers.servers import PATIENCE_S, until
+from tests.support.protocol.requests import produce_request
+from tests.support.records.batches import batch
+from tests.unit.wirebroker.broker.dynamic import (
+    cleaning_probes,  # noqa: F401 - they register probes
+    log_probes,  # noqa: F401 - they register probes
+    sasl_probes,  # noqa: F401 - they register probes
+    tls_probes,  # noqa: F401 - they register probes
+)
+from tests.unit.wirebroker.broker.dynamic.dynamic_config_kit import (
+    PROBES,
+    World,
+    is_noticed,
+    probe,
+    world,
+)
+from tests.unit.wirebroker.broker.dynamic.listener_probes import MAP, STATIC_LISTENER
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.config.rows.row import Effect, Mutability
+from wirebroker.config.table import BROKER_ROWS
+from wirebroker.net.listeners import open_listeners
+from wirebroker.net.listeners.listener import bind
+
+if TYPE_CHECKING:
+    import socket
+    from pathlib import Path
+
+
+def _changeable() -> list[str]:
+    return sorted(
+        name
+        for name, row in BROKER_ROWS.items()
+        if row.mutability is not Mutability.READ_ONLY and row.effect is Effect.READ
+    )
+
+
+@pytest.mark.parametrize("name", _changeable())
+async def test_a_change_takes_effect_while_the_broker_runs(name: str, tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
+        await (PROBES[name](w) if name in PROBES else is_noticed(w, name))
+
+
+def test_there_is_no_probe_of_what_cannot_be_changed() -> None:
+    assert PROBES.keys() <= set(_changeable())
+
+
+@pytest.mark.parametrize(
+    "name", ["log.retention.ms", "log.preallocate", "max.connections", "log.cleanup.policy"]
+)
+async def test_what_has_no_probe_is_seen_by_who_reads_it(name: str, tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
+        await is_noticed(w, name)
+
+
+async def test_a_change_that_nobody_reads_is_found_out(tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
+        # Read when a log is compacted, of which there is none.
+        with pytest.raises(AssertionError, match="say by what one sees it"):
+            await is_noticed(w, "log.cleaner.io.buffer.load.factor")
+
+
+# -- transactions ----------------------------------------------------------------------------
+
+
+@probe("transaction.partition.verification.enable")
+async def _verification(w: World) -> None:
+    await w.topic()
+    init = {"transactional_id": "x", "transaction_timeout_ms": 60_000}
+    while True:  # the coordinator's topic is being made
+        await w.client.ask(ApiKey.FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": ["x"]})
+        producer = await w.client.ask(ApiKey.INIT_PRODUCER_ID, 4, init)
+        if producer.error_code == 0:
+            break
+    records = batch(
+        b"v",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        is_transactional=True,
+    )
+
+    async def error() -> ErrorCode:
+        request = produce_request({("t", 0): records}, transactional_id="x")
+        answer = await w.client.ask(ApiKey.PRODUCE, 10, request)
+        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+    assert await error() is ErrorCode.INVALID_TXN_STATE  # never added to the transaction
+    await w.set(("transaction.partition.verification.enable", "false"))
+    assert await error() is ErrorCode.NONE
+
+
+async def test_a_listener_that_is_bound_while_the_broker_stops_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go = threading.Event(), threading.Event()
+    sockets: list[socket.socket] = []
+
+    def slow_bind(*arguments: Any) -> socket.socket:
+        began.set()
+        assert go.wait(PATIENCE_S)
+        sockets.append(bind(*arguments))
+        return sockets[0]
+
+    monkeypatch.setattr(open_listeners, "bind", slow_bind)
+
+    async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
+        listeners = w.server.listeners
+        assert listeners is not None
+        more = ("listeners", f"{STATIC_LISTENER},INSIDE://127.0.0.1:0")
+        change = asyncio.create_task(w.set(more, (MAP, "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT")))
+        await until(began.is_set)
+        listeners.close()
+        go.set()
+        await change
+        assert "INSIDE" not in listeners
+    assert sockets[0].fileno() == -1

@@ -1,0 +1,139 @@
+"""The compiled twin: which tree is tested, and that a list of modules says what is compiled."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import os
+from importlib.machinery import EXTENSION_SUFFIXES
+from typing import Any
+
+import pytest
+
+from compiling.modules import compiled_names, compiled_paths
+from tests.support.harness.project_files import ROOT
+from tests.support.records.batches import batch
+from wirebroker.base import version
+from wirebroker.codecs.hot import repeated_frame
+from wirebroker.codecs.records import plain_batch
+from wirebroker.codecs.records import walk as record_walk
+from wirebroker.net.sockets import socket_calls
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# Set by `make test-compiled`.
+_IS_COMPILED = os.environ.get("WIREBROKER_TESTS_EXPECT") == "compiled"
+
+
+@pytest.mark.parametrize("name", compiled_names())
+def test_each_module_of_the_hot_path_is_compiled_in_the_compiled_tree_alone(name):
+    file = importlib.import_module(name).__file__
+    assert file is not None
+    assert file.endswith(tuple(EXTENSION_SUFFIXES) if _IS_COMPILED else ".py")
+
+
+def test_what_is_written_in_c_is_there_in_the_compiled_tree_alone():
+    for name in ("codecs._hot", "net.sockets._calls", "net.pages._page_threads"):
+        assert (importlib.util.find_spec(f"wirebroker.{name}") is not None) is _IS_COMPILED
+    for function in (
+        socket_calls.receive,
+        socket_calls.send,
+        plain_batch.checked_header,
+        plain_batch.place,
+        repeated_frame.match,
+    ):
+        assert inspect.isbuiltin(function) is _IS_COMPILED
+    assert record_walk.RecordWalker.__module__.endswith("_hot") is _IS_COMPILED
+
+
+@pytest.mark.skipif(not _IS_COMPILED, reason="Python checks by itself")
+def test_what_is_written_in_c_checks_its_arguments():
+    records = memoryview(bytearray(batch(b"a")))
+    header = plain_batch.checked_header(records, True)
+    place: Any = plain_batch.place
+    few_or_many: tuple[Any, ...]
+    wrong: tuple[Any, ...]
+    check: Any = plain_batch.checked_header
+    for few_or_many in ((), (records,), (records, True, True)):
+        with pytest.raises(TypeError):
+            check(*few_or_many)
+    walker: Any = record_walk.RecordWalker
+    for wrong in ((), (1,), (1, 2, 3, 4, 5, 6, 7), (None, 1), (1, 1 << 64)):
+        with pytest.raises((TypeError, OverflowError)):
+            walker(*wrong)
+    with pytest.raises(TypeError):
+        walker(1, 2).feed("text")
+    for few_or_many in ((), (records, header, 1), (records, header, 1, 2, 3)):
+        with pytest.raises(TypeError):
+            place(*few_or_many)
+    for no_header in (None, (), (0,) * 12, (0,) * 14, [0] * 13):
+        with pytest.raises(TypeError):
+            place(records, no_header, 1, 2)
+    match: Any = repeated_frame.match
+    for wrong in ((), (b"", b"1234", b""), (b"", b"123", b"", True), (b"", b"1234", "", True)):
+        with pytest.raises(TypeError):
+            match(*wrong)
+    assert records == batch(b"a")
+
+
+def test_the_version_says_whether_it_is_compiled():
+    assert version.is_compiled() is _IS_COMPILED
+    assert version.version_text().endswith(" (compiled)") is _IS_COMPILED
+
+
+@pytest.mark.parametrize("path", compiled_paths())
+def test_no_name_stands_for_two_kinds_of_exceptions_in_one_function(path):
+    """A compiled local has one type: the second handler would raise TypeError."""
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for function in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for handler in ast.walk(function):
+                if isinstance(handler, ast.ExceptHandler) and handler.name and handler.type:
+                    kind = kinds.setdefault((function.name, handler.name), set())
+                    kind.add(ast.unparse(handler.type))
+    assert not [place for place, kind in kinds.items() if len(kind) > 1]
+
+
+@pytest.mark.parametrize("path", compiled_paths())
+def test_no_thread_is_given_a_function_within_a_function(path):
+    """What a compiled one holds is kept for the next of its kind before it is let go of.
+
+    So a thread that lets go of the last one clears what the loop has begun to use again.
+    """
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+    inner = {
+        each.name
+        for function in functions
+        for each in ast.walk(function)
+        if isinstance(each, _FUNCTIONS) and each is not function
+    }
+    given = [
+        argument.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"in_thread", "begin_in_thread"}
+        for argument in node.args
+        if isinstance(argument, ast.Name)
+    ]
+    assert not inner.intersection(given)
+
+
+@pytest.mark.parametrize("path", compiled_paths())
+def test_nothing_is_awaited_in_a_finally(path):
+    """After a cancellation there every later call of the compiled function raises it again.
+
+    mypyc 2.4 keeps what is on its way through a `finally` with the coroutine's own memory, which is
+    used again. tests/unit/wirebroker/replication/test_replication.py cancels Fetches that wait.
+    """
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    awaited = [
+        each.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try)
+        for statement in node.finalbody
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Await | ast.Yield | ast.YieldFrom | ast.AsyncFor | ast.AsyncWith)
+    ]
+    assert not awaited

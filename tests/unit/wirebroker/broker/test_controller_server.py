@@ -1,0 +1,102 @@
+"""Requests that are forwarded to controllers: the next active one, or nobody in time."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from tests.support.brokers.servers import PATIENCE_S
+from wirebroker.base.clock import SystemClock
+from wirebroker.broker.controller_node import ControllerNode
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.messages import request_message
+from wirebroker.config import Config
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.net.client.active_controller import ActiveController
+from wirebroker.net.client.settings import ClientSettings, PeerAddress
+from wirebroker.net.client.transport import TcpDialer
+from wirebroker.quorum.channel.controller_channel import Requester
+from wirebroker.quorum.channel.remote_channel import RemoteChannel
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+def _node() -> ControllerNode:
+    """Return one whose port is taken; nobody is answered yet."""
+    listeners = {"listeners": "CONTROLLER://127.0.0.1:0", "controller.listener.names": "CONTROLLER"}
+    config = Config({"process.roles": "controller", "log.dirs": "unused", **listeners})
+    node = ControllerNode(config, clock=SystemClock(), files=Files())
+    node.bind()
+    return node
+
+
+class Voter:
+    """A controller that is active or is not, and answers DeleteTopics."""
+
+    def __init__(self, node_id: int, *, is_active: bool) -> None:
+        self.rules = SimpleNamespace(cluster_id="c", node_id=node_id)
+        self.endpoints = ()
+        self.authorization = None
+        self.follower = SimpleNamespace(image=ClusterImage())
+        self.is_active = is_active
+        self.asked = 0
+
+    async def carry_out(self, request: Any) -> dict[str, Any]:
+        self.asked += 1
+        if not self.is_active:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        names = request.body.topic_names
+        return {"responses": [{"name": name, "error_code": 0} for name in names]}
+
+
+@contextlib.asynccontextmanager
+async def _forwarding_to(*voters: Voter, timeout_s: float) -> AsyncIterator[RemoteChannel]:
+    """Give the channel of a broker that takes the first of them for active."""
+    nodes = [_node() for _ in voters]
+    for node, voter in zip(nodes, voters, strict=True):
+        node.serve(voter)  # type: ignore[arg-type]
+    addresses = [PeerAddress(each.bound[0].host, each.bound[0].port) for each in nodes]
+    controllers = ActiveController(
+        addresses,
+        dialer=TcpDialer(),
+        settings=ClientSettings(),
+        clock=SystemClock(),
+        random=random.Random(1),
+    )
+    controllers.learn(voters[0].rules.node_id, addresses[0])
+    channel = RemoteChannel(controllers, SystemClock(), timeout_s=timeout_s)
+    try:
+        yield channel
+    finally:
+        await channel.close()
+        for node in nodes:
+            await node.close()
+
+
+async def _delete_topic(channel: RemoteChannel) -> ErrorCode:
+    """Forward a client's DeleteTopics; return what it is told."""
+    body = request_message(ApiKey.DELETE_TOPICS).struct_class(topic_names=["t"], topics=[])
+    answer = await channel.forward(ApiKey.DELETE_TOPICS, 5, body, Requester())
+    # A refusal is made here, an answer has come over the wire.
+    (told,) = answer["responses"] if isinstance(answer, dict) else answer.responses
+    fields = told if isinstance(told, dict) else {"error_code": told.error_code}
+    return ErrorCode(fields["error_code"])
+
+
+async def test_a_forwarded_request_goes_on_to_the_next_active_controller() -> None:
+    last, now = Voter(1, is_active=False), Voter(2, is_active=True)
+    async with _forwarding_to(last, now, timeout_s=PATIENCE_S) as channel:
+        assert await _delete_topic(channel) == ErrorCode.NONE
+    assert (last.asked, now.asked) == (1, 1)
+
+
+async def test_a_forwarded_request_that_nobody_is_active_for_ends_with_its_time() -> None:
+    voter = Voter(1, is_active=False)
+    async with _forwarding_to(voter, timeout_s=1) as channel:
+        assert await _delete_topic(channel) == ErrorCode.REQUEST_TIMED_OUT
+    assert voter.asked > 1

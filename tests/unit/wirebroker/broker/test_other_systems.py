@@ -1,0 +1,65 @@
+"""Where epoll, positioned reads, POSIX locks are missing, other calls stand in for them.
+
+Simulated: a child process in which they are hidden. What such a system does otherwise beyond that,
+such as Windows' refusal to rename open files, is not seen here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.brokers.installed_broker import serving
+from tests.support.harness.project_files import ROOT
+from wirebroker.storage import system_calls
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="hides what Linux has")
+
+_HIDE: list[str | Path] = [sys.executable, ROOT / "tests" / "support" / "other_systems" / "hide.py"]
+
+
+def verb(*arguments: str, given: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "wirebroker", *arguments],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("system", ["macos", "windows"])
+def test_every_module_can_be_imported(system):
+    subprocess.run([*_HIDE, system, "--import-all"], cwd=ROOT, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("system", ["macos", "windows"])
+def test_a_broker_keeps_what_it_was_sent(system, tmp_path):
+    command = [*_HIDE, system, "-m", "wirebroker"]
+    large = "x" * 300_000
+    with serving(command, tmp_path) as (host, port):
+        verb("produce", "-b", f"{host}:{port}", "things", given=f"one\ntwo\n{large}\n")
+    with serving(command, tmp_path) as (host, port):
+        read = verb("consume", "-b", f"{host}:{port}", "--from-beginning", "-n", "3", "things")
+    assert sorted(read.split()) == sorted(["one", "two", large])
+
+
+def test_positioned_calls_by_seeking_do_as_the_systems_own(tmp_path):
+    with (tmp_path / "file").open("w+b", buffering=0) as file:
+        number = file.fileno()
+        assert system_calls._write(number, b"abcdef", 2) == 6
+        assert system_calls._write_from(number, [b"01", b"23"], 0) == 2
+        assert system_calls._read(number, 4, 1) == b"1abc"
+        buffer = bytearray(9)
+        assert system_calls._read_into(number, [memoryview(buffer)], 3) == 5
+        assert bytes(buffer) == b"bcdef\0\0\0\0"
+        with pytest.raises(OSError, match="not supported"):
+            system_calls._read_into(number, [memoryview(buffer)], 0, 8)

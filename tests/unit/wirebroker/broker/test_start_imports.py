@@ -1,0 +1,89 @@
+"""What a start imports, and what it doesn't: nobody waits for what is used later, or never."""
+
+import subprocess
+import sys
+
+# Of ours: a part that only some nodes, verbs or moments need. Of others: what such a part brings.
+_NOT_AT_A_START = {
+    "wirebroker.authorization.access",
+    "wirebroker.authorization.acl_index",
+    "wirebroker.authorization.authorizer",
+    "wirebroker.authorization.config_rules",
+    "wirebroker.authorization.guarded",
+    "wirebroker.authorization.ruling",
+    "wirebroker.cli.cli_inspect",
+    "wirebroker.client",
+    "wirebroker.maintenance.compaction_worker",
+    "wirebroker.config.docs",
+    "wirebroker.config.security.kerberos",
+    "wirebroker.config.security.oauth",
+    "wirebroker.config.security.outgoing",
+    "wirebroker.config.java.properties",
+    "wirebroker.config.security.sasl",
+    "wirebroker.config.security.tls",
+    "wirebroker.http.server",
+    "wirebroker.inspect",
+    "wirebroker.quorum.membership.joined_quorum",
+    "wirebroker.net.client.connection",
+    "wirebroker.otlp",
+    "wirebroker.security.sasl.kerberos",
+    "wirebroker.security.sasl.sasl_doors",
+    "wirebroker.security.tls.tls_doors",
+    "wirebroker.security.tokens.tokens",
+    "wirebroker.storage.compaction.map",
+    "wirebroker.testing",
+    "bz2",
+    "cramjam",
+    "difflib",
+    "encodings.idna",
+    "h11",
+    "hashlib",
+    "http",
+    "kafka",
+    "lz4",
+    "lzma",
+    "opentelemetry",
+    "re2",
+    "shutil",
+    "ssl",
+    "zstandard",
+}
+
+_START = """
+import os, signal, sys
+import wirebroker.cli.main, wirebroker.base.lean_asyncio
+
+def begin():
+    import_without_ssl()
+    import wirebroker.broker.serving
+    wirebroker.broker.serving._say_ready = ready
+
+def ready(server):
+    print(*sys.modules, file=sys.__stdout__, flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+import_without_ssl = wirebroker.base.lean_asyncio.import_without_ssl
+wirebroker.base.lean_asyncio.import_without_ssl = begin
+sys.exit(wirebroker.cli.main.run(["serve", "--port", "0", "--data-dir", sys.argv[1]]))
+"""
+
+
+def test_a_start_imports_only_what_it_needs(tmp_path):
+    command = [sys.executable, "-c", _START, str(tmp_path / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    imported = set(done.stdout.split())
+    assert {"wirebroker.api.data.produce", "wirebroker.coordinator.groups.shard.shard"} <= imported
+    assert not imported & _NOT_AT_A_START
+
+
+def test_ssl_can_be_imported_after_asyncio_went_without(tmp_path):
+    code = (
+        "import sys; from wirebroker.base.lean_asyncio import import_without_ssl as do; do()\n"
+        "import asyncio.base_events, ssl\n"
+        "assert asyncio.base_events.ssl is None and ssl.create_default_context()\n"
+        "do(); assert sys.modules['ssl'] is ssl\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

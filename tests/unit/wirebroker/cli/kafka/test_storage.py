@@ -1,0 +1,105 @@
+"""`wirebroker kafka-storage`: what transcripts do not show."""
+
+import pytest
+
+from tests.support.brokers.servers import ThreadedServer, config_of
+from tests.support.cli.script_transcripts import our_scripts
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
+USER = "SCRAM-SHA-256=[name=alice,password=alice-secret]"
+
+
+@pytest.fixture
+def storage(tmp_path, capfd):
+    run = our_scripts(capfd)
+    file = tmp_path / "server.properties"
+
+    def answered(*words, **settings):
+        lines = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:19093",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": "1@127.0.0.1:19093",
+            "log.dirs": f"{tmp_path}/a,{tmp_path}/b",
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+        file.write_text("".join(f"{name}={value}\n" for name, value in lines.items() if value))
+        return run("kafka-storage", [*words, "-c", f"{file}"])
+
+    return answered
+
+
+def test_a_broker_starts_in_directories_that_were_formatted(storage, tmp_path, capfd):
+    assert storage("format", "-t", CLUSTER, "-r", "4.3", "-S", USER).status == 0
+    config = config_of(tmp_path / "a", tmp_path / "b")
+    with ThreadedServer(config) as server:
+        flags = ["--bootstrap-server", "{}:{}".format(*server.address)]
+        run = our_scripts(capfd)
+        assert run("kafka-cluster", ["cluster-id", *flags]).out == f"Cluster ID: {CLUSTER}\n"
+        users = run("kafka-configs", [*flags, "--describe", "--entity-type", "users"])
+        assert "user-principal 'alice' are SCRAM-SHA-256=iterations=4096" in users.out
+        features = run("kafka-features", [*flags, "describe"]).out
+        assert "FinalizedVersionLevel: 4.3-IV0" in features
+    assert storage("info").status == 0
+
+
+def test_an_interrupted_format_is_done_again(storage, tmp_path):
+    assert storage("format", "-t", CLUSTER).status == 0
+    (tmp_path / "a" / "meta.properties").unlink()
+    assert storage("info").status == 1
+    again = storage("format", "-t", CLUSTER, "-g")
+    assert again.status == 0
+    assert f"Formatting metadata directory {tmp_path}/a" in again.out
+    assert f"{tmp_path}/b" not in again.out
+    assert storage("info").status == 0
+
+
+@pytest.mark.parametrize("name", ["orders-0", "__cluster_metadata-0"])
+def test_directories_with_data_are_left_alone(storage, tmp_path, name):
+    folder = tmp_path / "a" / name
+    folder.mkdir(parents=True)
+    (folder / "00000000000000000000.log").write_bytes(b"data")
+    answer = storage("format", "-t", CLUSTER)
+    assert (answer.status, f"but partitions ({name})" in answer.err) == (1, True)
+    assert not (tmp_path / "b").exists()
+
+
+def test_directories_of_other_nodes_are_refused(storage, tmp_path):
+    assert storage("format", "-t", CLUSTER).status == 0
+    answer = storage(
+        "format", "-t", CLUSTER, "-g", node_id="2", controller_quorum_voters="2@127.0.0.1:19093"
+    )
+    assert answer.status == 1
+    assert f"Invalid node.id in: {tmp_path}/a/meta.properties. Expected 2, but read 1" in answer.err
+    (tmp_path / "b" / "meta.properties").write_text("version=7\n")
+    assert "is damaged (version is '7', only 1 is known)" in storage("info").err
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "message"),
+    [
+        (["-S", "x"], {}, "--add-scram: write SCRAM-SHA-256=["),
+        (["-r", "4.5-IV0"], {}, "this version reads metadata.version up to 4.4-IV2"),
+        (["-f", "group.version"], {}, "equals sign not found"),
+        (["-I", "2@h:1:x"], {"controller_quorum_voters": ""}, "names 2@h:1:x: a quorum here has"),
+        (["-I", "1@h:1:x"], {"controller_quorum_voters": ""}, "write ID@HOST:PORT:DIRECTORY"),
+        ([], {"node_id": "x"}, "cannot be used"),
+    ],
+)
+def test_what_cannot_be_formatted_is_refused(storage, tmp_path, words, settings, message):
+    answer = storage("format", "-t", CLUSTER, *words, **settings)
+    assert (answer.status, answer.out) == (1, "")
+    assert message in answer.err
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_first_voter_may_have_an_id_that_was_chosen(storage, tmp_path):
+    voter = f"1@127.0.0.1:19093:{DIRECTORY}"
+    answer = storage("format", "-t", CLUSTER, "-I", voter, controller_quorum_voters="")
+    assert f"Formatting dynamic metadata voter directory {tmp_path}/a" in answer.out
+    text = (tmp_path / "a" / "meta.properties").read_text()
+    assert f"directory.id={DIRECTORY}\n" in text
+    joining = storage("format", "-t", CLUSTER, "-g", "-N", controller_quorum_voters="")
+    assert joining.out == "All of the log directories are already formatted.\n"

@@ -1,0 +1,34 @@
+"""Our scripts say what Apache Kafka's say, transcript by transcript."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers.brokers import AUTHORIZED
+from tests.support.brokers.servers import ONE_NODE, ThreadedServer, config_of
+from tests.support.cli.script_transcripts import differs, our_scripts, played, steps_of
+
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+
+
+NAMES = [path.stem for path in sorted(TRANSCRIPTS.glob("*.txt"))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_says_what_kafkas_says(name, tmp_path, capfd):
+    settings = ONE_NODE | (AUTHORIZED if name == "acls" else {})
+    recorded = steps_of(TRANSCRIPTS / f"{name}.txt")
+    config = config_of(tmp_path / "data", settings=settings)
+    with ThreadedServer(config) as server:
+        host, port = server.address
+        said = played(
+            recorded,
+            our_scripts(capfd),
+            bootstrap=f"{host}:{port}",
+            folder=tmp_path,
+            data=tmp_path / "data",
+        )
+    for theirs, ours in zip(recorded, said, strict=True):
+        assert not differs(theirs, ours), (theirs.command, ours.said, theirs.said)

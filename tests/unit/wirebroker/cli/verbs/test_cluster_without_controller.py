@@ -1,0 +1,60 @@
+"""What `cluster`, `doctor` and `quorum` say while no controller responds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.brokers.own_cluster import FirstBroker, JoinedBroker
+from tests.support.cli.verbs import Verbs
+from tests.support.tools.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PATIENCE_S = 60
+
+
+@pytest.fixture(scope="module")
+def left_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[JoinedBroker, str]]:
+    """Run broker 2, whose controller, node 1, was killed; return also where that was."""
+    folder: Path = tmp_path_factory.mktemp("cluster")
+    first = FirstBroker(folder / "1")
+    second = JoinedBroker(folder / "2", first, node_id=2)
+    try:
+        first.start()
+        second.start()
+        controller = first.controller
+        first.kill9()
+        yield second, controller
+    finally:
+        second.stop()
+
+
+def test_it_is_said_that_no_controller_responds(
+    left_alone: tuple[JoinedBroker, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker, controller = left_alone
+    verbs = Verbs(broker.bootstrap, capsys)
+
+    def first_line() -> str:
+        return verbs.do("cluster").lines[0]
+
+    eventually(lambda: "no controller has answered for" in first_line(), timeout_s=PATIENCE_S)
+    assert "no controller responds" in first_line()
+    assert first_line().endswith(f"asked at {controller}")
+
+    shown = verbs.json("cluster")
+    assert shown["controller_id"] == -1
+    assert {each["broker"]: each["answers"] for each in shown["brokers"]} == {1: False, 2: True}
+
+    lines = verbs.run("doctor").lines
+    (line,) = [each for each in lines if "quorum and clock" in each]
+    assert "no controller responds: no controller has answered for" in line
+    assert not [each for each in lines if "ask as a user who may" in each]
+
+    said = verbs.run("quorum")
+    assert said.status == 1
+    assert "no controller has answered for" in said.err

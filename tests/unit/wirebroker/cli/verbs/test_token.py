@@ -1,0 +1,151 @@
+"""`wirebroker token …` against a broker: made by a password, and logged in by."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.brokers.servers import ThreadedServer, config_of
+from tests.support.cli.verbs import Verbs
+from tests.support.security.sasl_clients import sasl_listener
+from wirebroker.cli.plumbing.security_flags import PASSWORD_VARIABLE
+from wirebroker.config.rows.authorizer import STANDARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SETTINGS = {
+    **sasl_listener("PLAIN", "SCRAM-SHA-512"),
+    "delegation.token.secret.key": "hunter2",
+    "authorizer.class.name": STANDARD,
+    "super.users": "User:alice",
+}
+ALICE = ("--sasl-user", "alice", "--sasl-mechanism", "PLAIN")
+BOB = ("--sasl-user", "bob", "--sasl-mechanism", "PLAIN")
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadedServer]:
+    config = config_of(tmp_path_factory.mktemp("data"), settings=SETTINGS)
+    with ThreadedServer(config) as server:
+        yield server
+
+
+@pytest.fixture
+def verbs(
+    served: ThreadedServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Verbs:
+    monkeypatch.setenv(PASSWORD_VARIABLE, "alice-secret")
+    host, port = served.address
+    return Verbs(f"{host}:{port}", capsys)
+
+
+def test_who_is_given_a_token_logs_in_by_it(verbs: Verbs, tmp_path: Path) -> None:
+    made = verbs.json("token", "create", "--renewer", "User:bob", "--lifetime", "12h", *ALICE)
+    assert (made["owner"], made["requester"], made["renewers"]) == (
+        "User:alice",
+        "User:alice",
+        ["User:bob"],
+    )
+    assert made["expires"] == made["ends"]
+    file = tmp_path / "token.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        f'sasl.jaas.config={SCRAM} required username="{made["token_id"]}" '
+        f'password="{made["hmac"]}" tokenauth="true";\n'
+    )
+    by_token = ("--client-config", str(file))
+    assert verbs.do("cluster", *by_token).lines
+    refused = verbs.run("token", "create", *by_token)
+    assert refused.status == 1
+    assert "the token cannot be made: log in by TLS or SASL, and not by a token" in refused.err
+    file.write_text(file.read_text().replace(' tokenauth="true"', ""))
+    assert verbs.run("cluster", *by_token).status == 1
+
+
+def test_tokens_are_listed_renewed_and_ended(verbs: Verbs) -> None:
+    made = json.loads(verbs.do("token", "create", *ALICE, "--output", "json").out)
+    token_id = made["token_id"]
+    listed = verbs.do("token", "list", "User:alice", *ALICE)
+    assert listed.lines[0].split() == [
+        *("TOKEN-ID", "OWNER", "REQUESTER", "RENEWERS", "ISSUED", "EXPIRES", "ENDS"),
+    ]
+    assert token_id in listed.out
+    assert made["hmac"] not in listed.out
+    assert made["hmac"] in verbs.do("token", "list", "--hmac", *ALICE).out
+    assert verbs.json("token", "list", "User:nobody", *ALICE) == []
+    renewed = verbs.json("token", "renew", token_id, "--for", "1h", *ALICE)
+    assert made["issued"] < renewed["expires"] < made["expires"]
+    assert verbs.json("token", "expire", token_id, "--in", "30m", *ALICE)["token_id"] == token_id
+    assert verbs.do("token", "expire", token_id, *ALICE).out.startswith(f"token {token_id} ends")
+    gone = verbs.run("token", "expire", token_id, *ALICE)
+    assert gone.err == f"wirebroker: there is no token {token_id}, or this user may not see it\n"
+
+
+def test_a_token_for_another_is_its_owners(verbs: Verbs) -> None:
+    made = verbs.do("token", "create", "--owner", "User:carol", *ALICE)
+    fields = dict(line.split(maxsplit=1) for line in made.lines)
+    assert fields["owner"] == "User:carol"
+    (row,) = verbs.json("token", "list", "User:carol", "--hmac", *ALICE)
+    assert (row["token_id"], row["hmac"]) == (fields["token_id"], fields["hmac"])
+    assert row["requester"] == "User:alice"
+
+
+def test_who_is_no_user_renews_no_token(verbs: Verbs) -> None:
+    refused = verbs.run("token", "create", "--renewer", "Group:x", *ALICE)
+    assert refused.status == 1
+    assert "tokens are of users alone: write User:NAME (INVALID_PRINCIPAL_TYPE)" in refused.err
+
+
+def test_rules_say_who_makes_tokens_for_whom_and_who_sees_which(
+    verbs: Verbs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token_id = verbs.json("token", "create", *ALICE)["token_id"]
+    for_dave = ("token", "create", "--owner", "User:dave", *BOB)
+    with monkeypatch.context() as as_bob:
+        as_bob.setenv(PASSWORD_VARIABLE, "bob-secret")
+        assert "this user may make none for that owner" in verbs.run(*for_dave).err
+        assert token_id not in verbs.do("token", "list", *BOB).out
+    for rule in (
+        ("--operation", "create_tokens", "--user-principal", "User:dave"),
+        ("--operation", "describe", "--delegation-token", token_id),
+    ):
+        verbs.do("acl", "create", "--allow", "User:bob", *rule, *ALICE)
+    monkeypatch.setenv(PASSWORD_VARIABLE, "bob-secret")
+    assert verbs.json(*for_dave)["owner"] == "User:dave"
+    assert token_id in verbs.do("token", "list", *BOB).out
+    refused = verbs.run("token", "renew", token_id, *BOB)
+    assert "cannot be renewed: only its owner and its renewers may" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create", "--owner", "carol"), "'carol' is no principal: write User:carol"),
+        (("create", "--renewer", "bob"), "'bob' is no principal"),
+        (("list", "bob"), "'bob' is no principal"),
+        (("create", "--owner", "User:"), "'User:' is no principal: write User:NAME"),
+        (("create", "--owner", ""), "'' is no principal: write User:NAME"),
+        (("create", "--renewer", ":bob"), "':bob' is no principal: write User:NAME"),
+        (("create", "--lifetime", "0s"), "'0s' is no time: write 30s"),
+        (("renew", "an-id", "--for", "0h"), "'0h' is no time: write 30s"),
+        (("create", "--lifetime", "soon"), "'soon' is no time: write 30s"),
+    ],
+)
+def test_mistakes_are_told_before_anybody_is_asked(
+    verbs: Verbs, arguments: tuple[str, ...], said: str
+) -> None:
+    answered = verbs.run("token", *arguments)
+    assert answered.status == 2
+    assert said in answered.err
+
+
+def test_a_rule_of_tokens_names_a_user_as_a_principal(verbs: Verbs) -> None:
+    rule = ("acl", "create", "--allow", "User:bob", "--operation", "create_tokens")
+    answered = verbs.run(*rule, "--user-principal", "carol", *ALICE)
+    assert answered.status == 2
+    assert "--user-principal 'carol' is no principal: write User:carol" in answered.err

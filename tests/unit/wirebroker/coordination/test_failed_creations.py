@@ -1,0 +1,65 @@
+"""The log tells so many times a minute of topics that clients ask for and that cannot be made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.support.brokers.servers import broker_of, client_of, running
+from wirebroker.base.log_bound import LineBound
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import logging
+
+    import pytest
+
+    from tests.support.protocol.raw_client import RawClient
+
+ALIKE = 60
+# More than there are brokers.
+TOO_MANY = {"auto.create.topics.enable": "true", "default.replication.factor": "3"}
+
+
+def told(records: list[logging.LogRecord], about: str) -> list[str]:
+    """Return what a log has of the lines that hold a text, and that there are more."""
+    bound = LineBound()
+    alike = [record for record in records if about in record.getMessage()]
+    return [each.getMessage() for record in alike for each in bound.take(record)]
+
+
+async def ask_for_topics(client: RawClient, count: int) -> Any:
+    topics = [{"name": f"t{number}"} for number in range(count)]
+    return await client.ask(ApiKey.METADATA, 12, {"topics": topics})
+
+
+async def test_auto_creations_that_fail_are_few_lines_about_who_asked(
+    tmp_path, caplog: pytest.LogCaptureFixture
+):
+    async with running(tmp_path, settings=TOO_MANY) as server, client_of(server) as client:
+        for _ in range(2):
+            answer = await ask_for_topics(client, 100)
+            assert {topic.error_code for topic in answer.topics} == {
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            }
+            await broker_of(server).auto_creation.until_made(timeout_s=10)
+    lines = told(caplog.records, "auto-creation of ")
+    assert lines[0] == "auto-creation of t0 failed: INVALID_REPLICATION_FACTOR"
+    assert lines[ALIKE:] == [
+        "more lines such as this, about 127.0.0.1 on PLAINTEXT, are counted: "
+        "auto-creation of t60 failed: INVALID_REPLICATION_FACTOR"
+    ]
+
+
+async def test_an_internal_topic_that_cannot_be_made_is_few_lines(
+    tmp_path, caplog: pytest.LogCaptureFixture
+):
+    settings = {"offsets.topic.replication.factor": "3"}
+    body = {"key_type": 0, "coordinator_keys": ["g"]}
+    async with running(tmp_path, settings=settings) as server, client_of(server) as client:
+        while caplog.text.count("__consumer_offsets could not be created") < ALIKE + 5:
+            answer = await client.ask(ApiKey.FIND_COORDINATOR, 4, body)
+            assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    lines = told(caplog.records, "__consumer_offsets could not be created")
+    assert len(lines) == ALIKE + 1
+    assert "about __consumer_offsets, are counted" in lines[-1]

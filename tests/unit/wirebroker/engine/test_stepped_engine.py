@@ -1,0 +1,268 @@
+"""Operations in steps: one after the other, others served in between, none across a resignation.
+
+The log is a list whose committed offset the test moves, as a quorum's high watermark does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.records.clocks import HandClock
+from wirebroker.base.clock import Slices, next_turn
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.outcome import Answer, Outcome, Timers
+from wirebroker.engine.committed_answers import AnswerErrors
+from wirebroker.engine.stepped_engine import SteppedEngine
+from wirebroker.engine.waiter import AwaitedResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ERRORS = AnswerErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+class QuorumLog:
+    """A list of records; a majority has what `commit` says."""
+
+    name = "the list"
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+        self.committed_offset = 0
+        self.failure: KafkaError | None = None
+        self.fails_with: Exception | None = None
+        self.watchers: list[Callable[[], None]] = []
+
+    @property
+    def end_offset(self) -> int:
+        return len(self.records)
+
+    def watch(self, on_advance: Callable[[], None]) -> None:
+        self.watchers.append(on_advance)
+
+    def unwatch(self, on_advance: Callable[[], None]) -> None:
+        self.watchers = [each for each in self.watchers if each != on_advance]
+
+    def append(self, records: Any, *_: Any) -> None:
+        if self.fails_with is not None:
+            raise self.fails_with
+        self.records += records
+
+    def cut(self, records: Any) -> Any:
+        raise AssertionError(f"one piece: {records}")
+
+    def disk_failed(self, error: OSError) -> None:
+        self.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+
+    def commit(self, offset: int) -> None:
+        """Move the quorum's high watermark."""
+        self.committed_offset = offset
+        self._tell()
+
+    def fail(self, error: KafkaError) -> None:
+        """Be lost."""
+        self.failure = error
+        self._tell()
+
+    def _tell(self) -> None:
+        for watcher in list(self.watchers):
+            watcher()
+
+
+class ListMachine:
+    """What was appended, in a list."""
+
+    def __init__(self) -> None:
+        self.timers = Timers()
+        self.taken: list[Any] = []
+
+    def take_over(self, records: Any, producer_id: int) -> None:
+        del producer_id
+        self.taken += records
+
+    def on_timer(self, event: Any, moment: Any) -> Any:
+        del moment
+        return Outcome(effects=[event])
+
+    def on_loaded(self, moment: Any) -> Any:
+        raise AssertionError(moment)
+
+    def on_unloaded(self) -> Any:
+        return Outcome()
+
+
+class World:
+    """An engine, with operations whose every step is a slice."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Slices, "SECONDS", 0.0)
+        self.log = QuorumLog()
+        self.machine = ListMachine()
+        self.effects: list[Any] = []
+        log: Any = self.log
+        self.engine = SteppedEngine(
+            self.machine,
+            log,
+            HandClock(),
+            errors=ERRORS,
+            on_effect=lambda _, effect: self.effects.append(effect),
+        )
+        self.begun: list[Any] = []
+
+    async def ask(self, record: Any, *, steps: int = 3) -> Any:
+        """Append a record (None: only look); the answer is what was taken over when it began."""
+        waiter: AwaitedResponse[Any] = AwaitedResponse()
+
+        def operation(machine: ListMachine, token: Any, moment: Any) -> Any:
+            del moment
+            self.begun.append(record)
+            seen = list(machine.taken)
+            for _ in range(steps):
+                yield
+            records: list[Any] = [] if record is None else [record]
+            outcome = Outcome(records)
+            outcome.answers.append(Answer(token, seen))
+            return outcome
+
+        await self.engine.run_in_steps(operation, waiter)
+        return await waiter.future
+
+    def start(self, record: Any, *, steps: int = 3) -> asyncio.Task[Any]:
+        return asyncio.create_task(self.ask(record, steps=steps))
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+async def turns(count: int = 30) -> None:
+    for _ in range(count):
+        await next_turn()
+
+
+async def code_of(task: asyncio.Task[Any]) -> ErrorCode:
+    with pytest.raises(KafkaError) as raised:
+        await task
+    return raised.value.code
+
+
+async def test_each_operation_sees_what_those_before_it_have_appended(world: World) -> None:
+    tasks = [world.start(record) for record in ("a", "b", None)]
+    await turns()
+    assert world.machine.taken == ["a", "b"]
+    assert not any(task.done() for task in tasks)
+    world.log.commit(1)
+    assert await tasks[0] == []
+    await turns()
+    assert not tasks[1].done()
+    world.log.commit(2)
+    assert await asyncio.gather(*tasks) == [[], ["a"], ["a", "b"]]
+
+
+async def test_others_are_served_between_the_steps(world: World) -> None:
+    task = world.start("a", steps=20)
+    count = 0
+    while not world.machine.taken:
+        await next_turn()
+        count += 1
+    world.log.commit(1)
+    assert await task == []
+    assert count >= 20
+
+
+async def test_a_resignation_between_the_steps_leaves_nothing_behind(world: World) -> None:
+    running, waiting = world.start("a", steps=20), world.start("b")
+    await turns(5)
+    assert world.begun == ["a"]
+    world.engine.close()
+    assert await code_of(running) is ErrorCode.NOT_CONTROLLER
+    assert await code_of(waiting) is ErrorCode.NOT_CONTROLLER
+    assert not world.log.records
+    assert world.begun == ["a"]
+
+
+async def test_a_resignation_fails_all_that_wait_for_the_quorum(world: World) -> None:
+    committed, outstanding, look = world.start("a"), world.start("b"), world.start(None)
+    await turns()
+    world.log.commit(1)
+    world.engine.close()
+    assert await committed == []
+    assert await code_of(outstanding) is ErrorCode.NOT_CONTROLLER
+    assert await code_of(look) is ErrorCode.NOT_CONTROLLER
+    assert not world.log.watchers
+
+
+async def test_a_log_that_is_lost_says_why_to_all_that_wait_and_come(world: World) -> None:
+    waiting = world.start("a")
+    await turns()
+    running = world.start("b", steps=20)
+    await turns(5)
+    world.log.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is on fire"))
+    for task in (waiting, running, world.start("c"), world.start(None)):
+        with pytest.raises(KafkaError, match="on fire"):
+            await task
+    assert world.log.records == ["a"]
+
+
+async def test_a_write_that_fails_tells_who_asked_and_loses_the_log(world: World) -> None:
+    waiting = world.start("a")
+    await turns()
+    world.log.fails_with = OSError(5, "no disk")
+    for task in (world.start("b"), waiting):
+        with pytest.raises(KafkaError, match="no disk") as raised:
+            await task
+        assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.machine.taken == ["a"]
+
+
+async def test_a_refused_append_fails_its_own_operation_only(world: World) -> None:
+    world.log.fails_with = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
+    with pytest.raises(KafkaError, match="no room"):
+        await world.ask("a")
+    world.log.fails_with = None
+    task = world.start("b")
+    await turns()
+    world.log.commit(1)
+    assert await task == []
+    assert world.machine.taken == ["b"]
+
+
+async def test_who_is_gone_before_the_steps_are_done_has_asked_for_nothing(world: World) -> None:
+    task = world.start("a", steps=20)
+    await turns(5)
+    task.cancel()
+    after = world.start("b")
+    await turns()
+    world.log.commit(1)
+    assert await after == []
+    assert world.machine.taken == ["b"]
+    assert task.cancelled()
+
+
+async def test_what_has_begun_comes_to_its_end_before_a_stop(world: World) -> None:
+    running = world.start("a", steps=20)
+    await turns(5)
+    drain = asyncio.create_task(world.engine.drain())
+    late = world.start("b")
+    await drain
+    assert world.machine.taken == ["a"]
+    assert await code_of(late) is ErrorCode.NOT_CONTROLLER
+    world.log.commit(1)
+    assert await running == []
+    world.engine.close()
+    assert world.begun == ["a"]
+
+
+async def test_timers_that_operations_have_set_come(world: World) -> None:
+    world.machine.timers.set("key", 0, "an effect")
+    task = world.start("a")
+    await turns()
+    world.log.commit(1)
+    await task
+    while not world.effects:
+        await next_turn()
+    assert world.effects == ["an effect"]

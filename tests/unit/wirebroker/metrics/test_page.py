@@ -1,0 +1,93 @@
+"""The page is what Prometheus' own parser reads, and says what it was told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.http.scrape_pages import read_page, value
+from wirebroker.base.clock import finish
+from wirebroker.base.metric_field import Histogram, Kind
+from wirebroker.metrics import broker_rows, group_rows, partition_rows, process_facts
+from wirebroker.metrics.page import Page, label_texts
+from wirebroker.metrics.rows import DIALECTS, ShownRow
+
+_DOUBLE: ShownRow[int] = ShownRow(
+    'Twice as much, "\\" and\nall.',
+    lambda number: None if number < 0 else 2 * number,
+    Kind.COUNTER,
+    exporter="a_total",
+    jmx="b_total",
+    kminion="k_total",
+)
+
+TABLES: list[tuple[ShownRow[Any], ...]] = [
+    partition_rows.PARTITION_ROWS,
+    partition_rows.TOPIC_ROWS,
+    partition_rows.TRAFFIC_ROWS,
+    partition_rows.ALL_TRAFFIC_ROWS,
+    group_rows.GROUP_ROWS,
+    group_rows.GROUP_TOPIC_ROWS,
+    group_rows.GROUP_PARTITION_ROWS,
+    broker_rows.BROKER_ROWS,
+    broker_rows.CLUSTER_ROWS,
+    broker_rows.CONTROLLER_ROWS,
+    broker_rows.BUILD_ROWS,
+    broker_rows.BROKER_INFO_ROWS,
+    process_facts.PROCESS_ROWS,
+]
+
+
+def page_of(*dialects: str, **things: int) -> str:
+    page = Page(dialects)
+    finish(
+        page.add([_DOUBLE], [(label_texts((("topic", name),)), things[name]) for name in things])
+    )
+    return page.text().decode()
+
+
+def test_each_dialect_has_its_own_names():
+    found = read_page(page_of("exporter", "confluent", t=4))
+    assert found == {("a_total", (("topic", "t"),)): 8, ("b_total", (("topic", "t"),)): 8}
+    assert read_page(page_of("kminion", t=4)) == {("k_total", (("topic_name", "t"),)): 8}
+
+
+def test_what_two_dialects_call_alike_stands_there_once():
+    assert len(read_page(page_of("strimzi", "confluent", t=4))) == 1
+
+
+def test_what_has_no_number_is_left_out_and_so_is_a_family_of_nothing():
+    assert len(read_page(page_of("exporter", t=4, u=-1))) == 1
+    assert page_of("exporter", u=-1) == ""
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "a\\nb", 'ä{}"=,'])
+def test_any_value_of_a_label_comes_through(name):
+    page = Page(["exporter"])
+    finish(page.add([_DOUBLE], [(label_texts((("g", name),)), 1)]))
+    assert value(read_page(page.text().decode()), "a_total", g=name) == 2
+
+
+def test_many_samples_are_written_in_slices():
+    page = Page(["exporter"])
+    things = [(label_texts((("n", str(number)),)), number) for number in range(1_200)]
+    assert sum(1 for _ in page.add([_DOUBLE], things)) == 3
+    assert len(read_page(page.text().decode())) == 1_200
+
+
+def test_a_histogram_says_how_many_were_at_most_as_large():
+    histogram = Histogram([1, 10])
+    for number in (0.5, 2, 11):
+        histogram.record(number)
+    page = Page([])
+    page.add_histogram("h", "Numbers.", histogram)
+    found = read_page(page.text().decode())
+    assert [value(found, "h_bucket", le=bound) for bound in ("1", "10", "+Inf")] == [1, 2, 3]
+    assert (value(found, "h_sum"), value(found, "h_count")) == (13.5, 3)
+
+
+def test_a_name_belongs_to_one_row():
+    names = [name for table in TABLES for row in table for name, _ in row.names(DIALECTS)]
+    assert len(set(names)) == len(names)
+    assert all(row.doc.endswith(".") for table in TABLES for row in table)

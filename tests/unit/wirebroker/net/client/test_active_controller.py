@@ -1,0 +1,330 @@
+import asyncio
+
+import pytest
+
+from tests.support.replicas.memory_peers import SETTINGS, Clock, Peers, seeded, turns
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import decode_response, encode_response, response_message
+from wirebroker.net.client.active_controller import (
+    ActiveController,
+    NotControllersError,
+    has_error,
+)
+from wirebroker.net.client.errors import (
+    CannotConnectError,
+    ConnectionLostError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+)
+from wirebroker.net.client.settings import PeerAddress
+
+ONE, TWO, THREE = (PeerAddress(f"c{number}", 9093) for number in (1, 2, 3))
+CONTROLLERS = (ONE, TWO, THREE)
+OLD = PeerAddress("old", 9093)
+
+
+class Quorum:
+    """Three controllers, one of which is active.
+
+    Attributes:
+        active: Whom each takes for active; by its address.
+        served: Who has served requests.
+    """
+
+    def __init__(self) -> None:
+        self.peers = Peers(*CONTROLLERS, OLD)
+        self.active: dict[PeerAddress, PeerAddress | None] = dict.fromkeys(CONTROLLERS, ONE)
+        self.served: list[PeerAddress] = []
+        for address in CONTROLLERS:
+            peer = self.peers[address]
+            peer.answers[ApiKey.DESCRIBE_CLUSTER] = self._describe(address)
+            peer.answers[ApiKey.BROKER_HEARTBEAT] = self._serve(address)
+        self.active[OLD] = OLD
+        self.peers[OLD].answers[ApiKey.BROKER_HEARTBEAT] = self._serve(OLD)
+
+    def elect(self, address, *, known_to=CONTROLLERS):
+        self.active.update(dict.fromkeys(known_to, address))
+
+    def _describe(self, address):
+        def describe(asked):
+            assert asked.body.endpoint_type == 2
+            brokers = [
+                {"broker_id": number, "host": each.host, "port": each.port}
+                for number, each in enumerate(CONTROLLERS, 1)
+            ]
+            active = self.active[address]
+            number = -1 if active is None else CONTROLLERS.index(active) + 1
+            asked.answer(
+                {
+                    "endpoint_type": 2,
+                    "cluster_id": "the-cluster",
+                    "controller_id": number,
+                    "brokers": brokers,
+                }
+            )
+
+        return describe
+
+    def _serve(self, address):
+        def serve(asked):
+            if self.active[address] == address:
+                self.served.append(address)
+                asked.answer({"error_code": 0})
+            else:
+                asked.answer({"error_code": ErrorCode.NOT_CONTROLLER})
+
+        return serve
+
+    def way_to_it(self, *bootstrap: PeerAddress, more=()) -> ActiveController:
+        return ActiveController(
+            bootstrap,
+            dialer=self.peers,
+            settings=SETTINGS,
+            clock=Clock(),
+            random=seeded(),
+            more=lambda: more,
+        )
+
+
+def heartbeat(controller, timeout_s=5.0, **options):
+    return controller.request(ApiKey.BROKER_HEARTBEAT, {}, timeout_s=timeout_s, **options)
+
+
+async def test_any_controller_leads_to_the_active_one():
+    quorum = Quorum()
+    controller = quorum.way_to_it(THREE)
+    await heartbeat(controller)
+    assert quorum.served == [ONE]
+    assert (controller.controller_id, controller.cluster_id) == (1, "the-cluster")
+    await heartbeat(controller)
+    assert quorum.peers[ONE].dials == 1
+    await controller.close()
+
+
+async def test_another_active_controller_is_found_when_the_last_one_says_that_it_is_not():
+    quorum = Quorum()
+    controller = quorum.way_to_it(*CONTROLLERS)
+    await heartbeat(controller)
+    quorum.elect(TWO)
+    await heartbeat(controller)
+    assert quorum.served == [ONE, TWO]
+    await controller.close()
+
+
+async def test_another_active_controller_is_found_when_the_last_one_is_gone():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)  # the others are known from what it has said
+    await heartbeat(controller)
+    quorum.peers[ONE].refuses = ConnectionRefusedError(111, "refused")
+    quorum.peers[ONE].link.drop()
+    quorum.elect(TWO)
+    await heartbeat(controller)
+    assert quorum.served == [ONE, TWO]
+    await controller.close()
+
+
+async def test_those_that_came_later_are_asked_when_nobody_else_is_left():
+    quorum = Quorum()
+    later: list[PeerAddress] = []
+    quorum.peers[OLD].answers[ApiKey.DESCRIBE_CLUSTER] = quorum._describe(THREE)
+    quorum.active[OLD] = None
+    controller = quorum.way_to_it(OLD, more=later)
+    quorum.elect(None)
+    quorum.elect(TWO, known_to=(TWO,))
+    with pytest.raises(RequestTimedOutError):
+        await heartbeat(controller, timeout_s=0.2)
+    later.append(TWO)
+    await heartbeat(controller)
+    assert quorum.served == [TWO]
+    await controller.close()
+
+
+async def test_a_controller_that_lags_is_not_believed_when_another_knows_better():
+    quorum = Quorum()
+    controller = quorum.way_to_it(*CONTROLLERS)
+    await heartbeat(controller)
+    quorum.peers[ONE].hangs = True
+    quorum.peers[ONE].link.drop()
+    quorum.elect(TWO, known_to=(TWO,))
+    controller.forget(ONE)
+    # One that hangs costs nobody the 2 s for which it is asked.
+    await heartbeat(controller, timeout_s=1.8)
+    assert quorum.served == [ONE, TWO]
+    await controller.close()
+
+
+async def test_an_election_is_waited_for():
+    quorum = Quorum()
+    quorum.elect(None)
+    controller = quorum.way_to_it(*CONTROLLERS)
+    request = asyncio.create_task(heartbeat(controller))
+    await turns(50)
+    assert not request.done()
+    quorum.elect(THREE)
+    await request
+    assert quorum.served == [THREE]
+    await controller.close()
+
+
+async def test_who_never_finds_it_is_told_what_the_last_answers_were():
+    quorum = Quorum()
+    quorum.elect(None)
+    controller = quorum.way_to_it(ONE, PeerAddress("nowhere", 9093))
+    with pytest.raises(RequestTimedOutError) as caught:
+        await heartbeat(controller, timeout_s=1)  # enough for a machine with much to do
+    assert "c1:9093: no controller is active" in str(caught.value)
+    assert "nowhere:9093: nobody listens" in str(caught.value)
+    assert not caught.value.may_have_arrived
+    with pytest.raises(CannotConnectError, match="no controller is active"):
+        await controller.find(1.0)
+    await controller.close()
+
+
+async def test_a_request_is_repeated_though_it_may_have_been_carried_out():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    answers = quorum.peers[ONE].answers
+    serve = answers[ApiKey.BROKER_HEARTBEAT]
+
+    def drop_once(asked):
+        answers[ApiKey.BROKER_HEARTBEAT] = serve
+        asked.link.drop()
+
+    answers[ApiKey.BROKER_HEARTBEAT] = drop_once
+    await heartbeat(controller)
+    assert quorum.served == [ONE]
+    answers[ApiKey.BROKER_HEARTBEAT] = drop_once
+    with pytest.raises(ConnectionLostError) as caught:
+        await heartbeat(controller, is_repeatable=False)
+    assert caught.value.may_have_arrived
+    await controller.close()
+
+
+async def test_what_trying_again_does_not_mend_is_told_at_once():
+    quorum = Quorum()
+    del quorum.peers[ONE].versions[ApiKey.BROKER_HEARTBEAT]
+    controller = quorum.way_to_it(ONE)
+    with pytest.raises(UnsupportedVersionError):
+        await heartbeat(controller)
+    await controller.close()
+
+
+async def test_all_who_ask_at_once_look_once():
+    quorum = Quorum()
+    controller = quorum.way_to_it(THREE)
+    await asyncio.gather(*(heartbeat(controller) for _ in range(5)))
+    looked = [each for each in quorum.peers[THREE].link.asked if each.key.name != "API_VERSIONS"]
+    assert len(looked) == 1
+    await controller.close()
+
+
+async def test_what_a_follower_learns_is_taken_over():
+    quorum = Quorum()
+    quorum.elect(TWO)
+    controller = quorum.way_to_it(ONE)
+    controller.learn(2, TWO)
+    await heartbeat(controller)
+    assert quorum.served == [TWO]
+    assert quorum.peers[ONE].dials == 0
+    await controller.close()
+
+
+async def test_controllers_that_are_no_more_are_left():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    controller.learn(2, OLD)
+    await heartbeat(controller)
+    assert quorum.served == [OLD]
+    quorum.peers[OLD].answers[ApiKey.BROKER_HEARTBEAT] = lambda asked: asked.answer(
+        {"error_code": ErrorCode.NOT_CONTROLLER}
+    )
+    await heartbeat(controller)
+    assert quorum.served == [OLD, ONE]
+    assert quorum.peers[OLD].link.is_closed
+    await controller.close()
+
+
+async def test_an_error_of_the_one_that_is_asked_is_told():
+    quorum = Quorum()
+    quorum.peers[ONE].answers[ApiKey.DESCRIBE_CLUSTER] = lambda asked: asked.answer(
+        {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "no"}
+    )
+    controller = quorum.way_to_it(ONE)
+    with pytest.raises(CannotConnectError, match="c1:9093: CLUSTER_AUTHORIZATION_FAILED no"):
+        await controller.find(1.0)
+    await controller.close()
+
+
+async def test_looking_ends_in_time():
+    quorum = Quorum()
+    quorum.peers[ONE].hangs = True
+    controller = quorum.way_to_it(ONE)
+    with pytest.raises(CannotConnectError, match=r"nobody has said within 0\.01 s"):
+        await controller.find(0.01)
+    await controller.close()
+
+
+async def test_brokers_are_taken_for_controllers_only_if_all_say_that_they_are_brokers():
+    quorum = Quorum()
+    for address in (ONE, TWO):
+        quorum.peers[address].answers[ApiKey.DESCRIBE_CLUSTER] = lambda asked: asked.answer(
+            {"error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE, "error_message": "no"}
+        )
+    quorum.active[THREE] = None
+    controller = quorum.way_to_it(ONE, TWO)
+    with pytest.raises(NotControllersError, match="c1:9093 is where a broker listens to clients"):
+        await controller.find(1.0)
+    await controller.close()
+    controller = quorum.way_to_it(ONE, TWO, THREE)
+    with pytest.raises(CannotConnectError, match="no controller is active") as caught:
+        await controller.find(1.0)
+    assert not isinstance(caught.value, NotControllersError)
+    quorum.active[THREE] = THREE
+    assert (await controller.find(1.0)).address == THREE
+    await controller.close()
+
+
+async def test_a_broker_tells_nothing_about_controllers():
+    quorum = Quorum()
+    quorum.peers[ONE].answers[ApiKey.DESCRIBE_CLUSTER] = lambda asked: asked.answer({})
+    controller = quorum.way_to_it(ONE)
+    with pytest.raises(CannotConnectError, match="tells nothing about controllers"):
+        await controller.find(1.0)
+    await controller.close()
+
+
+def answer_of(key, fields):
+    version = response_message(key).versions[-1]
+    return decode_response(key, version, encode_response(key, version, fields))
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "is_there"),
+    [
+        (ApiKey.ENVELOPE, {"error_code": 41}, True),
+        (ApiKey.ENVELOPE, {"error_code": 42}, False),
+        (ApiKey.CREATE_TOPICS, {"topics": [{"name": "a", "error_code": 41}]}, True),
+        (ApiKey.CREATE_TOPICS, {"topics": [{"name": "a", "error_code": 36}]}, False),
+        (
+            ApiKey.ALTER_PARTITION,
+            {"topics": [{"partitions": [{}, {"error_code": 41}]}]},
+            True,
+        ),
+    ],
+)
+def test_an_error_is_found_wherever_it_stands(key, fields, is_there):
+    assert has_error(answer_of(key, fields), ErrorCode.NOT_CONTROLLER) == is_there
+
+
+async def test_an_answer_that_is_still_to_come_is_not_waited_for_when_it_is_cut_off():
+    quorum = Quorum()
+    controller = quorum.way_to_it(ONE)
+    await heartbeat(controller)
+    asked = asyncio.Event()
+    quorum.peers[ONE].answers[ApiKey.BROKER_HEARTBEAT] = lambda _: asked.set()
+    request = asyncio.create_task(heartbeat(controller, is_repeatable=False))
+    await asked.wait()
+    controller.abort()
+    with pytest.raises(ConnectionLostError, match="closed by us"):
+        await request

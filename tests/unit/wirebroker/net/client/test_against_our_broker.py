@@ -1,0 +1,92 @@
+"""Over real sockets, to a broker of ours on the same loop."""
+
+from random import Random
+
+import pytest
+
+from tests.support.brokers.servers import running, until
+from tests.support.records.batches import batch, values_in
+from wirebroker.base.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.net.client.connection import PeerConnection
+from wirebroker.net.client.errors import CannotConnectError, UnsupportedVersionError
+from wirebroker.net.client.node import Node
+from wirebroker.net.client.settings import ClientSettings, PeerAddress
+from wirebroker.net.client.transport import TcpDialer
+
+
+def node_of(server, **settings):
+    return Node(
+        PeerAddress(*server.address),
+        dialer=TcpDialer(),
+        settings=ClientSettings(**settings),
+        clock=SystemClock(),
+        random=Random(1),
+    )
+
+
+async def test_what_is_produced_is_fetched_without_a_copy(tmp_path):
+    async with running(tmp_path) as server:
+        node = node_of(server)
+        topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+        created = await node.request(ApiKey.CREATE_TOPICS, {"topics": [topic], "timeout_ms": 5000})
+        topic_id = created.topics[0].topic_id
+        records = batch(b"a" * 300_000, b"b" * 300_000)
+        data = {"topic_id": topic_id, "partition_data": [{"index": 0, "records": records}]}
+        produced = await node.request(
+            ApiKey.PRODUCE, {"acks": -1, "timeout_ms": 5000, "topic_data": [data]}
+        )
+        assert produced.responses[0].partition_responses[0].error_code == 0
+        wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        fetched = await node.request(
+            ApiKey.FETCH,
+            {"max_bytes": 1 << 20, "topics": [{"topic_id": topic_id, "partitions": [wanted]}]},
+        )
+        found = fetched.responses[0].partitions[0].records
+        assert isinstance(found, memoryview)
+        assert values_in(bytes(found)) == [b"a" * 300_000, b"b" * 300_000]
+        await node.close()
+
+
+async def test_it_comes_back_when_the_broker_does(tmp_path):
+    async with running(tmp_path) as server:
+        node = node_of(server)
+        await node.request(ApiKey.METADATA, {"topics": []})
+        port = server.address[1]
+    await until(lambda: not node.is_connected)
+    with pytest.raises(CannotConnectError, match="Connect call failed"):
+        await node.request(ApiKey.METADATA, {"topics": []})
+    async with running(tmp_path, settings={"listeners": f"PLAINTEXT://127.0.0.1:{port}"}):
+        answer = await node.request(ApiKey.METADATA, {"topics": []})
+        assert [each.port for each in answer.brokers] == [port]
+        await node.close()
+
+
+async def test_it_knows_what_the_broker_speaks_and_where_it_stands_itself(tmp_path):
+    async with running(tmp_path) as server:
+        connection = await PeerConnection.open(
+            PeerAddress(*server.address),
+            dialer=TcpDialer(),
+            settings=ClientSettings(),
+            clock=SystemClock(),
+        )
+        assert connection.local_host == "127.0.0.1"
+        assert connection.version_of(ApiKey.FETCH) == 18
+        with pytest.raises(UnsupportedVersionError):
+            connection.version_of(ApiKey.VOTE)
+        finalized = {each.name for each in connection.versions.answer.finalized_features}
+        assert "metadata.version" in finalized
+        await connection.close()
+
+
+async def test_a_name_that_is_none_is_told_as_such():
+    node = Node(
+        PeerAddress("no-such-host.invalid", 9092),
+        dialer=TcpDialer(),
+        settings=ClientSettings(),
+        clock=SystemClock(),
+        random=Random(1),
+    )
+    with pytest.raises(CannotConnectError, match=r"no-such-host\.invalid:9092: "):
+        await node.request(ApiKey.METADATA, {"topics": []})
+    await node.close()

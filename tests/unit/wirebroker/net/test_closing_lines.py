@@ -1,0 +1,32 @@
+"""What the log says of a connection whose file cannot be sent."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+
+import pytest
+
+from wirebroker.net.closing_lines import say_lost
+from wirebroker.net.slice_error import SliceError
+from wirebroker.request.session import Session
+
+SESSION = Session(connection_id="1", peer="p:1", listener_name="l", local_host="h", local_port=1)
+
+
+@pytest.mark.parametrize(
+    ("number", "level", "said"),
+    [
+        (errno.ENOENT, logging.INFO, "/t-0/0.log is not there any more"),
+        (errno.EIO, logging.ERROR, "cannot send /t-0/0.log: [Errno 5] Input/output error"),
+    ],
+)
+def test_a_file_that_was_deleted_is_no_fault_of_the_disk(
+    caplog: pytest.LogCaptureFixture, number: int, level: int, said: str
+) -> None:
+    caplog.set_level(logging.INFO, "wirebroker.net")
+    say_lost(SESSION, SliceError("/t-0/0.log", OSError(number, os.strerror(number))))
+    assert [(each.levelno, each.message) for each in caplog.records] == [
+        (level, f"closing p:1 on l: {said}")
+    ]

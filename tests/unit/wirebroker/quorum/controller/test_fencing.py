@@ -1,0 +1,83 @@
+"""Brokers that are not heard of: fenced, though the first try fails, and nobody else is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tests.support.brokers.servers import PATIENCE_S
+from tests.unit.wirebroker.quorum.log.metadata_kit import CLUSTER_ID, Node
+from wirebroker.base.clock import pause
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.brokers import broker_sessions
+from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+from wirebroker.coordinator.outcome import Moment
+from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
+from wirebroker.quorum.channel.controller_channel import LocalChannel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
+
+
+async def _with_others(directory: Path, *node_ids: int) -> QuorumController:
+    """Return a controller with brokers that serve elsewhere."""
+    controller = await Node(directory).open()
+    for node_id in node_ids:
+        lifecycle = BrokerLifecycle(LocalChannel(controller), controller.follower, node_id=node_id)
+        await lifecycle.register(
+            cluster_id=CLUSTER_ID,
+            endpoints=[Endpoint("PLAINTEXT", "localhost", 9092, 0)],
+            log_directories=[bytes([node_id]) * 16],
+        )
+        await lifecycle.unfence()
+    return controller
+
+
+async def test_who_could_not_be_fenced_is_fenced_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(broker_sessions, "_AGAIN_MS", 10)
+    controller = await _with_others(tmp_path, 2, 3)
+    refusals = [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)]
+    append = controller.log.append
+
+    def refuse_once(*arguments):
+        if refusals:
+            raise refusals.pop()
+        append(*arguments)
+
+    monkeypatch.setattr(type(controller.log), "append", lambda _, *each: refuse_once(*each))
+    sessions = controller.rules.sessions
+    for node_id, session in sessions._sessions.items():
+        session.ends_at_ms = 0
+        sessions.timers.set(node_id, 0, node_id)
+    controller._engine._on_time()
+    async with asyncio.timeout(PATIENCE_S):
+        while not all(each.fenced for each in controller.follower.image.brokers.values()):
+            await pause(0.001)
+    assert "could not be fenced" in caplog.text
+    assert "is fenced: it was not heard of" in caplog.text
+    await controller.close()
+
+
+async def test_who_is_heard_of_or_registers_meanwhile_is_not_fenced(tmp_path: Path) -> None:
+    controller = await _with_others(tmp_path, 2)
+    epoch = controller.follower.image.brokers[2].epoch
+    rules = controller.rules
+    end_ms = rules.sessions._sessions[2].ends_at_ms
+    for broker_epoch, now_ms, is_fenced in (
+        (epoch, end_ms - 1, False),
+        (epoch - 1, end_ms, False),
+        (epoch, end_ms, True),
+    ):
+
+        def fence(image, _moment, broker_epoch=broker_epoch, now_ms=now_ms):
+            return rules.fence(2, broker_epoch, image, Moment(0, now_ms))
+
+        assert await controller.submit(fence) == is_fenced
+        assert controller.follower.image.brokers[2].fenced == is_fenced
+    await controller.close()

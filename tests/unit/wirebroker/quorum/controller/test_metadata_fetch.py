@@ -1,0 +1,209 @@
+"""The metadata log as followers fetch it: batches, divergence, snapshots, who has come how far."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brokers.servers import PATIENCE_S
+from tests.support.coordinators.kit import new_topic
+from tests.unit.wirebroker.quorum.log.metadata_kit import CLUSTER_ID, Node, settle, snapshotting
+from wirebroker.base.clock import next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import request_message, response_message
+from wirebroker.codecs.records.batch import iterate_batches
+from wirebroker.coordinator.controller.controller import ControllerRequest
+from wirebroker.quorum.log.metadata_snapshot import read_snapshot
+from wirebroker.quorum.log.metadata_store import TOPIC_ID
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
+
+VERSION = 18
+EPOCH = 1
+DIRECTORY = bytes([9]) * 16
+
+
+def _asked(**fields: Any) -> dict[str, Any]:
+    return {
+        "partition": 0,
+        "current_leader_epoch": EPOCH,
+        "fetch_offset": 0,
+        "last_fetched_epoch": 0,
+        "partition_max_bytes": 1 << 20,
+        "replica_directory_id": DIRECTORY,
+        **fields,
+    }
+
+
+async def fetch(
+    controller: QuorumController,
+    *,
+    wait_ms: int = 0,
+    cluster_id: str = CLUSTER_ID,
+    topic_id: bytes = TOPIC_ID,
+    **fields: Any,
+) -> Any:
+    """Fetch as broker 5 does; return the whole answer."""
+    body = request_message(ApiKey.FETCH).struct_class(
+        cluster_id=cluster_id,
+        replica_state={"replica_id": 5, "replica_epoch": -1},
+        max_wait_ms=wait_ms,
+        topics=[{"topic_id": topic_id, "partitions": [_asked(**fields)]}],
+    )
+    answer = await controller.fetches.fetch(VERSION, body)
+    return response_message(ApiKey.FETCH).struct_class(**answer)
+
+
+def partition_of(answer: Any) -> Any:
+    [topic] = answer.responses
+    [partition] = topic.partitions
+    return partition
+
+
+async def snapshot_part(controller: QuorumController, snapshot: Any, **fields: Any) -> Any:
+    wanted = {"end_offset": snapshot.end_offset, "epoch": snapshot.epoch}
+    partition = {"current_leader_epoch": EPOCH, "snapshot_id": wanted, **fields}
+    body = request_message(ApiKey.FETCH_SNAPSHOT).struct_class(
+        cluster_id=CLUSTER_ID,
+        max_bytes=100,
+        topics=[{"name": "__cluster_metadata", "partitions": [partition]}],
+    )
+    answer = await controller.fetches.fetch_snapshot(1, body)
+    [topic] = response_message(ApiKey.FETCH_SNAPSHOT).struct_class(**answer).topics
+    return topic.partitions[0]
+
+
+async def test_who_begins_anew_gets_every_batch(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    controller = await node.start()
+    await node.create(controller, new_topic("t", 3))
+    partition = partition_of(await fetch(controller))
+    assert partition.records == Files().read_whole(f"{node.log_directory}/00000000000000000000.log")
+    assert partition.high_watermark == controller.follower.image.offset
+    assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (1, EPOCH)
+    last = [header for _, header in iterate_batches(partition.records)][-1]
+    # Only whole batches go out, be they ever so long; and no more than are asked for.
+    first = partition_of(await fetch(controller, partition_max_bytes=1))
+    assert len(list(iterate_batches(first.records))) == 1
+    at_last: dict[str, Any] = {"fetch_offset": last.base_offset, "last_fetched_epoch": EPOCH}
+    rest = partition_of(await fetch(controller, **at_last))
+    assert [header.base_offset for _, header in iterate_batches(rest.records)] == [last.base_offset]
+    await controller.close()
+
+
+async def test_who_has_everything_waits_for_more(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    controller = await node.start()
+    end = controller.follower.image.offset
+    place = {"fetch_offset": end, "last_fetched_epoch": EPOCH, "high_watermark": end}
+    assert not partition_of(await fetch(controller, wait_ms=1, **place)).records
+    waiting = asyncio.ensure_future(fetch(controller, wait_ms=30_000, **place))
+    await next_turn()
+    assert not waiting.done()
+    await node.create(controller, new_topic("t", 1))
+    async with asyncio.timeout(PATIENCE_S):
+        partition = partition_of(await waiting)
+    assert partition.records
+    assert partition.high_watermark > end
+    # One that has all of it and does not know that it counts is told so at once.
+    end = controller.follower.image.offset
+    place = {"fetch_offset": end, "last_fetched_epoch": EPOCH, "high_watermark": end - 1}
+    partition = partition_of(await fetch(controller, wait_ms=30_000, **place))
+    assert (partition.high_watermark, bytes(partition.records)) == (end, b"")
+    waiting = asyncio.ensure_future(
+        fetch(controller, wait_ms=30_000, **place | {"high_watermark": end})
+    )
+    await next_turn()
+    controller.fetches.stop()
+    async with asyncio.timeout(PATIENCE_S):
+        assert not partition_of(await waiting).records
+    await controller.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"current_leader_epoch": 0}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"current_leader_epoch": 2}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"current_leader_epoch": -1}, ErrorCode.INVALID_REQUEST),
+        ({"last_fetched_epoch": -1}, ErrorCode.INVALID_REQUEST),
+        ({"fetch_offset": -1}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_a_place_that_cannot_be_is_refused(
+    tmp_path: Path, fields: dict[str, Any], error: ErrorCode
+) -> None:
+    controller = await Node(tmp_path).start()
+    partition = partition_of(await fetch(controller, **fields))
+    assert (ErrorCode(partition.error_code), partition.current_leader.leader_epoch) == (error, 1)
+    await controller.close()
+
+
+async def test_another_cluster_or_topic_is_refused_as_a_whole(tmp_path: Path) -> None:
+    controller = await Node(tmp_path).start()
+    answer = await fetch(controller, cluster_id="another")
+    assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+    answer = await fetch(controller, topic_id=bytes(16))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    await controller.close()
+
+
+async def test_who_has_what_this_log_has_not_is_told_where_to_cut(tmp_path: Path) -> None:
+    controller = await Node(tmp_path).start()
+    end = controller.follower.image.offset
+    beyond = partition_of(await fetch(controller, fetch_offset=end + 5, last_fetched_epoch=EPOCH))
+    assert (beyond.diverging_epoch.epoch, beyond.diverging_epoch.end_offset) == (EPOCH, end)
+    newer = partition_of(await fetch(controller, fetch_offset=3, last_fetched_epoch=EPOCH + 7))
+    assert (newer.diverging_epoch.epoch, newer.diverging_epoch.end_offset) == (EPOCH, end)
+    assert not newer.records
+    await controller.close()
+
+
+async def test_who_is_behind_the_start_loads_a_snapshot_in_pieces(tmp_path: Path) -> None:
+    node = snapshotting(tmp_path)
+    controller = await node.start()
+    for number in range(8):
+        await node.create(controller, new_topic(f"t{number}", 3))
+        await settle(controller)
+    assert controller.log.stored.store.start_offset > 0
+    snapshot = partition_of(await fetch(controller)).snapshot_id
+    content = b""
+    size = 1
+    while len(content) < size:
+        part = await snapshot_part(controller, snapshot, position=len(content))
+        assert part.error_code == 0
+        size, content = part.size, content + bytes(part.unaligned_records)
+    assert len(content) == size
+    assert read_snapshot(content).batches
+    late = await snapshot_part(controller, snapshot, position=size)
+    assert late.error_code == ErrorCode.POSITION_OUT_OF_RANGE
+    old = SimpleNamespace(end_offset=1, epoch=1)
+    gone = await snapshot_part(controller, old, position=0)
+    assert gone.error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+    # From the end of the snapshot on the log is read.
+    place = {"fetch_offset": snapshot.end_offset, "last_fetched_epoch": snapshot.epoch}
+    partition = partition_of(await fetch(controller, **place))
+    assert partition.snapshot_id.end_offset == -1
+    assert partition.diverging_epoch.epoch == -1
+    assert partition.log_start_offset == snapshot.end_offset
+    await controller.close()
+
+
+async def test_the_quorum_lists_who_has_fetched_and_how_far(tmp_path: Path) -> None:
+    controller = await Node(tmp_path).start()
+    await fetch(controller, fetch_offset=3, last_fetched_epoch=EPOCH)
+    metadata = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
+    body = request_message(ApiKey.DESCRIBE_QUORUM).struct_class(topics=[metadata])
+    answer = await controller.handle(ControllerRequest(ApiKey.DESCRIBE_QUORUM, 2, body))
+    [observer] = answer["topics"][0]["partitions"][0]["observers"]
+    assert (observer["replica_id"], observer["replica_directory_id"]) == (5, DIRECTORY)
+    assert (observer["log_end_offset"], observer["last_caught_up_timestamp"]) == (3, -1)
+    await controller.close()

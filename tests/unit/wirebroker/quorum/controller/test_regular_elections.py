@@ -1,0 +1,51 @@
+"""Elections that the controller holds of its own accord."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config import Config
+from wirebroker.quorum.controller.regular_elections import RegularElections
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Submitted:
+    """Stands for a controller; keeps what it was asked for, and answers with what is next."""
+
+    def __init__(self, *answers, **settings):
+        self.rules = SimpleNamespace(config=Config({"log.dirs": "data", **settings}))
+        self.answers = list(answers)
+        self.operations = []
+
+    async def submit(self, operation):
+        self.operations.append(operation.func.__name__)
+        answer = self.answers.pop(0)
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
+
+
+async def test_what_has_moved_is_said_and_a_refusal_too(caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO")
+    controller = Submitted(3, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk"), 0)
+    elections = RegularElections(controller)  # type: ignore[arg-type]
+    for _ in range(3):
+        await elections.balance()
+    await elections.stop()
+    assert controller.operations == ["give_back"] * 3
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == "3 leadership(s) went back to preferred replicas"
+    assert said[1].startswith("leaderships stay where they are for now")
+    assert len(said) == 2
+
+
+async def test_nothing_runs_where_it_is_switched_off():
+    controller = Submitted(**{"auto.leader.rebalance.enable": "false"})
+    elections = RegularElections(controller)  # type: ignore[arg-type]
+    assert len(elections._tasks) == 1  # unclean elections, which a topic's config may allow
+    await elections.stop()
+    assert not controller.operations

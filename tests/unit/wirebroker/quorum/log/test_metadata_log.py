@@ -1,0 +1,399 @@
+"""The metadata log at work: what is answered is on the disk, in order, and never half."""
+
+import asyncio
+import errno
+import threading
+
+import pytest
+
+from tests.support.coordinators.kit import new_topic
+from tests.unit.wirebroker.quorum.log.metadata_kit import NO_OP, Node, write
+from wirebroker.base.clock import Slices, next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import iterate_batches, iterate_records
+from wirebroker.coordinator.operation import ControllerResult
+from wirebroker.quorum.channel.controller_channel import LocalChannel
+from wirebroker.quorum.log.metadata_snapshot import read_snapshot
+from wirebroker.quorum.log.metadata_store import MetadataStore
+from wirebroker.storage.files import DataFile, Files
+
+
+@pytest.fixture
+def node(tmp_path):
+    return Node(tmp_path)
+
+
+async def test_a_new_log_begins_with_kafkas_files_and_an_active_broker(node):
+    log = await node.start()
+    image = log.follower.image
+    await log.close()
+    assert image.features == {
+        "metadata.version": 33,
+        "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
+    }
+    assert image.brokers[1].is_active
+    assert image.epoch == 1
+    names = set(Files().list_directory(node.log_directory))
+    assert names == {
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+        "quorum-state",
+    }
+    assert "bootstrap.checkpoint" in Files().list_directory(node.directory)
+    text = Files().read_whole(f"{node.log_directory}/partition.metadata")
+    assert text == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+async def test_the_bootstrap_checkpoint_is_a_whole_snapshot_of_the_feature_levels(node):
+    await _open_and_close(node)
+    contents = read_snapshot(Files().read_whole(f"{node.directory}/bootstrap.checkpoint"))
+    [(header, batch)] = contents.batches
+    assert [record.value for record in iterate_records(batch, header, max_bytes=1000)]
+
+
+async def _open_and_close(node):
+    log = await node.start()
+    await node.create(log, new_topic("kept", 2))
+    await log.close()
+    return log.follower.image
+
+
+async def test_the_first_batches_are_the_leader_and_the_bootstrap_transaction(node):
+    await _open_and_close(node)
+    content = Files().read_whole(f"{node.log_directory}/00000000000000000000.log")
+    headers = [header for _, header in iterate_batches(content)]
+    assert [header.is_control for header in headers[:2]] == [True, False]
+    assert [header.record_count for header in headers[:2]] == [1, 6]
+    assert [header.base_offset for header in headers[:2]] == [0, 1]
+    assert {header.leader_epoch for header in headers} == {1}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+async def test_a_restart_gives_the_same_cluster_in_the_next_epoch(node, clean):
+    log = await node.start()
+    await node.create(log, new_topic("a", 3, configs={"retention.ms": "7"}), new_topic("b"))
+    if clean:
+        await log.close()
+    before = log.follower.image
+    log = await node.open()
+    await log.close()
+    after, epoch = log.follower.image, log.log.stored.epoch
+    assert epoch == 2
+    assert after.topics == before.topics
+    assert after.configs == before.configs
+    assert after.brokers == before.brokers
+    assert after.offset == before.offset + 2  # the new leader's records
+
+
+async def test_every_start_leads_a_new_epoch_even_if_the_last_one_wrote_nothing(node):
+    epochs = []
+    for _ in range(3):
+        log = await node.open()
+        epochs.append(log.log.stored.epoch)
+    assert epochs == [1, 2, 3]
+    assert b'"leaderEpoch":3' in Files().read_whole(f"{node.log_directory}/quorum-state")
+
+
+async def test_producer_ids_are_not_reused_after_a_crash(node):
+    blocks = []
+    for _ in range(3):
+        log = await node.start()
+        epoch = log.follower.image.brokers[1].epoch
+        body = {"broker_id": 1, "broker_epoch": epoch}
+        answer = await LocalChannel(log).ask(ApiKey.ALLOCATE_PRODUCER_IDS, body)
+        blocks.append(answer.producer_id_start)
+    assert blocks == [0, 1000, 2000]
+
+
+async def test_two_requests_that_come_together_cannot_both_create_a_topic(node):
+    exists = ErrorCode.TOPIC_ALREADY_EXISTS
+    log = await node.start()
+    results = await asyncio.gather(*(node.create(log, new_topic("a")) for _ in range(3)))
+    await log.close()
+    assert [ErrorCode(result[0].get("error_code", 0)) for result in results] == [
+        ErrorCode.NONE,
+        exists,
+        exists,
+    ]
+
+
+class SlowSync:
+    """Holds the disk until it is let go, and counts."""
+
+    def __init__(self, monkeypatch):
+        self.count = 0
+        self.begun, self.gate = threading.Event(), threading.Event()
+        self.error = None
+        real = MetadataStore.sync
+
+        def sync(store):
+            self.begun.set()
+            assert self.gate.wait(10)
+            self.count += 1
+            if self.error is not None:
+                raise self.error
+            real(store)
+
+        monkeypatch.setattr(MetadataStore, "sync", sync)
+
+
+async def test_nothing_is_visible_or_answered_before_it_is_on_the_disk(node, monkeypatch):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    first = asyncio.create_task(node.create(log, new_topic("a")))
+    # An answer without records of its own rests on those before it.
+    second = asyncio.create_task(node.create(log, new_topic("a")))
+    for _ in range(20):
+        await next_turn()
+    seen = [first.done(), second.done(), "a" in log.follower.image.topics]
+    disk.gate.set()
+    await asyncio.gather(first, second)
+    seen.append("a" in log.follower.image.topics)
+    await log.close()
+    assert seen == [False, False, False, True]
+
+
+async def test_one_sync_covers_all_that_wait(node, monkeypatch):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    tasks = [asyncio.create_task(node.create(log, new_topic(f"t{i}"))) for i in range(50)]
+    for _ in range(200):
+        await next_turn()
+    disk.gate.set()
+    await asyncio.gather(*tasks)
+    await log.close()
+    assert disk.count <= 3
+
+
+async def test_the_listener_is_told_each_change_in_order_before_its_answer_leaves(node):
+    log = await node.start()
+    told = []
+
+    async def listener(change, image):
+        await next_turn()
+        # Nobody is shown a topic whose partitions are not there yet.
+        assert log.follower.image.offset < image.offset
+        told.append((sorted(change.created), image.offset))
+
+    log.follower.subscribe("the test", listener)
+
+    async def create(name):
+        await node.create(log, new_topic(name))
+        assert any(name in created for created, _ in told)
+        assert name in log.follower.image.topics
+
+    await asyncio.gather(*(create(f"t{i}") for i in range(5)))
+    await log.close()
+    assert [created for created, _ in told] == [[f"t{i}"] for i in range(5)]
+    assert told == sorted(told, key=lambda each: each[1])
+
+
+async def test_a_listener_that_fails_does_not_hold_up_the_others(node, caplog):
+    log = await node.start()
+
+    async def listener(change, image):
+        if "bad" in change.created:
+            raise ValueError("no")
+
+    log.follower.subscribe("the test", listener)
+    await node.create(log, new_topic("bad"))
+    await node.create(log, new_topic("good"))
+    await log.close()
+    assert set(log.follower.image.topics) == {"bad", "good"}
+    assert "the test did not follow" in caplog.text
+
+
+async def test_a_failed_sync_fails_all_that_wait_and_all_that_come(node, monkeypatch, caplog):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    disk.error = OSError(errno.EIO, "disk on fire")
+    disk.gate.set()
+    codes = []
+    for _ in range(2):
+        with pytest.raises(KafkaError) as raised:
+            await node.create(log, new_topic("a"))
+        codes.append(raised.value.code)
+    is_visible = "a" in log.follower.image.topics
+    assert codes == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    assert not is_visible
+    assert "disk on fire" in caplog.text
+
+
+async def test_a_write_without_room_fails_its_request_only(node, monkeypatch, caplog):
+    log = await node.start()
+
+    def write_at(file, position, buffers):
+        raise OSError(errno.ENOSPC, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DataFile, "write_at", write_at)
+        for _ in range(3):
+            with pytest.raises(KafkaError, match="no space"):
+                await node.create(log, new_topic("a"))
+    await node.create(log, new_topic("b"))
+    await log.close()
+    log = await node.open()
+    await log.close()
+    assert set(log.follower.image.topics) == {"b"}
+    assert caplog.text.count("no space") == 1
+
+
+async def test_a_failed_write_leaves_nothing_behind(node, monkeypatch):
+    log = await node.start()
+
+    def append(store, batches):
+        raise OSError(errno.EIO, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MetadataStore, "append", append)
+        with pytest.raises(KafkaError, match="no space"):
+            await node.create(log, new_topic("a"))
+    log = await node.open()
+    await log.close()
+    assert set(log.follower.image.topics) == set()
+
+
+async def test_an_operation_that_fails_changes_nothing_and_the_next_one_runs(node):
+    def failing(image, now_ms):
+        yield
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "no")
+
+    log = await node.start()
+    before = log.follower.image
+    with pytest.raises(KafkaError):
+        await log.submit(failing)
+    unchanged = log.follower.image is before
+    await node.create(log, new_topic("a"))
+    await log.close()
+    assert (unchanged, set(log.follower.image.topics)) == (True, {"a"})
+
+
+async def test_a_change_goes_on_when_whoever_asked_for_it_is_gone(node, monkeypatch):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    task = asyncio.create_task(node.create(log, new_topic("a")))
+    for _ in range(20):
+        await next_turn()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    disk.gate.set()
+    await node.create(log, new_topic("b"))
+    await log.close()
+    assert set(log.follower.image.topics) == {"a", "b"}
+
+
+async def test_a_closed_log_takes_nothing_more(node):
+    log = await node.start()
+    for _ in range(2):
+        await log.close()
+    with pytest.raises(KafkaError) as raised:
+        await node.create(log, new_topic("a"))
+    assert raised.value.code is ErrorCode.NOT_CONTROLLER
+
+
+async def test_a_large_change_leaves_turns_to_others(node):
+    log = await node.start()
+    task = asyncio.create_task(node.create(log, new_topic("a", 9_000)))
+    turns = 0
+    while not task.done():
+        await next_turn()
+        turns += 1
+    await log.close()
+    partitions = len(log.follower.image.topics["a"].partitions)
+    assert partitions == 9_000
+    assert turns >= 5
+
+
+async def test_a_write_that_fails_while_a_change_is_published_leaves_that_change_a_fact(
+    node, monkeypatch
+):
+    log = await node.start()
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    async def listen(change, image):
+        entered.set()
+        await go.wait()
+
+    def append(store, batches):
+        raise OSError(errno.ENOSPC, "no space")
+
+    log.follower.subscribe("the test", listen)
+    first = asyncio.create_task(node.create(log, new_topic("a")))
+    await entered.wait()
+    monkeypatch.setattr(MetadataStore, "append", append)
+    with pytest.raises(KafkaError):
+        await node.create(log, new_topic("b"))
+    go.set()
+    [answer] = await first
+    await log.close()
+    assert answer.get("error_code", 0) == 0
+
+
+async def test_what_was_synced_is_followed_and_answered_though_the_disk_fails_meanwhile(
+    node, monkeypatch
+):
+    log = await node.start()
+    disk = SlowSync(monkeypatch)
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    async def listen(change, image):
+        if "a" in change.created:
+            entered.set()
+            await go.wait()
+
+    def append(store, batches):
+        raise OSError(errno.EIO, "disk on fire")
+
+    log.follower.subscribe("the test", listen)
+    tasks = [asyncio.create_task(node.create(log, new_topic("x")))]
+    while not disk.begun.is_set():  # what comes now is the next sync's, all of it
+        await next_turn()
+    tasks += [asyncio.create_task(node.create(log, new_topic(name))) for name in "ab"]
+    while len(log._engine.machine.image.topics) < 3:
+        await next_turn()
+    disk.gate.set()
+    await entered.wait()
+    monkeypatch.setattr(MetadataStore, "append", append)
+    for _ in range(2):
+        with pytest.raises(KafkaError, match="disk on fire"):
+            await node.create(log, new_topic("c"))
+    go.set()
+    answers = [await task for task in tasks]
+    with pytest.raises(KafkaError, match="disk on fire"):
+        await log.submit(write())
+    await log.close()
+    assert disk.count == 2  # one for "a" and "b", none after the failure
+    assert [each.get("error_code", 0) for [each] in answers] == [0, 0, 0]
+    assert set(log.follower.image.topics) == {"x", "a", "b"}
+
+
+async def test_nothing_is_written_behind_what_could_not_be_synced(node, monkeypatch):
+    """A second fdatasync succeeds although the first has lost pages."""
+    log = await node.start()
+    monkeypatch.setattr(Slices, "SECONDS", 0.0)
+    disk = SlowSync(monkeypatch)
+    disk.error = OSError(errno.EIO, "disk on fire")
+
+    def slow(image, now_ms):
+        disk.gate.set()
+        while log.log.failure is None:
+            yield
+        disk.error = None
+        return ControllerResult("done", [NO_OP])
+
+    lost = asyncio.create_task(node.create(log, new_topic("lost")))
+    await next_turn()
+    with pytest.raises(KafkaError) as raised:
+        await log.submit(slow)
+    with pytest.raises(KafkaError):
+        await lost
+    assert (raised.value.code, "lost" in log.follower.image.topics) == (
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        False,
+    )

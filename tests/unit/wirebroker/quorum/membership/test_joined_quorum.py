@@ -1,0 +1,165 @@
+"""What a member registers its listeners as, and which clusters it does not join."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brokers.servers import PATIENCE_S, running
+from wirebroker.base.clock import SystemClock
+from wirebroker.codecs.metadata_records import RecordType, metadata_record
+from wirebroker.config import Config, ConfigError, StartError
+from wirebroker.config.rows.authorizer import STANDARD
+from wirebroker.coordinator.controller.features.feature_control import feature_level
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, Endpoint
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.net.client.transport import TcpDialer
+from wirebroker.quorum.membership.join import config_of_member, node_id_given
+from wirebroker.quorum.membership.joined_quorum import (
+    JoinedQuorum,
+    check_joinable,
+    controllers_at,
+    find_cluster,
+)
+from wirebroker.quorum.membership.quorum_image import lowest_free_id
+from wirebroker.security.login.outgoing import Way
+from wirebroker.storage.files import Files
+from wirebroker.storage.log_directory import LogDirectory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.codecs.metadata_records import MetadataRecord
+
+MEMBER = {
+    "process.roles": "broker",
+    "node.id": "2",
+    "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+}
+
+
+def quorum_seen_from(local_host: str, **settings: str) -> JoinedQuorum:
+    config = Config(MEMBER | {name.replace("_", "."): value for name, value in settings.items()})
+    quorum = JoinedQuorum(config, files=Files(), clock=SystemClock(), on_failure=pytest.fail)
+    quorum._local_host = local_host
+    return quorum
+
+
+def listener(host: str) -> Endpoint:
+    return Endpoint("PLAINTEXT", host, 9092, 0)
+
+
+@pytest.mark.parametrize("wildcard", ["", "0.0.0.0", "::"])
+async def test_every_interface_is_registered_as_the_controller_sees_it(wildcard):
+    (told,) = await quorum_seen_from("192.0.2.7").endpoints([listener(wildcard)])
+    assert told == listener("192.0.2.7")
+
+
+async def test_loopback_is_for_controllers_on_this_machine():
+    (told,) = await quorum_seen_from("127.0.0.1").endpoints([listener("127.0.0.1")])
+    assert told.host == "127.0.0.1"
+    for host in ("127.0.0.1", "localhost", "::1"):
+        with pytest.raises(StartError, match="which nobody reaches but this machine"):
+            await quorum_seen_from("192.0.2.7").endpoints([listener(host)])
+
+
+async def test_clients_may_be_told_loopback_where_brokers_are_told_another_address():
+    told = "PLAINTEXT://kafka-2:19092,OUTSIDE://localhost:9093"
+    outside = Endpoint("OUTSIDE", "localhost", 9093, 0)
+    quorum = quorum_seen_from("192.0.2.7", advertised_listeners=told)
+    assert list(await quorum.endpoints([listener("kafka-2"), outside]))[1] == outside
+    with pytest.raises(StartError, match="PLAINTEXT would be registered as localhost"):
+        await quorum.endpoints([listener("localhost"), outside])
+
+
+async def test_the_port_of_a_broker_is_no_controllers_and_that_is_not_waited_for(tmp_path):
+    async with asyncio.timeout(PATIENCE_S), running(tmp_path) as server:
+        host, port = server.address
+        controllers = controllers_at(
+            [PeerAddress(host, port)], SystemClock(), way=Way(TcpDialer(), None)
+        )
+        with pytest.raises(StartError, match=f"{port} is where a broker listens to clients"):
+            await find_cluster(controllers, clock=SystemClock(), timeout_s=10 * PATIENCE_S)
+        await controllers.close()
+
+
+def image_of(*records: MetadataRecord) -> ClusterImage:
+    return ImageBuilder(ClusterImage()).apply_all(records).build(offset=1, epoch=1)[0]
+
+
+def test_a_cluster_with_acls_is_joined_with_an_authorizer():
+    acl = metadata_record(RecordType.ACCESS_CONTROL_ENTRY, id=bytes(16), principal="User:a")
+    image = image_of(acl)
+    with pytest.raises(StartError, match=r"the cluster holds ACLs.*set authorizer\.class\.name"):
+        check_joinable(image, Config(MEMBER))
+    check_joinable(image, Config({**MEMBER, "authorizer.class.name": STANDARD}))
+    check_joinable(image, Config({**MEMBER, "wirebroker.unprotected": "true"}))
+
+
+def test_newer_feature_levels_are_refused_and_unserved_ones_are_named(caplog):
+    with pytest.raises(StartError, match=r"metadata.version at level 34"):
+        check_joinable(image_of(feature_level("metadata.version", 34)), Config(MEMBER))
+    levels = ("metadata.version", 33), ("group.version", 1), ("share.version", 2)
+    with caplog.at_level("INFO"):
+        check_joinable(image_of(*(feature_level(*each) for each in levels)), Config(MEMBER))
+    assert "the cluster has group.version 1, share.version 2:" in caplog.text
+    assert "kafka-reassign-partitions" in caplog.text
+
+
+def test_a_free_id_is_neither_a_brokers_nor_a_controllers():
+    image: Any = ClusterImage(brokers={1: None, 2: None}, controllers={3: None})  # type: ignore[dict-item]
+    assert lowest_free_id(image) == 4
+    assert lowest_free_id(image, above=7) == 8
+    assert lowest_free_id(ClusterImage()) == 1
+
+
+def test_a_directory_says_which_node_it_is_of(tmp_path: Path):
+    directory = str(tmp_path / "a")
+    flags = {"log.dirs": directory}
+    assert node_id_given(flags, None) is None
+    LogDirectory.open(directory, Files(), node_id=2, cluster_id=None).close()
+    assert node_id_given(flags, None) == node_id_given({}, directory) == 2
+
+
+def test_a_file_says_what_flags_do_not(tmp_path: Path):
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "node.id=5\nlisteners=INSIDE://127.0.0.1:9095\ninter.broker.listener.name=INSIDE\n"
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+        f"log.dirs={tmp_path}/a,{tmp_path}/b\nnum.replica.fetchers=3\n"
+    )
+    assert node_id_given({}, None, file) == 5
+    LogDirectory.open(str(tmp_path / "a"), Files(), node_id=2, cluster_id=None).close()
+    assert node_id_given({}, None, file) == 2, "the directory knows better"
+    flags = {"num.replica.fetchers": "4"}
+    config = config_of_member("127.0.0.1:9093", flags=flags, file=file, node_id=2, port=9999)
+    assert config.int("node.id") == 2
+    assert config.list("controller.quorum.bootstrap.servers") == ("127.0.0.1:9093",)
+    assert config.list("process.roles") == ("broker",)
+    assert config.list("listeners") == ("INSIDE://127.0.0.1:9999",)
+    assert config.int("num.replica.fetchers") == 4
+    assert config.log_directories == (f"{tmp_path}/a", f"{tmp_path}/b")
+    own = config_of_member(
+        "127.0.0.1:9093", flags={}, file=file, node_id=2, data_directory=str(tmp_path / "a,b")
+    )
+    assert own.log_directories == (str(tmp_path / "a,b"),)
+    file.write_text(f"node.id=five\nlog.dirs={tmp_path}/c\n")
+    with pytest.raises(ConfigError, match=r"node\.id"):
+        node_id_given({}, None, file)
+
+
+def test_placeholders_of_a_file_name_the_node_and_its_directory(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("NODE", "7")
+    monkeypatch.setenv("DIRECTORY", str(tmp_path / "a"))
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "node.id=${env:NODE}\nlog.dirs=${env:DIRECTORY}\nconfig.providers=env\n"
+        "config.providers.env.class="
+        "org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+    )
+    assert node_id_given({}, None, file) == 7
+    LogDirectory.open(str(tmp_path / "a"), Files(), node_id=2, cluster_id=None).close()
+    assert node_id_given({}, None, file) == 2

@@ -1,0 +1,167 @@
+"""Starts of a member that come to nothing: whose id it may not have, and what is left of them."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.brokers.servers import PATIENCE_S, config_of, until
+from tests.unit.wirebroker.disks.test_several_directories import cluster
+from wirebroker.broker.server import Server
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config import StartError
+from wirebroker.disks.locked_directories import why_not_started
+from wirebroker.net.client.errors import RequestTimedOutError
+from wirebroker.quorum.membership.member_lifecycle import NodeIdTakenError
+from wirebroker.quorum.membership.voters import check_is_no_voter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def member(
+    first: Server,
+    node_id: int,
+    *directories: Path,
+    has_chosen_id: bool = True,
+    settings: Mapping[str, str] | None = None,
+) -> Server:
+    """Return one that would join."""
+    config = config_of(
+        *directories,
+        settings={
+            "node.id": str(node_id),
+            "process.roles": "broker",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{first.controllers[0].port}",
+            **(settings or {}),
+        },
+    )
+    return Server(config, has_chosen_id=has_chosen_id)
+
+
+def left(*directories: Path) -> set[str]:
+    """Return what is in directories, but for the file that locks one."""
+    return {each.name for path in directories for each in path.iterdir()} - {".lock"}
+
+
+def identities(folder: Path) -> dict[str, str]:
+    """Return whose the directories in a folder are."""
+    return {each.parent.name: each.read_text() for each in folder.glob("*/meta.properties")}
+
+
+async def test_a_broker_that_would_have_a_controllers_id_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "new"
+    async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
+        # Who has chosen it by itself tries another one.
+        with pytest.raises(
+            NodeIdTakenError, match="1 is the node id of one of the cluster's controllers"
+        ):
+            await member(servers[1], 1, data).start()
+    assert not data.exists()
+
+
+async def test_a_start_that_failed_leaves_new_directories_to_any_other(tmp_path: Path) -> None:
+    data = [tmp_path / name for name in ("a", "b", "of metadata")]
+    home = {"metadata.log.dir": str(data[2])}
+    async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
+        with pytest.raises(NodeIdTakenError, match="the cluster has a broker 2 that is alive"):
+            await member(servers[1], 2, *data[:2], settings=home).start()
+        assert left(*data) == set()
+        third = member(servers[1], 3, *data[:2], settings=home)
+        await third.start()
+        await third.stop()
+        assert "meta.properties" in left(data[0])
+        # By now they are somebody's, and one more is not.
+        before = identities(tmp_path)
+        with pytest.raises(StartError, match="belongs to node 3, this is node 4"):
+            await member(servers[1], 4, *data[:2], tmp_path / "c", settings=home).start()
+        assert identities(tmp_path) == before
+
+
+async def test_a_start_that_is_told_to_stop_leaves_a_new_directory_new(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
+        joining = member(servers[1], 2, tmp_path / "new", has_chosen_id=False)
+        starting = asyncio.create_task(joining.start())
+        with caplog.at_level("INFO"):
+            await until(lambda: "broker 2 is still registered" in caplog.text)
+        assert left(tmp_path / "new") == {"meta.properties", "__cluster_metadata-0"}
+        starting.cancel()
+        await asyncio.wait({starting})
+        assert left(tmp_path / "new") == set()
+
+
+class Controllers:
+    """A way to controllers that answer DescribeQuorum so."""
+
+    def __init__(self, **answer: Any) -> None:
+        self._answer = SimpleNamespace(**{"error_code": 0, "topics": [], **answer})
+
+    async def request(self, key: ApiKey, body: Any, *, timeout_s: float) -> Any:
+        assert key is ApiKey.DESCRIBE_QUORUM
+        assert body["topics"][0]["topic_name"] == "__cluster_metadata"
+        if not timeout_s:
+            raise RequestTimedOutError("the controller", "no answer")
+        return self._answer
+
+
+async def test_controllers_need_not_let_a_broker_see_who_votes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    denied: Any = Controllers(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    await check_is_no_voter(denied, 7, timeout_s=1)
+    assert "CLUSTER_AUTHORIZATION_FAILED" in caplog.text
+    with pytest.raises(StartError, match="the controllers do not say who votes"):
+        await check_is_no_voter(denied, 7, timeout_s=0)
+
+
+class Electing(Controllers):
+    """Controllers that have another leader when they are asked again."""
+
+    def __init__(self, voter: int) -> None:
+        super().__init__()
+        self.forgotten: list[str] = []
+        self._voter = voter
+
+    async def request(self, key: ApiKey, body: Any, *, timeout_s: float) -> Any:
+        answer = await super().request(key, body, timeout_s=timeout_s)
+        partition = SimpleNamespace(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_voters=[])
+        if self.forgotten:
+            voters = [SimpleNamespace(replica_id=self._voter)]
+            partition = SimpleNamespace(error_code=0, current_voters=voters)
+        answer.topics = [SimpleNamespace(partitions=[partition])]
+        return answer
+
+    async def find(self, timeout_s: float) -> Any:
+        assert timeout_s
+        return SimpleNamespace(address="the last leader")
+
+    def forget(self, address: str) -> None:
+        self.forgotten.append(address)
+
+
+async def test_a_new_leader_of_the_quorum_is_asked_who_votes() -> None:
+    controllers: Any = Electing(voter=7)
+    with pytest.raises(StartError, match="7 is the node id of one of the cluster's controllers"):
+        await check_is_no_voter(controllers, 7, timeout_s=PATIENCE_S)
+    assert controllers.forgotten == ["the last leader"]
+    await check_is_no_voter(controllers, 8, timeout_s=PATIENCE_S)
+    controllers.forgotten.clear()
+    with pytest.raises(StartError, match=r"who votes: no leader has within 0\.01 s"):
+        await check_is_no_voter(controllers, 7, timeout_s=0.01)
+
+
+def test_what_the_controller_refuses_is_not_said_of_the_directory() -> None:
+    for error in (OSError("no such disk"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)):
+        assert why_not_started(error).what.startswith("the data directory cannot be used: ")
+    refused = KafkaError(ErrorCode.INVALID_REGISTRATION, "no listener")
+    assert why_not_started(refused).what == (
+        "the controller does not take this node: INVALID_REGISTRATION: no listener"
+    )

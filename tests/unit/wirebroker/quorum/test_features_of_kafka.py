@@ -1,0 +1,55 @@
+"""What a new cluster finalizes and how features change, compared with Apache Kafka 4.4.0.
+
+Kafka's responses are recorded (tests/support/protocol/feature_conversation.py). The only
+differences are the features of groups that are not served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.support.brokers.servers import running
+from tests.support.protocol.feature_conversation import hold
+from tests.support.protocol.raw_client import BlockingClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RECORDED: Final = Path(__file__).with_name("features_of_kafka.json")
+# Groups by the new protocols are not served.
+NOT_SERVED: Final = {"group.version", "share.version", "streams.version"}
+
+
+async def test_a_new_cluster_and_its_features_are_as_those_of_kafka(tmp_path: Path) -> None:
+    async with running(tmp_path, settings={"node.id": "1"}) as server:
+        said = await asyncio.to_thread(_hold, server.address)
+    expected = list(_as_here(json.loads(RECORDED.read_text(encoding="utf-8"))))
+    assert len(said) == len(expected)
+    for ours, kafkas in zip(said, expected, strict=True):
+        assert ours == kafkas
+
+
+def _hold(address: tuple[str, int]) -> list[dict[str, Any]]:
+    with contextlib.closing(BlockingClient(address)) as client:
+        return hold(client.ask)
+
+
+def _as_here(recorded: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Yield Kafka's responses with the differences that there are."""
+    for step in recorded:
+        changed = dict(step)
+        if "features" in step:
+            changed["features"] = {
+                name: _served(step["features"][name]) for name in ("supported", "finalized")
+            }
+        if "finalized" in step:
+            changed["finalized"] = _served(step["finalized"])
+        yield changed
+
+
+def _served(levels: dict[str, Any]) -> dict[str, Any]:
+    return {name: level for name, level in levels.items() if name not in NOT_SERVED}

@@ -1,0 +1,48 @@
+"""Deadlines: what is discarded is never called, the rest once, in order, not too early."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tests.support.brokers.servers import until
+from wirebroker.replica.deadlines import Deadlines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+async def test_callbacks_come_once_in_order_and_not_too_early():
+    loop = asyncio.get_running_loop()
+    deadlines = Deadlines()
+    called: list[tuple[str, float]] = []
+
+    def note(name: str) -> Callable[[], None]:
+        return lambda: called.append((name, loop.time()))
+
+    began = loop.time()
+    deadlines.add(note("late"), delay_s=0.15)
+    deadlines.add(note("early"), delay_s=0.01)
+    assert len(deadlines) == 2
+    await until(lambda: len(called) == 2)
+    assert [name for name, _ in called] == ["early", "late"]
+    assert called[1][1] >= began + 0.15
+    assert len(deadlines) == 0
+
+
+async def test_what_is_discarded_before_or_by_another_callback_is_not_called():
+    deadlines = Deadlines()
+    called: list[str] = []
+    never = deadlines.add(lambda: called.append("never"), delay_s=0)
+    deadlines.discard(never)
+    deadlines.discard(never)
+
+    def first() -> None:
+        called.append("first")
+        deadlines.discard(second)
+
+    deadlines.add(first, delay_s=0)
+    second = deadlines.add(lambda: called.append("second"), delay_s=0)
+    deadlines.add(lambda: called.append("last"), delay_s=0.11)
+    await until(lambda: "last" in called)
+    assert called == ["first", "last"]

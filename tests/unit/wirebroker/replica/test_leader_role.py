@@ -1,0 +1,34 @@
+"""What becomes of a leader's change of its ISR."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.replicas.roles import partition_image
+from wirebroker.replica.leader_role import LeaderRole
+
+
+@pytest.fixture
+def role():
+    """Return the role of node 1 of three, which has asked for node 3 to be in sync again."""
+    image = partition_image(partition_epoch=5, replicas=(1, 2, 3), isr=(1, 2))
+    role = LeaderRole(image, start_offset=0, now_ms=0)
+    role.ask_for({1, 2, 3})
+    assert role.maximal_isr == (1, 2, 3)
+    yield role
+    role.check()
+
+
+def test_an_answer_that_nothing_had_to_change_ends_the_change(role):
+    assert role.accept((1, 2), partition_epoch=5)
+    assert (role.change, role.isr, role.maximal_isr) == (None, (1, 2), (1, 2))
+    assert role.ask_for({1, 2, 3}).partition_epoch == 5
+
+
+def test_an_answer_that_metadata_has_overtaken_says_nothing(role):
+    image = partition_image(partition_epoch=6, replicas=(1, 2, 3), isr=(1, 2, 3))
+    assert role.follow(image, now_ms=1)
+    assert not role.accept((1, 2, 3), partition_epoch=6)
+    role.ask_for({1, 2})
+    assert not role.accept((1, 2, 3), partition_epoch=5)
+    assert role.maximal_isr == (1, 2, 3)

@@ -1,0 +1,525 @@
+"""A partition over a real log: epochs, high watermark, appends in turn, flushes, waiters."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+
+from tests.support.records.batches import TIMESTAMP_MS, batch
+from tests.support.replicas.roles import lead
+from tests.support.storage.failing_files import FailingFiles
+from wirebroker.base.clock import Slices, SystemClock, next_turn
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import build_batch
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.walk import IS_QUICK
+from wirebroker.config import Config
+from wirebroker.config.rows.topic import TopicSettings
+from wirebroker.disks.data_directory import DataDirectory
+from wirebroker.replica.group_commit import GroupCommit
+from wirebroker.replica.local_replica import LARGE_APPEND_BYTES
+from wirebroker.replica.partition import Partition
+from wirebroker.replica.replica_host import ReplicaHost
+from wirebroker.storage.files import DataFile
+from wirebroker.storage.log.leader_epochs import LeaderEpochs
+from wirebroker.storage.log.log import Log
+from wirebroker.storage.log_directory import LogDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NODE = 1
+
+
+class Kit:
+    """A partition, its directory and its disk."""
+
+    def __init__(self, path: Path, *, is_always: bool = False, **settings: str) -> None:
+        self.disk = FailingFiles()
+        self.directory = DataDirectory(LogDirectory.open(str(path), self.disk, node_id=NODE))
+        topic_id = b"i" * 16
+        where = self.directory.files.create_partition_directory("t", 0, topic_id)
+        overrides = {name.replace("_", "."): value for name, value in settings.items()}
+        log = Log(
+            where,
+            self.disk,
+            topic="t",
+            partition=0,
+            topic_id=topic_id,
+            settings=Config({}).topic_settings(overrides),
+        )
+        log.load(recovery_point=0, clean=True, now_ms=0)
+        self.failures: list[OSError] = []
+        self.commits = GroupCommit(is_always=is_always, on_failure=self._disk_failed)
+        self.partition = Partition(
+            log,
+            directory=self.directory,
+            host=ReplicaHost(NODE, commits=self.commits, clock=SystemClock(), most_lag_ms=30_000),
+        )
+        lead(self.partition, leader_epoch=3)
+        self.log = log
+
+    def _disk_failed(self, directory: DataDirectory, error: OSError) -> None:
+        assert directory is self.directory
+        self.failures.append(error)
+        self.take_offline()
+
+    def take_offline(self) -> None:
+        """Do what the replica manager does when a disk fails."""
+        self.directory.is_online = False
+        self.partition.resign()
+        self.partition.wake_watchers()
+
+    def append(self, *values: bytes) -> int:
+        records = memoryview(bytearray(batch(*values)))
+        now_ms = TIMESTAMP_MS
+        return self.partition.append(records, now_ms=now_ms, request_version=12).base_offset
+
+    def follow(self, value: bytes, *, offset: int = 0, high_watermark: int = 0) -> int:
+        """Append one record as a follower; return where the log ends."""
+        role = self.partition.role
+        record = (None, value, ())
+        return self.partition.append_as_follower(
+            bytes(build_batch([record], base_offset=offset, leader_epoch=role.leader_epoch)),
+            leader_epoch=role.leader_epoch,
+            high_watermark=high_watermark,
+            log_start_offset=0,
+            now_ms=TIMESTAMP_MS,
+        )
+
+    async def append_in_turn(self, *values: bytes) -> int:
+        records = memoryview(bytearray(batch(*values)))
+        now_ms = TIMESTAMP_MS
+        done = await self.partition.append_in_turn(
+            records, now_ms=now_ms, request_version=12, slices=Slices(SystemClock())
+        )
+        return done.base_offset
+
+
+@pytest.fixture
+def python_walks(tmp_path, monkeypatch):
+    """Return a directory for a partition whose records are walked by Python, in any build."""
+    monkeypatch.setattr("wirebroker.replica.local_replica.BRIEF_RECORDS", BRIEF_RECORDS)
+    return tmp_path
+
+
+@pytest.fixture
+def kit(tmp_path):
+    kit = Kit(tmp_path, max_message_bytes=str(64 << 20))
+    yield kit
+    kit.disk.broken.clear()
+    kit.log.close(clean=False)
+    kit.directory.files.close()
+
+
+def code_of(call: Callable[[], Any]) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        call()
+    return caught.value.code
+
+
+# Where records are walked by Python; elsewhere it is never reached.
+BRIEF_RECORDS = 3_000
+
+
+def large(fill: bytes = b"x") -> bytes:
+    return fill * (LARGE_APPEND_BYTES + 1)
+
+
+class HeldWrites:
+    """Writes of the log wait in their thread until they are let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.began = threading.Event()
+        self.go = threading.Event()
+        write = DataFile.write_at
+
+        def held(file: DataFile, position: int, data: Any) -> None:
+            self.began.set()
+            assert self.go.wait(10)
+            write(file, position, data)
+
+        monkeypatch.setattr(DataFile, "write_at", held)
+
+    async def wait_until_begun(self) -> None:
+        assert await asyncio.to_thread(self.began.wait, 10)
+
+
+def test_the_leader_epoch_decides_who_is_served(kit):
+    kit.partition.check_leader()
+    kit.partition.check_leader(3)
+    assert code_of(lambda: kit.partition.check_leader(2)) == ErrorCode.FENCED_LEADER_EPOCH
+    assert code_of(lambda: kit.partition.check_leader(4)) == ErrorCode.UNKNOWN_LEADER_EPOCH
+    lead(kit.partition, leader=-1)
+    assert code_of(kit.partition.check_leader) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_too_few_in_sync_replicas_refuse_acks_all(tmp_path):
+    kit = Kit(tmp_path, min_insync_replicas="2")
+    kit.partition.check_in_sync()  # more than there are are never demanded
+    lead(kit.partition, replicas=(1, 2), isr=(1,))
+    assert code_of(kit.partition.check_in_sync) == ErrorCode.NOT_ENOUGH_REPLICAS
+    lead(kit.partition, replicas=(1, 2))
+    kit.partition.check_in_sync()
+    kit.directory.files.close()
+
+
+def test_what_is_appended_is_committed_and_watchers_are_told(kit):
+    told: list[int] = []
+
+    def on_advance() -> None:
+        told.append(kit.log.high_watermark)
+
+    kit.partition.watch(on_advance)
+    assert kit.append(b"a", b"b") == 0
+    assert kit.append(b"c") == 2
+    assert told == [2, 3]
+    kit.partition.unwatch(on_advance)
+    kit.partition.unwatch(on_advance)
+    kit.append(b"d")
+    assert told == [2, 3]
+    kit.log.check()
+
+
+def test_a_new_leader_commits_what_its_log_holds(kit):
+    lead(kit.partition, leader=2, replicas=(1, 2))
+    kit.follow(b"a")
+    assert kit.log.high_watermark == 0
+    lead(kit.partition)
+    assert kit.log.high_watermark == 1
+
+
+def test_an_epoch_without_records_ends_where_the_log_does(kit):
+    partition = kit.partition
+    assert partition.end_offset_for_epoch(3) == (3, 0)
+    assert partition.end_offset_for_epoch(1) == (1, 0), "older than all: what follows begins here"
+    assert partition.end_offset_for_epoch(4) == (-1, -1)
+    assert partition.end_offset_for_epoch(-1) == (-1, -1)
+    assert partition.earliest() == (0, 3)
+    kit.append(b"a", b"b")
+    lead(partition, leader_epoch=7)
+    assert partition.end_offset_for_epoch(3) == (3, 2)
+    assert partition.end_offset_for_epoch(5) == (3, 2)
+    assert partition.end_offset_for_epoch(7) == (7, 2)
+    assert partition.end_offset_for_epoch(8) == (-1, -1)
+    assert partition.earliest() == (0, 3)
+    kit.append(b"c")
+    assert partition.end_offset_for_epoch(5) == (3, 2)
+    assert partition.end_offset_for_epoch(7) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "values", "fields", "expected"),
+    [
+        ({}, 1, {}, False),
+        ({}, BRIEF_RECORDS, {}, False),
+        ({}, BRIEF_RECORDS + 1, {}, True),
+        ({}, BRIEF_RECORDS + 1, {"codec": Codec.ZSTD}, True),
+        ({}, 1, {"codec": Codec.ZSTD}, False),
+        ({"cleanup_policy": "compact"}, 1, {"codec": Codec.ZSTD}, False),
+        ({"compression_type": "lz4"}, 1, {}, False),
+        ({"compression_type": "lz4"}, 2_000, {}, True),
+        ({"compression_type": "lz4"}, 1, {"codec": Codec.ZSTD}, True),
+        ({"compression_type": "zstd"}, 1, {"codec": Codec.ZSTD}, False),
+    ],
+)
+def test_batches_that_are_known_to_take_long(python_walks, settings, values, fields, expected):
+    kit = Kit(python_walks, **settings)
+    records = memoryview(batch(*[b"12345678"] * values, **fields))
+    assert kit.partition.takes_long(records) is expected
+    kit.directory.files.close()
+
+
+class ChangingSlices(Slices):
+    """Slices within which, the first time, a topic's settings change."""
+
+    def __init__(self, log: Log, settings: TopicSettings) -> None:
+        super().__init__(SystemClock())
+        self.log = log
+        self.settings = settings
+        self.count = 0
+
+    async def run(self, steps: Any) -> Any:
+        result = await super().run(steps)
+        self.count += 1
+        if self.count == 1:
+            self.log.settings = self.settings
+        return result
+
+
+@pytest.mark.skipif(IS_QUICK, reason="the walk in C is a part of the append's own thread")
+async def test_records_that_were_walked_for_other_settings_are_walked_anew(kit, monkeypatch):
+    slices = ChangingSlices(kit.log, TopicSettings(cleanup_policy=("compact",)))
+    records = memoryview(bytearray(batch(b"v", key=None, codec=Codec.GZIP)))
+    monkeypatch.setattr(Partition, "takes_long", lambda _self, _records: True)
+    with pytest.raises(KafkaError) as caught:
+        await kit.partition.append_in_turn(
+            records, now_ms=TIMESTAMP_MS, request_version=12, slices=slices
+        )
+    assert caught.value.code == ErrorCode.INVALID_RECORD
+    assert slices.count == 2
+
+
+async def test_a_large_append_leaves_the_loop_and_the_next_one_waits_its_turn(kit, monkeypatch):
+    held = HeldWrites(monkeypatch)
+    assert not kit.partition.is_appending
+    first = asyncio.create_task(kit.append_in_turn(large()))
+    await held.wait_until_begun()
+    assert kit.partition.is_appending
+    second = asyncio.create_task(kit.append_in_turn(b"small"))
+    await next_turn()
+    assert kit.log.log_end_offset == 0
+    held.go.set()
+    assert (await first, await second) == (0, 1)
+    assert not kit.partition.is_appending
+    kit.log.check()
+
+
+async def test_a_large_append_behind_a_start_hides_no_epoch_while_it_is_under_way(kit, monkeypatch):
+    """Whoever asks while a thread reads them would be told that there are none."""
+    kit.append(b"in epoch 3")
+    kit.log.leader_epochs.persist()
+    kit.log.leader_epochs = LeaderEpochs(kit.disk, kit.log.directory)
+    lead(kit.partition, leader_epoch=5)
+    readers: list[threading.Thread] = []
+    read_whole = FailingFiles.read_whole
+
+    def noting(files: FailingFiles, path: str) -> bytes:
+        readers.append(threading.current_thread())
+        return read_whole(files, path)
+
+    monkeypatch.setattr(FailingFiles, "read_whole", noting)
+    assert (await kit.append_in_turn(large())) == 1
+    assert readers == [threading.main_thread()]
+    assert kit.partition.end_offset_for_epoch(3) == (3, 1)
+    assert kit.partition.end_offset_for_epoch(5) == (5, 2)
+
+
+async def test_a_large_append_that_fails_leaves_nothing_behind(kit):
+    kit.append(b"before")
+    kit.disk.fail(kit.log.directory, "write")
+    with pytest.raises(OSError, match="Input/output"):
+        await kit.append_in_turn(large())
+    kit.disk.broken.clear()
+    assert await kit.append_in_turn(b"after") == 1
+    kit.log.check()
+
+
+async def test_an_append_is_not_acknowledged_if_the_directory_fails_meanwhile(kit, monkeypatch):
+    held = HeldWrites(monkeypatch)
+    append = asyncio.create_task(kit.append_in_turn(large()))
+    behind = asyncio.create_task(kit.append_in_turn(b"small"))
+    await held.wait_until_begun()
+    kit.take_offline()
+    held.go.set()
+    for task in (append, behind):
+        with pytest.raises(KafkaError) as caught:
+            await task
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert kit.log.log_end_offset == 0
+
+
+async def test_who_waits_for_a_turn_finds_the_partition_retired(kit, monkeypatch):
+    held = HeldWrites(monkeypatch)
+    append = asyncio.create_task(kit.append_in_turn(large()))
+    behind = asyncio.create_task(kit.append_in_turn(b"small"))
+    await held.wait_until_begun()
+    kit.partition.retire()
+    held.go.set()
+    await append
+    with pytest.raises(KafkaError) as caught:
+        await behind
+    assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_an_offline_directory_comes_before_everything_else(kit):
+    kit.take_offline()
+    assert code_of(lambda: kit.partition.check_leader(2)) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_flush_messages_holds_the_high_watermark_until_the_records_are_on_the_disk(tmp_path):
+    kit = Kit(tmp_path, flush_messages="2")
+    kit.append(b"a")
+    assert (kit.log.high_watermark, kit.log.recovery_point) == (1, 0)
+    kit.append(b"b")
+    assert (kit.log.high_watermark, kit.log.recovery_point) == (1, 0)
+    await kit.partition.until_committed(2)
+    assert (kit.log.high_watermark, kit.log.recovery_point) == (2, 2)
+    await kit.partition.flush()
+    kit.append(b"c")
+    assert (kit.log.high_watermark, kit.log.recovery_point) == (3, 2)
+    kit.directory.files.close()
+
+
+async def test_with_fsync_nothing_is_committed_that_is_not_on_the_disk(tmp_path):
+    kit = Kit(tmp_path, is_always=True)
+    woken: list[int] = []
+    kit.partition.watch(lambda: woken.append(kit.log.high_watermark))
+    kit.append(b"a")
+    kit.append(b"b")
+    assert (kit.log.high_watermark, woken) == (0, [])
+    await kit.partition.until_committed(2)
+    assert (kit.log.high_watermark, kit.log.recovery_point) == (2, 2)
+    assert kit.commits.rounds == 1
+    assert set(woken) == {2}
+    kit.directory.files.close()
+
+
+async def test_a_leader_syncs_what_an_unclean_stop_left_before_it_counts(tmp_path):
+    kit = Kit(tmp_path, is_always=True)
+    lead(kit.partition, leader=2, replicas=(1, 2))
+    kit.follow(b"a")
+    await kit.commits.until_idle()
+    kit.log.high_watermark = kit.log.recovery_point = 0
+    lead(kit.partition)
+    assert kit.log.high_watermark == 0
+    await kit.partition.until_committed(1)
+    kit.directory.files.close()
+
+
+async def test_flushes_that_come_together_share_one_sync(kit, monkeypatch):
+    began, go = threading.Event(), threading.Event()
+
+    def check(kind: str, path: str) -> None:
+        if kind == "sync" and path.endswith(".log"):
+            began.set()
+            assert go.wait(10)
+
+    monkeypatch.setattr(FailingFiles, "check", lambda _, kind, path: check(kind, path))
+    kit.append(b"a")
+    first = asyncio.create_task(kit.partition.flush())
+    assert await asyncio.to_thread(began.wait, 10)
+    kit.append(b"b")
+    others = [asyncio.create_task(kit.partition.flush()) for _ in range(5)]
+    await next_turn()
+    assert not any(task.done() for task in others)
+    go.set()
+    await asyncio.gather(first, *others)
+    assert kit.commits.rounds == 2
+    assert kit.log.recovery_point == 2
+
+
+async def test_a_sync_that_a_cut_overtakes_says_nothing_of_what_comes_in_its_place(
+    kit, monkeypatch
+):
+    began, go = threading.Event(), threading.Event()
+    synced_at: list[int] = []
+
+    def check(kind: str, path: str) -> None:
+        if kind == "sync" and path.endswith(".log"):
+            synced_at.append(kit.log.recovery_point)
+            if not began.is_set():
+                began.set()
+                assert go.wait(10)
+
+    monkeypatch.setattr(FailingFiles, "check", lambda _, kind, path: check(kind, path))
+    lead(kit.partition, leader=2, replicas=(1, 2), leader_epoch=4)
+    for offset in range(4):
+        kit.follow(b"lost", offset=offset)
+    flush = asyncio.create_task(kit.partition.flush())
+    assert await asyncio.to_thread(began.wait, 10)
+    await kit.partition.truncate_in_turn(1, leader_epoch=4, clock=SystemClock())
+    for offset in (1, 2, 3):
+        kit.follow(b"new", offset=offset)
+    go.set()
+    await flush
+    assert synced_at[-1] == 1, (
+        "the sync that began before the cut says nothing of what is behind it"
+    )
+    assert kit.log.recovery_point == 4
+    kit.log.check()
+
+
+async def test_a_flush_waits_for_the_thread_that_writes(kit, monkeypatch):
+    """Both would replace the file of the leader epochs."""
+    kit.append(b"a")
+    held = HeldWrites(monkeypatch)
+    append = asyncio.create_task(kit.append_in_turn(large()))
+    await held.wait_until_begun()
+    flush = asyncio.create_task(kit.partition.flush())
+    settled = asyncio.create_task(kit.partition.until_settled())
+    await next_turn()
+    assert kit.log.recovery_point == 0
+    assert not settled.done()
+    held.go.set()
+    await asyncio.gather(append, flush, settled)
+    assert kit.log.recovery_point == 2
+
+
+async def test_a_flush_of_a_retired_partition_is_no_disk_failure(kit):
+    kit.append(b"a")
+    kit.disk.fail(kit.log.directory, "sync")
+    flush = asyncio.create_task(kit.partition.flush())
+    await next_turn()
+    kit.partition.retire()
+    kit.partition.wake_watchers()
+    with pytest.raises(KafkaError) as caught:
+        await flush
+    assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_flush_that_failed_for_a_shortage_leaves_all_to_the_next_round(kit):
+    synced: list[str] = []
+
+    kit.append(b"a")
+    kit.disk.error_number = errno.EMFILE
+    kit.disk.fail(f"{kit.log.directory}/0", "sync", times=1)
+    check = kit.disk.check
+
+    def note(kind: str, path: str) -> None:
+        if kind == "sync":
+            synced.append(path)
+        check(kind, path)
+
+    with mock.patch.object(FailingFiles, "check", lambda _, kind, path: note(kind, path)):
+        await kit.partition.flush()
+    assert kit.log.recovery_point == 1
+    assert kit.commits.rounds == 2
+    assert kit.failures == []
+    # The names in the directory, which the first round had in hand, are the second one's.
+    assert synced[-1] == kit.log.directory
+
+
+async def test_after_a_failed_sync_a_later_one_counts_for_nothing(kit):
+    kit.append(b"a")
+    kit.disk.fail(kit.log.directory, "sync", times=1)
+    for _ in range(2):
+        with pytest.raises(KafkaError) as caught:
+            await kit.partition.flush()
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    kit.commits.add(kit.partition)
+    await kit.commits.until_idle()
+    assert (kit.log.recovery_point, len(kit.failures)) == (0, 1)
+
+
+async def test_a_sync_that_finds_no_room_has_lost_records(kit):
+    kit.append(b"a")
+    kit.disk.error_number = errno.ENOSPC
+    kit.disk.fail(kit.log.directory, "sync", times=1)
+    with pytest.raises(KafkaError):
+        await kit.partition.flush()
+    assert [error.errno for error in kit.failures] == [errno.ENOSPC]
+
+
+async def test_the_disk_that_fails_under_a_sync_is_the_one_that_was_synced(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    kit = Kit(one, is_always=True)
+    other = DataDirectory(LogDirectory.open(str(two), kit.disk, node_id=NODE))
+    kit.append(b"a")
+    await next_turn()
+    assert kit.commits.rounds == 1  # it is under way
+    kit.disk.fail(one, "sync", times=1)
+    kit.partition.move_to(other)
+    await kit.commits.until_idle()
+    assert [each.errno for each in kit.failures] == [errno.EIO]  # of the first, says the kit
+    assert kit.commits.rounds == 2
+    assert kit.log.recovery_point == 1
+    kit.log.close(clean=False)
+    for each in (kit.directory, other):
+        each.files.close()

@@ -1,0 +1,375 @@
+"""Incremental fetch sessions: the rules of KIP-227, without a broker."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from wirebroker.base.clock import in_one_go
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.hot.fetch import FetchPartition, FetchRequest, FetchTopic
+from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.request.fetch_sessions import (
+    EVICTION_MS,
+    MAX_EPOCH,
+    FetchContext,
+    FetchSessions,
+    asked_partitions,
+)
+
+BY_NAME, BY_ID = 12, 13
+TOPIC_ID = bytes(range(16))
+
+
+def request(
+    *indexes: int,
+    session: tuple[int, int] = (0, 0),
+    offset: int = 0,
+    forgotten: tuple[int, ...] = (),
+    version: int = BY_NAME,
+) -> FetchRequest:
+    """Ask for some partitions of the one topic."""
+    name, topic_id = ("t", ZERO_UUID) if version < BY_ID else ("", TOPIC_ID)
+    partitions = [FetchPartition(index, -1, offset, -1, -1, 1 << 20) for index in indexes]
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=0,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=[FetchTopic(name, topic_id, partitions)] if partitions else [],
+        forgotten_topics=[(name, topic_id, list(forgotten))] if forgotten else [],
+    )
+
+
+class Fetcher:
+    """Asks, and answers each partition from a table of results."""
+
+    def __init__(self, sessions: FetchSessions, version: int = BY_NAME) -> None:
+        self.sessions = sessions
+        self.version = version
+        self.now_ms = 0
+        self.owner: Connection | None = None
+        # Fields of the next results, by partition.
+        self.state: dict[int, dict] = {}
+
+    def begin(self, wanted: FetchRequest) -> FetchContext:
+        asked = asked_partitions(wanted)
+        context = self.sessions.context(
+            wanted, asked, version=self.version, now_ms=self.now_ms, owner=self.owner
+        )
+        in_one_go(context.resume(wanted, asked))
+        return context
+
+    def finish(self, context: FetchContext) -> list[int]:
+        """Return the partitions that are answered."""
+        results = []
+        for asked in context.partitions:
+            index = asked.wanted.index
+            fields: dict[str, Any] = {"high_watermark": 0, "log_start_offset": 0, "records": b""}
+            fields |= self.state.get(index, {})
+            results.append((asked, FetchPartitionResult(index, **fields)))
+        in_one_go(context.select(results, version=self.version, now_ms=self.now_ms))
+        return [asked.wanted.index for asked, _ in context.chosen]
+
+    def ask(self, *indexes: int, **more) -> tuple[FetchContext, list[int]]:
+        context = self.begin(request(*indexes, version=self.version, **more))
+        return context, self.finish(context)
+
+    def open(self, *indexes: int) -> int:
+        context, answered = self.ask(*indexes)
+        assert answered == list(indexes)
+        assert context.session_id != 0
+        return context.session_id
+
+
+@pytest.fixture
+def fetcher():
+    return Fetcher(FetchSessions(10, random.Random(7)))
+
+
+def test_a_request_without_a_session_gets_none(fetcher):
+    context, answered = fetcher.ask(0, 1, session=(0, -1))
+    assert (context.session_id, answered, len(fetcher.sessions)) == (0, [0, 1], 0)
+
+
+def test_a_full_request_opens_a_session_and_answers_all(fetcher):
+    context, answered = fetcher.ask(0, 1)
+    assert context.session_id > 0
+    assert answered == [0, 1]
+    assert len(fetcher.sessions) == 1
+
+
+def test_an_incremental_request_reads_all_and_answers_only_news(fetcher):
+    session = fetcher.open(0, 1, 2)
+    fetcher.state[1] = {"records": b"x"}
+    context, answered = fetcher.ask(session=(session, 1))
+    assert [asked.wanted.index for asked in context.partitions] == [0, 1, 2]
+    assert answered == [1]
+    assert context.session_id == session
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        {"high_watermark": 5},
+        {"log_start_offset": 5},
+        {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER},
+        {"diverging_epoch": (1, 2)},
+        {"preferred_read_replica": 3},
+    ],
+)
+def test_news_without_records_is_answered(fetcher, news):
+    session = fetcher.open(0, 1)
+    fetcher.state[0] = news
+    assert fetcher.ask(session=(session, 1))[1] == [0]
+
+
+def test_what_was_told_once_is_not_told_again(fetcher):
+    session = fetcher.open(0)
+    fetcher.state[0] = {"high_watermark": 5, "log_start_offset": 2}
+    assert fetcher.ask(session=(session, 1))[1] == [0]
+    assert fetcher.ask(session=(session, 2))[1] == []
+
+
+def test_an_error_is_repeated_and_its_end_is_told(fetcher):
+    session = fetcher.open(0)
+    fetcher.state[0] = {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER, "high_watermark": -1}
+    assert fetcher.ask(session=(session, 1))[1] == [0]
+    assert fetcher.ask(session=(session, 2))[1] == [0]
+    fetcher.state[0] = {}
+    assert fetcher.ask(session=(session, 3))[1] == [0]
+    assert fetcher.ask(session=(session, 4))[1] == []
+
+
+def test_partitions_are_added_changed_and_forgotten(fetcher):
+    session = fetcher.open(0, 1)
+    context, answered = fetcher.ask(2, session=(session, 1), offset=7, forgotten=(0,))
+    assert [(each.wanted.index, each.wanted.fetch_offset) for each in context.partitions] == [
+        (1, 0),
+        (2, 7),
+    ]
+    assert answered == [2]
+    context, _ = fetcher.ask(1, session=(session, 2), offset=9)
+    assert [each.wanted.fetch_offset for each in context.partitions] == [9, 7]
+
+
+def test_served_partitions_go_to_the_end_so_that_none_starves(fetcher):
+    session = fetcher.open(0, 1, 2)
+    fetcher.state[0] = {"records": b"x"}
+    fetcher.ask(session=(session, 1))
+    context, _ = fetcher.ask(session=(session, 2))
+    assert [asked.wanted.index for asked in context.partitions] == [1, 2, 0]
+
+
+def test_a_wrong_epoch_is_refused(fetcher):
+    session = fetcher.open(0)
+    for epoch in (2, 7):
+        context, answered = fetcher.ask(session=(session, epoch))
+        assert context.error == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        assert (context.session_id, context.partitions, answered) == (0, [], [])
+    assert fetcher.ask(session=(session, 1))[0].error == ErrorCode.NONE
+
+
+def test_the_same_request_twice_is_refused_the_second_time(fetcher):
+    session = fetcher.open(0)
+    assert fetcher.ask(session=(session, 1))[0].error == ErrorCode.NONE
+    assert fetcher.ask(session=(session, 1))[0].error == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_an_unknown_session_is_refused(fetcher):
+    context, _ = fetcher.ask(session=(12345, 1))
+    assert context.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_stays_with_names_or_ids(fetcher):
+    session = fetcher.open(0)
+    fetcher.version = BY_ID
+    context, _ = fetcher.ask(session=(session, 1))
+    assert context.error == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    by_id = fetcher.open(0)
+    fetcher.version = BY_NAME
+    context, _ = fetcher.ask(session=(by_id, 1))
+    assert context.error == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_a_session_by_ids_knows_its_partitions_by_id(fetcher):
+    fetcher.version = BY_ID
+    session = fetcher.open(0, 1)
+    context, _ = fetcher.ask(2, session=(session, 1), forgotten=(0,))
+    assert [(each.topic_id, each.wanted.index) for each in context.partitions] == [
+        (TOPIC_ID, 1),
+        (TOPIC_ID, 2),
+    ]
+
+
+def test_the_final_epoch_closes_the_session_and_is_answered_in_full(fetcher):
+    session = fetcher.open(0, 1)
+    context, answered = fetcher.ask(0, session=(session, -1))
+    assert (context.session_id, answered, len(fetcher.sessions)) == (0, [0], 0)
+
+
+def test_epoch_zero_with_an_id_replaces_the_session(fetcher):
+    session = fetcher.open(0, 1)
+    context, answered = fetcher.ask(1, session=(session, 0))
+    assert answered == [1]
+    assert context.session_id not in {0, session}
+    assert len(fetcher.sessions) == 1
+
+
+def test_a_session_without_partitions_ends(fetcher):
+    session = fetcher.open(0)
+    context, answered = fetcher.ask(session=(session, 1), forgotten=(0,))
+    assert (context.session_id, answered, len(fetcher.sessions)) == (0, [], 0)
+
+
+def test_the_epoch_goes_on_with_one_after_the_last(fetcher):
+    session = fetcher.open(0)
+    fetcher.sessions._sessions[session].epoch = MAX_EPOCH
+    assert fetcher.ask(session=(session, MAX_EPOCH))[0].error == ErrorCode.NONE
+    assert fetcher.ask(session=(session, 1))[0].error == ErrorCode.NONE
+
+
+def test_an_answer_that_the_session_has_overtaken_says_so(fetcher):
+    session = fetcher.open(0)
+    slow = fetcher.begin(request(session=(session, 1)))
+    quick = fetcher.begin(request(session=(session, 2)))
+    fetcher.finish(quick)
+    assert fetcher.finish(slow) == []
+    assert slow.error == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert quick.error == ErrorCode.NONE
+
+
+def test_full_slots_are_kept_by_sessions_in_use():
+    fetcher = Fetcher(FetchSessions(2, random.Random(7)))
+    fetcher.open(0)
+    fetcher.open(0)
+    context, answered = fetcher.ask(0)
+    assert (context.session_id, answered) == (0, [0])
+
+
+def test_an_unused_session_gives_way_after_two_minutes():
+    fetcher = Fetcher(FetchSessions(2, random.Random(7)))
+    unused, used = fetcher.open(0), fetcher.open(0)
+    fetcher.now_ms = EVICTION_MS
+    fetcher.ask(session=(used, 1))
+    assert fetcher.ask(0)[0].session_id == 0
+    fetcher.now_ms = EVICTION_MS + 1
+    assert fetcher.ask(0)[0].session_id != 0
+    assert fetcher.ask(session=(unused, 1))[0].error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert fetcher.ask(session=(used, 2))[0].error == ErrorCode.NONE
+
+
+def test_an_old_session_gives_way_to_a_larger_one():
+    fetcher = Fetcher(FetchSessions(2, random.Random(7)))
+    small, large = fetcher.open(0), fetcher.open(0, 1, 2)
+    fetcher.now_ms = EVICTION_MS + 1
+    fetcher.ask(session=(small, 1))
+    fetcher.ask(session=(large, 1))
+    assert fetcher.ask(0)[0].session_id == 0, "not larger than the smallest"
+    assert fetcher.ask(0, 1)[0].session_id != 0
+    assert fetcher.ask(session=(small, 2))[0].error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert fetcher.ask(session=(large, 2))[0].error == ErrorCode.NONE
+
+
+def test_without_slots_there_are_no_sessions():
+    context, answered = Fetcher(FetchSessions(0, random.Random(7))).ask(0)
+    assert (context.session_id, answered) == (0, [0])
+
+
+class Connection:
+    """A connection that ends."""
+
+    has_ended = False
+
+
+def open_session(sessions: FetchSessions, size: int, owner: Connection) -> int:
+    fetcher = Fetcher(sessions)
+    fetcher.owner = owner
+    context, _ = fetcher.ask(*range(size))
+    return context.session_id
+
+
+def test_all_sessions_together_have_a_bound(monkeypatch):
+    monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(100, random.Random(7))
+    assert open_session(sessions, 4, Connection())
+    assert open_session(sessions, 4, Connection())
+    assert not open_session(sessions, 4, Connection())
+    assert open_session(sessions, 2, Connection())
+    assert sessions.partition_count == 10
+
+
+def test_the_largest_session_gives_way_to_a_smaller_one(monkeypatch):
+    monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(100, random.Random(7))
+    assert open_session(sessions, 2, Connection())
+    assert open_session(sessions, 8, Connection())
+    assert open_session(sessions, 3, Connection())
+    assert sessions.partition_count == 5
+    assert not open_session(sessions, 9, Connection())
+    assert sessions.partition_count == 5
+
+
+def test_consumers_and_followers_leave_each_others_sessions_alone(monkeypatch):
+    monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(100, random.Random(7))
+    assert open_session(sessions, 10, Connection())
+    follower = sessions.create(0, 9, uses_topic_ids=True, owner=Connection(), is_of_replica=True)
+    assert follower is not None
+    assert open_session(sessions, 4, Connection())
+    assert len(sessions) == 2
+
+
+def test_sessions_give_way_whose_connection_has_ended(monkeypatch):
+    monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(2, random.Random(7))
+    first, second = Connection(), Connection()
+    assert open_session(sessions, 8, first)
+    assert open_session(sessions, 1, second)
+    first.has_ended = True
+    assert open_session(sessions, 9, Connection())
+    second.has_ended = True
+    assert open_session(sessions, 1, Connection())
+    assert len(sessions) == 2
+
+
+def test_a_session_that_would_grow_beyond_the_bound_ends(monkeypatch):
+    monkeypatch.setattr("wirebroker.request.fetch_sessions.MOST_PARTITIONS", 10)
+    sessions = FetchSessions(2, random.Random(7))
+    fetcher = Fetcher(sessions)
+    session = fetcher.open(*range(8))
+    again, _ = fetcher.ask(0, 1, 2, session=(session, 1))
+    assert again.error == ErrorCode.NONE
+    context, _ = fetcher.ask(8, 9, 10, session=(session, 2))
+    assert context.error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.partition_count == 0
+
+
+def with_name(wanted: FetchRequest, name: str) -> FetchRequest:
+    return wanted._replace(topics=[each._replace(name=name) for each in wanted.topics])
+
+
+def test_a_name_that_no_topic_can_have_is_not_remembered(fetcher):
+    longest, too_long = "t" * 249, "t" * 250
+    context = fetcher.begin(with_name(request(0), too_long))
+    assert fetcher.finish(context) == [0]
+    assert context.session_id == len(fetcher.sessions) == 0
+    context = fetcher.begin(with_name(request(0), longest))
+    fetcher.finish(context)
+    assert context.session_id
+    more = with_name(request(1, session=(context.session_id, 1)), too_long)
+    assert fetcher.begin(more).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(fetcher.sessions) == 0
+
+
+@pytest.mark.parametrize("name", ["\u00e9", "\U0001f600" * 249])
+def test_a_name_that_is_not_ascii_opens_no_session(fetcher, name):
+    context = fetcher.begin(with_name(request(0), name))
+    assert fetcher.finish(context) == [0]
+    assert context.session_id == len(fetcher.sessions) == 0

@@ -1,0 +1,51 @@
+"""What is declared of the handlers: who may call them, what they cost, whose answer it is."""
+
+import importlib
+
+from wirebroker.api.modules import API_MODULES
+from wirebroker.api.registry import REGISTRY
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.handlers import Cost
+
+for _module in API_MODULES:  # each handler registers itself
+    importlib.import_module(f"wirebroker.api.{_module}")
+
+
+def test_everything_needs_something_but_what_comes_before_authentication():
+    before = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+    # Who may, the token itself says.
+    of_tokens = {ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
+    assert {each.key for each in REGISTRY.handlers() if not each.needs} == before | of_tokens
+
+
+def test_what_is_forwarded_is_what_kafkas_brokers_forward_and_costs_the_controller():
+    forwarded = {each.key for each in REGISTRY.handlers() if each.is_forwarded}
+    assert forwarded == {each.key for each in REGISTRY.handlers() if each.cost is Cost.CONTROLLER}
+    assert forwarded == {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.UNREGISTER_CONTROLLER,
+    }
+
+
+def test_no_need_is_said_twice():
+    for handler in REGISTRY.handlers():
+        assert len(set(handler.needs)) == len(handler.needs), handler.key

@@ -1,0 +1,151 @@
+"""What a handler is given: this node's parts, built by broker_opening.py.
+
+Handlers read the committed metadata at `metadata.image`, have the controller change it
+(`controller` is the way to it, wherever it is), and reach logs through `replicas`. Nothing else is
+shared between them.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wirebroker.config.sources.dynamic import with_usable
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.coordinator.controller.image.image_change import change_between
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from wirebroker.authorization.access import Authorization
+    from wirebroker.base.clock import Clock
+    from wirebroker.config import Config
+    from wirebroker.coordination.auto_creation import AutoCreation
+    from wirebroker.coordination.group_coordinator import GroupCoordinator
+    from wirebroker.coordination.transactions.transaction_coordinator import TransactionCoordinator
+    from wirebroker.coordination.transactions.transaction_verifier import TransactionVerifier
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
+    from wirebroker.coordinator.quotas.quota_entity import ClientQuotas as ClientQuotasByEntity
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
+    from wirebroker.quorum.image.metadata_cache import MetadataCache
+    from wirebroker.quorum.image.metadata_follower import MetadataFollower
+    from wirebroker.quotas.client_quotas import ClientQuotas
+    from wirebroker.quotas.replication_quotas import ReplicationQuotas
+    from wirebroker.replica.replica_manager import ReplicaManager
+    from wirebroker.replication.isr_changes import IsrChanges
+    from wirebroker.replication.replica_moves import ReplicaMoves
+    from wirebroker.request.fetch_sessions import FetchSessions
+
+logger = logging.getLogger("wirebroker")
+
+
+@dataclass(slots=True)
+class Broker:
+    """One node, as its handlers see it."""
+
+    config: Config
+    clock: Clock
+    node_id: int
+    cluster_id: str
+    metadata: MetadataFollower
+    controller: ControllerChannel
+    replicas: ReplicaManager
+    isr_changes: IsrChanges
+    replica_moves: ReplicaMoves
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    transaction_verifier: TransactionVerifier
+    producer_ids: ProducerIdSupply
+    fetch_sessions: FetchSessions
+    metadata_cache: MetadataCache
+    auto_creation: AutoCreation
+    quotas: ClientQuotas
+    replication_quotas: ReplicationQuotas
+    # Listeners whose clients are told the address that they reached us at.
+    auto_listeners: frozenset[str]
+    # Who may do what; None: everybody everything.
+    authorization: Authorization | None = None
+    # Set when the broker is told to stop: who waits for records is answered with what there is.
+    is_stopping: bool = False
+    # Told the quotas of clients whenever they are others.
+    quota_users: list[Callable[[ClientQuotasByEntity], None]] = field(
+        default_factory=list["Callable[[ClientQuotasByEntity], None]"]
+    )
+    # Told each new configuration at once: the controller's rules, if they are in this process.
+    config_users: list[Callable[[Config], None]] = field(
+        default_factory=list["Callable[[Config], None]"]
+    )
+    # Asked whether a new configuration can be used, before it is written down.
+    config_trials: list[Callable[[Config], Awaitable[None]]] = field(
+        default_factory=list["Callable[[Config], Awaitable[None]]"]
+    )
+    # Told each new configuration when all else follows it: what is built around the broker.
+    config_followers: list[Callable[[Config], Awaitable[None]]] = field(
+        default_factory=list["Callable[[Config], Awaitable[None]]"]
+    )
+
+    async def follow_metadata(self, image: ClusterImage) -> None:
+        """Have every part follow the metadata, in this order; what it answers rests on all of them.
+
+        The configuration comes first: what is opened then goes by it. Coordinators come after the
+        replicas that their partitions are.
+
+        Args:
+            image: What all parts were built from. What was published since, nobody was told of;
+                that is followed first.
+        """
+        followers = {
+            "the configuration": self._follow_configs,
+            "the replicas": self.replicas.apply,
+            "the groups": self.groups.apply,
+            "the metadata cache": self._follow_topics,
+            "the quotas": self._follow_quotas,
+        }
+        while image is not self.metadata.image:  # again for what is published meanwhile
+            before, image = image, self.metadata.image
+            change = change_between(before, image)
+            for follow in followers.values():
+                await follow(change, image)
+        for name, follow in followers.items():
+            self.metadata.subscribe(name, follow)
+
+    async def _follow_configs(self, change: ImageChange, image: ClusterImage) -> None:
+        mine = {(ResourceType.BROKER, ""), (ResourceType.BROKER, str(self.node_id))}
+        if mine.isdisjoint(change.configs):
+            return
+        self.config = dynamic_config(self.config, image, self.node_id)
+        for use_config in self.config_users:
+            use_config(self.config)
+        self.transaction_verifier.use_config(self.config)
+        await self.replicas.use_config(self.config, image)
+        for follow in self.config_followers:
+            await follow(self.config)
+
+    async def _follow_quotas(self, change: ImageChange, image: ClusterImage) -> None:
+        if change.quotas:
+            self.use_quotas(image.client_quotas)
+
+    def use_quotas(self, quotas: ClientQuotasByEntity) -> None:
+        """Have these quotas in force."""
+        self.quotas.follow(quotas)
+        for use in self.quota_users:
+            use(quotas)
+
+    async def _follow_topics(self, change: ImageChange, image: ClusterImage) -> None:
+        del image
+        self.metadata_cache.follow(change)
+
+
+def dynamic_config(config: Config, image: ClusterImage, node_id: int) -> Config:
+    """Return the configuration under what AlterConfigs has set for the brokers."""
+    usable, problems = with_usable(
+        config,
+        cluster_wide=image.config(ResourceType.BROKER, ""),
+        this_broker=image.config(ResourceType.BROKER, str(node_id)),
+    )
+    for problem in problems:
+        logger.error("a dynamic config is passed over: %s", problem)
+    return usable

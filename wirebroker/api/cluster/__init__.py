@@ -1,0 +1,1 @@
+"""Handlers for the cluster: brokers, voters, features, log directories."""

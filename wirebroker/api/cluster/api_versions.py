@@ -1,0 +1,91 @@
+"""ApiVersions: the keys and versions that this broker answers to, and its feature levels.
+
+v0 is what an unknown version is answered with (error 35, net/dispatch.py); v1 throttle time, v3
+flexible with the client's name (KIP-511) and features (KIP-584), v4 features from level 0, v5 the
+cluster and the node that the client means to reach (KIP-1242): one that reached another starts over
+with its bootstrap servers.
+
+Source: Kafka's ApiVersionsRequest and ApiVersionManager.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from wirebroker.api.registry import handles_raw, registered_keys
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.hot.api_versions import (
+    ANY_NODE,
+    ApiVersionsRequest,
+    encode_api_versions,
+    parse_api_versions,
+)
+from wirebroker.coordinator.controller.features.feature_control import SERVED_FEATURES
+from wirebroker.request.handlers import Cost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.request.request import Reply, Request
+
+FIRST_NAMED_CLIENT = 3
+
+# What a client may call itself (KIP-511).
+_CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@handles_raw(ApiKey.API_VERSIONS, needs=(), cost=Cost.BOUNDED)
+def api_versions(broker: Broker, request: Request) -> Reply:
+    """Answer with every key that has a handler."""
+    here = (broker.cluster_id, broker.node_id)
+    return answer_versions(request, registered_keys(), broker.metadata.image, here)
+
+
+def answer_versions(
+    request: Request,
+    keys: Iterable[ApiKey],
+    image: ClusterImage,
+    here: tuple[str, int] | None = None,
+) -> Reply:
+    """Answer with these keys, and the cluster's features as an image has them.
+
+    Args:
+        request: An ApiVersions request.
+        keys: What is served.
+        image: The cluster.
+        here: The ids of the cluster and of the node that a client must mean; None: any will do.
+    """
+    version = request.version
+    wanted = parse_api_versions(request.frame, request.position, version)
+    if version >= FIRST_NAMED_CLIENT:
+        error = _error_of(wanted, here)
+        if error:
+            return [encode_api_versions(version, api_keys=(), error_code=error)]
+        request.session.client_software_name = wanted.client_software_name
+        request.session.client_software_version = wanted.client_software_version
+    return [
+        encode_api_versions(
+            version,
+            api_keys=[
+                (key, SPOKEN_VERSIONS[key].min_version, SPOKEN_VERSIONS[key].max_version)
+                for key in keys
+            ],
+            supported_features=[(name, *levels) for name, levels in SERVED_FEATURES.items()],
+            finalized_features=list(image.features.items()),
+            finalized_features_epoch=image.offset,
+        )
+    ]
+
+
+def _error_of(wanted: ApiVersionsRequest, here: tuple[str, int] | None) -> ErrorCode:
+    software = (wanted.client_software_name, wanted.client_software_version)
+    has_cluster, has_node = wanted.cluster_id is not None, wanted.node_id != ANY_NODE
+    if not all(map(_CLIENT_NAME.fullmatch, software)) or has_cluster != has_node:
+        return ErrorCode.INVALID_REQUEST
+    if here is not None and has_cluster and (wanted.cluster_id, wanted.node_id) != here:
+        return ErrorCode.REBOOTSTRAP_REQUIRED
+    return ErrorCode.NONE

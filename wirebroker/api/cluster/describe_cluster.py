@@ -1,0 +1,60 @@
+"""DescribeCluster: the brokers, the controller's id and the cluster's id (KIP-700).
+
+v0, v1 endpoint types (KIP-919), v2 fenced brokers (KIP-1073). Flexible from the start.
+
+Source: Kafka's AuthHelper.computeDescribeClusterResponse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.cluster.endpoint_types import BROKERS, wrong_endpoint
+from wirebroker.api.registry import handles
+from wirebroker.api.topics.authorized_operations import ALL_ON_CLUSTER, NOT_ASKED
+from wirebroker.api.topics.metadata import advertised, any_live_broker
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import DESCRIBE_CLUSTER
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.DESCRIBE_CLUSTER, needs=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
+def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Answer from the committed image."""
+    if body.endpoint_type != BROKERS:
+        return wrong_endpoint(body.endpoint_type, request.version, served=BROKERS)
+    brokers = [
+        {"broker_id": node_id, "host": host, "port": port, "rack": rack, "is_fenced": False}
+        for node_id, host, port, rack in advertised(broker, request.session)
+    ]
+    known = {each["broker_id"] for each in brokers}
+    controller_id = any_live_broker(broker.metadata.image, broker.node_id)
+    if body.include_fenced_brokers:
+        brokers += _fenced(broker, request)
+    asked = body.include_cluster_authorized_operations
+    return {
+        "endpoint_type": BROKERS,
+        "cluster_id": broker.cluster_id,
+        "controller_id": controller_id if controller_id in known else -1,
+        "brokers": brokers,
+        "cluster_authorized_operations": ALL_ON_CLUSTER if asked else NOT_ASKED,
+    }
+
+
+def _fenced(broker: Broker, request: Request) -> list[dict[str, Any]]:
+    listener = request.session.listener_name
+    return [
+        {
+            "broker_id": node.node_id,
+            "host": node.endpoints[listener].host,
+            "port": node.endpoints[listener].port,
+            "rack": node.rack,
+            "is_fenced": True,
+        }
+        for node in broker.metadata.image.brokers.values()
+        if node.fenced and listener in node.endpoints
+    ]

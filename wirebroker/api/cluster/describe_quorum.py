@@ -1,0 +1,28 @@
+"""DescribeQuorum: who votes on the metadata log and how far they are (KIP-642).
+
+v0, v1 times (KIP-836), v2 messages, directories and nodes (KIP-853). The controller answers
+(quorum/controller/quorum_description.py).
+
+Source: Kafka's KafkaApis.handleDescribeQuorumRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwarded, handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import DESCRIBE_CLUSTER
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@forwarded
+@handles(ApiKey.DESCRIBE_QUORUM, needs=(DESCRIBE_CLUSTER,), cost=Cost.CONTROLLER)
+async def describe_quorum(broker: Broker, request: Request, body: Any) -> Any:
+    """Describe the quorum as its leader sees it."""
+    return await forward(broker, request, body)

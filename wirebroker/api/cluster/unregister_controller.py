@@ -1,0 +1,25 @@
+"""UnregisterController: the cluster forgets a controller that is not to come back.
+
+Source: Kafka's KafkaApis, which forwards it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwarded, handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import ALTER_CLUSTER
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@forwarded
+@handles(ApiKey.UNREGISTER_CONTROLLER, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+async def unregister_controller(broker: Broker, request: Request, body: Any) -> Any:
+    """Have the active controller forget a controller."""
+    return await forward(broker, request, body)

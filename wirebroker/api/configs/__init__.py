@@ -1,0 +1,1 @@
+"""Handlers for configs and quotas."""

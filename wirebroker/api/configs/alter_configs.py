@@ -1,0 +1,73 @@
+"""AlterConfigs and IncrementalAlterConfigs: configs set, removed, lists edited (KIP-133, KIP-339).
+
+AlterConfigs: v0, v1 as v0, v2 flexible. It replaces all configs of a resource.
+IncrementalAlterConfigs: v0, v1 flexible. The rules are
+coordinator/controller/configs/config_control.py's, those of loggers runtime_loggers.py's.
+
+Source: Kafka's ConfigAdminManager and ControllerApis.handleIncrementalAlterConfigs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.configs.altered_configs import alter_others
+from wirebroker.api.configs.config_trial import may_alter, refuse_unusable_keys
+from wirebroker.api.configs.runtime_loggers import change_loggers, names_loggers
+from wirebroker.api.forwarding import elements_of, forward
+from wirebroker.api.registry import forwarded, handles
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.coordinator.controller.configs.config_control import not_for_others
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_TOPIC_CONFIGS
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.codecs.errors import KafkaError
+    from wirebroker.request.request import Request
+
+
+@forwarded
+@handles(
+    ApiKey.ALTER_CONFIGS, needs=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS), cost=Cost.CONTROLLER
+)
+async def alter_configs(broker: Broker, request: Request, body: Any) -> Any:
+    """Replace the configs of each resource; they are in force when the answer leaves."""
+    return await _altered(broker, request, body, is_incremental=False)
+
+
+@forwarded
+@handles(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    needs=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS),
+    cost=Cost.CONTROLLER,
+)
+async def incremental_alter_configs(broker: Broker, request: Request, body: Any) -> Any:
+    """Change configs; they are in force when the answer leaves."""
+    return await _altered(broker, request, body, is_incremental=True)
+
+
+async def _altered(broker: Broker, request: Request, body: Any, *, is_incremental: bool) -> Any:
+    """Refuse what is another broker's own, and keys of no use; ask the controller for the rest."""
+    refused = await refuse_unusable_keys(broker, request, body, is_incremental=is_incremental)
+    slices = Slices(broker.clock)
+    refused |= await slices.run(
+        not_for_others(
+            body,
+            broker.metadata.image,
+            broker.config,
+            node_id=broker.node_id,
+            is_incremental=is_incremental,
+        )
+    )
+    outcomes: dict[int, KafkaError | None] = {**refused}
+    if is_incremental and names_loggers(body) and may_alter(broker, request):
+        outcomes |= await slices.run(change_loggers(body, broker.node_id))
+    if not outcomes:
+        return await forward(broker, request, body)
+
+    async def alter() -> list[Any]:
+        return elements_of(await forward(broker, request, body), "responses")
+
+    return await alter_others(body, outcomes, alter, slices)

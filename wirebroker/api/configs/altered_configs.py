@@ -1,0 +1,35 @@
+"""Requests to alter configs that this node and the controller each decide in part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.clock import collected
+from wirebroker.coordinator.controller.configs.config_control import merged_results
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from wirebroker.base.clock import Slices
+    from wirebroker.codecs.errors import KafkaError
+
+
+async def alter_others(
+    body: Any,
+    outcomes: Mapping[int, KafkaError | None],
+    alter: Callable[[], Awaitable[list[Any]]],
+    slices: Slices,
+) -> dict[str, Any]:
+    """Alter the resources that are not decided yet, and return the response to the request.
+
+    Args:
+        body: The request; afterwards it has only the undecided resources.
+        outcomes: Errors, or None, by the positions of decided resources.
+        alter: Alters the remaining resources; returns their results in order.
+        slices: Slices of the work on the response.
+    """
+    wanted = list(body.resources)
+    body.resources = [each for place, each in enumerate(wanted) if place not in outcomes]
+    answered = await alter() if body.resources else []
+    responses = collected(merged_results(wanted, outcomes, iter(answered)))
+    return {"responses": await slices.run(responses)}

@@ -1,0 +1,86 @@
+"""Configs of this broker, tried before the controller is asked: keys and certificates are read.
+
+What stands in files only the broker that reads them can judge. A keystore that can't be used, or
+one by which clients would take the broker for another, is refused and nothing is changed. Files
+are only read for who may alter the broker's configs.
+
+Source: Kafka's ConfigAdminManager.validateBrokerConfigChange, SslFactory.validateReconfiguration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config.rows.row import ConfigError
+from wirebroker.config.sources.dynamic import usable
+from wirebroker.coordinator.controller.configs.config_control import own_configs_after
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.request.needs import ALTER_CLUSTER_CONFIGS
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+# Names of configs that may be about keys: ssl.…, listener.name.<listener>.ssl.….
+_OF_KEYS = "ssl."
+
+
+async def refuse_unusable_keys(
+    broker: Broker, request: Request, body: Any, *, is_incremental: bool
+) -> dict[int, KafkaError]:
+    """Find what cannot be used of an (Incremental)AlterConfigs request for this broker.
+
+    Returns:
+        The refusals, by the resources' places in the request.
+    """
+    refused: dict[int, KafkaError] = {}
+    slices = Slices(broker.clock)
+    own_name = str(broker.node_id)
+    for place, resource in enumerate(body.resources):
+        await slices.turn()
+        if (
+            resource.resource_type == ResourceType.BROKER
+            and resource.resource_name == own_name
+            and any(_OF_KEYS in each.name for each in resource.configs)
+            and may_alter(broker, request)
+        ):
+            try:
+                await _try(broker, resource, is_incremental=is_incremental)
+            except ConfigError as error:
+                refused[place] = KafkaError(
+                    ErrorCode.INVALID_REQUEST, broker.config.redacted(str(error))
+                )
+    return refused
+
+
+def may_alter(broker: Broker, request: Request) -> bool:
+    """Tell whether a client is allowed to alter configs; the controller refuses others."""
+    authorization = broker.authorization
+    if authorization is None:
+        return True
+    return authorization.asking_of(request).may(ALTER_CLUSTER_CONFIGS, logs_denied=False)
+
+
+async def _try(broker: Broker, resource: Any, *, is_incremental: bool) -> None:
+    """Try the configs that a change would give this broker.
+
+    Raises:
+        ConfigError: Keys or certificates of a listener can't be used.
+    """
+    image = broker.metadata.image
+    own = own_configs_after(resource, image, is_incremental=is_incremental)
+    if own is None:
+        return
+    try:
+        config = broker.config.with_dynamic(
+            cluster_wide=usable(
+                image.config(ResourceType.BROKER, ""), broker.config, is_default=True
+            ),
+            this_broker=usable(own, broker.config, is_default=False),
+        )
+    except ConfigError:
+        return  # the controller finds the same, and says so
+    for try_config in broker.config_trials:
+        await try_config(config)

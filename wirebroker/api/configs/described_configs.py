@@ -1,0 +1,198 @@
+"""DescribeConfigs at brokers and controllers: the configs in force, and where they come from.
+
+v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569), v4 flexible.
+
+Client metrics show only configs that were set, loggers their levels. Configs are sorted
+by name (Kafka's order is a hash table's).
+
+Source: Kafka's ConfigHelper.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.api.configs.runtime_loggers import logger_levels
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.configs.config_control import check_this_broker
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.coordinator.controller.image.topic_names import check_topic_name
+from wirebroker.request.long_requests import decoded
+from wirebroker.request.needs import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+)
+from wirebroker.request.sliced_answer import encode_sliced_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from wirebroker.authorization.access import Authorization
+    from wirebroker.base.clock import Clock, Steps
+    from wirebroker.config import Config, DescribedConfig
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.request.request import Reply, Request
+
+NEEDS: Final = (DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS)
+# DescribeConfigsResponse's ConfigSource of what config.py's rows do not have.
+_LOGGER_CONFIG = 6
+_CLIENT_METRICS_CONFIG = 7
+
+
+class DescribedNode(NamedTuple):
+    """A broker or a controller, of which configs are described.
+
+    Attributes:
+        node_id: Its id: the only node whose own configs it describes.
+        config: In force there.
+        image: The committed metadata.
+        clock: Measures slices.
+        authorization: The authorizer; None if everything is allowed.
+    """
+
+    node_id: int
+    config: Config
+    image: ClusterImage
+    clock: Clock
+    authorization: Authorization | None
+
+
+async def answer_described_configs(node: DescribedNode, request: Request) -> Reply:
+    """Describe each resource by itself; a resource of no known type refuses the whole request."""
+    body = await decoded(request)
+    denied: list[dict[str, Any]] = []
+    if node.authorization is not None:
+        from wirebroker.authorization.config_rules import denied_configs  # noqa: PLC0415 - if asked for
+
+        asking = node.authorization.asking_of(request)
+        denied = await Slices(node.clock).run(denied_configs(asking, body))
+    body.resources = await Slices(node.clock).run(_each_once(body.resources))
+    results = chain(_results(node, body), denied)
+    return await encode_sliced_answer(
+        request.key, request.version, "results", results, node.clock, errors=request.errors
+    )
+
+
+def _each_once(resources: Iterable[Any]) -> Steps[list[Any]]:
+    """Merge resources that a request names repeatedly, with all configs that it names of each."""
+    merged: dict[tuple[int, str], Any] = {}
+    for each in resources:
+        first = merged.setdefault((each.resource_type, each.resource_name), each)
+        if first is not each and first.configuration_keys:
+            if each.configuration_keys:
+                first.configuration_keys.extend(each.configuration_keys)
+            else:
+                first.configuration_keys = None
+        yield
+    return list(merged.values())
+
+
+def _results(node: DescribedNode, body: Any) -> Iterator[dict[str, Any]]:
+    is_refused = any(each.resource_type not in ResourceType.ALL for each in body.resources)
+    for resource in body.resources:
+        result: dict[str, Any] = {
+            "error_message": "",
+            "resource_type": resource.resource_type,
+            "resource_name": resource.resource_name,
+            "configs": [],
+        }
+        try:
+            if is_refused:
+                raise _invalid("A resource is of an unknown type.")
+            keys = resource.configuration_keys
+            wanted = frozenset(keys) if keys else None
+            result["configs"] = [
+                config
+                for config in _configs(node, resource, body)
+                if wanted is None or config["name"] in wanted
+            ]
+        except KafkaError as error:
+            result["error_code"] = int(error.code)
+            result["error_message"] = error.message or ""
+        yield result
+
+
+def _configs(node: DescribedNode, resource: Any, body: Any) -> list[dict[str, Any]]:
+    """Return the configs of one resource.
+
+    Raises:
+        KafkaError: There is no such resource.
+    """
+    name = resource.resource_name
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            described = _topic(node, name)
+        case ResourceType.BROKER:
+            described = _broker(node, name)
+        case ResourceType.BROKER_LOGGER:
+            if not name:
+                raise _invalid("A broker has to be named.")
+            check_this_broker(name, node.node_id)
+            return _plain(logger_levels(), source=_LOGGER_CONFIG)
+        case ResourceType.CLIENT_METRICS:
+            values = node.image.config(resource.resource_type, _required(name))
+            return _plain(values, source=_CLIENT_METRICS_CONFIG)
+        case _:
+            values = node.image.config(resource.resource_type, _required(name))
+            described = node.config.describe_group(values)
+    return [_entry(config, body) for config in described]
+
+
+def _topic(node: DescribedNode, name: str) -> list[DescribedConfig]:
+    check_topic_name(name)
+    image = node.image
+    if name not in image.topics:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return node.config.describe_topic(image.topic_config(name))
+
+
+def _broker(node: DescribedNode, name: str) -> list[DescribedConfig]:
+    if not name:
+        return node.config.describe_cluster_default()
+    check_this_broker(name, node.node_id)
+    return node.config.describe_broker()
+
+
+def _required(name: str) -> str:
+    """Return the name of a resource that has no default one.
+
+    Raises:
+        KafkaError: It is empty.
+    """
+    if not name:
+        raise _invalid("The resource has to be named.")
+    return name
+
+
+def _plain(values: Mapping[str, str], *, source: int) -> list[dict[str, Any]]:
+    """Return values without defaults, synonyms and types."""
+    return [
+        {
+            "name": name,
+            "value": value,
+            "read_only": False,
+            "config_source": source,
+            "is_sensitive": False,
+            "synonyms": [],
+            "config_type": 0,
+            "documentation": None,
+        }
+        for name, value in sorted(values.items())
+    ]
+
+
+def _entry(config: DescribedConfig, body: Any) -> dict[str, Any]:
+    entry = config._asdict()
+    entry["synonyms"] = (
+        [synonym._asdict() for synonym in config.synonyms] if body.include_synonyms else []
+    )
+    if not body.include_documentation:
+        entry["documentation"] = None
+    return entry
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

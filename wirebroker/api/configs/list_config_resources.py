@@ -1,0 +1,60 @@
+"""ListConfigResources: the names that DescribeConfigs can be asked about (KIP-1142).
+
+v0 client metrics only, v1 the types that were asked for, all of them if none was.
+
+Source: Kafka's KafkaApis.handleListConfigResources.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.api.registry import handles_raw
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import encode_response
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.request.handlers import Cost
+from wirebroker.request.long_requests import decoded
+from wirebroker.request.needs import DESCRIBE_CLUSTER_CONFIGS
+from wirebroker.request.sliced_answer import encode_sliced_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.request.request import Reply, Request
+
+
+@handles_raw(ApiKey.LIST_CONFIG_RESOURCES, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
+async def list_config_resources(broker: Broker, request: Request) -> Reply:
+    """Answer from the committed image."""
+    key, version = request.key, request.version
+    body = await decoded(request)
+    if version == 0:
+        wanted = frozenset({ResourceType.CLIENT_METRICS})
+    else:
+        wanted = frozenset[int](body.resource_types) or ResourceType.ALL
+    if not wanted <= ResourceType.ALL:
+        error = int(ErrorCode.UNSUPPORTED_VERSION)
+        return [encode_response(key, version, {"error_code": error}, request.errors)]
+    image = broker.metadata.image
+    resources = (
+        {"resource_name": name, "resource_type": kind}
+        for kind in sorted(wanted)
+        for name in _names(image, kind)
+    )
+    return await encode_sliced_answer(
+        key, version, "config_resources", resources, broker.clock, has_error_code=True
+    )
+
+
+def _names(image: ClusterImage, kind: int) -> Iterable[str]:
+    match kind:
+        case ResourceType.TOPIC:
+            return image.topics
+        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
+            return [str(each.node_id) for each in image.brokers.values() if not each.fenced]
+        case _:
+            return [name for each, name in image.configs if each == kind and name]

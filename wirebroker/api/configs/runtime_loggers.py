@@ -1,0 +1,134 @@
+"""Levels of loggers, shown and changed while the process runs: the configs of BROKER_LOGGER.
+
+The names are those of Python's loggers, the levels those of Kafka's. A logger whose level is unset
+has the level of the next one above it, up to the root. Changes last until the process ends.
+
+Source: Kafka's RuntimeLoggerManager and LoggingController (KIP-412).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError, without_frames
+from wirebroker.coordinator.controller.configs.config_control import (
+    DELETE,
+    SET,
+    check_request,
+    check_this_broker,
+    resource_counts,
+)
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Steps
+
+logger = logging.getLogger("wirebroker")
+
+ROOT: Final = "root"
+# Below Python's lowest level.
+_TRACE: Final = 5
+_LEVELS: Final = {
+    "DEBUG": logging.DEBUG,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "INFO": logging.INFO,
+    "TRACE": _TRACE,
+    "WARN": logging.WARNING,
+}
+_NAMES: Final = {number: name for name, number in _LEVELS.items()}
+
+
+def logger_levels() -> dict[str, str]:
+    """Return the level in force of each logger, by name."""
+    found = {
+        name: each.getEffectiveLevel()
+        for name, each in list(logging.root.manager.loggerDict.items())
+        if isinstance(each, logging.Logger)
+    }
+    found[ROOT] = logging.root.level
+    return {name: _level_name(level) for name, level in sorted(found.items())}
+
+
+def names_loggers(body: Any) -> bool:
+    """Tell whether a request to alter configs is about loggers."""
+    return any(each.resource_type == ResourceType.BROKER_LOGGER for each in body.resources)
+
+
+def change_loggers(body: Any, node_id: int) -> Steps[dict[int, KafkaError | None]]:
+    """Change the loggers of this node that an IncrementalAlterConfigs request names.
+
+    Args:
+        body: The request, of a client that is allowed to alter the cluster's configs.
+        node_id: This node.
+
+    Returns:
+        By the places of loggers in the request: why a resource is refused, or None.
+    """
+    outcomes: dict[int, KafkaError | None] = {}
+    counts = resource_counts(body)
+    for place, resource in enumerate(body.resources):
+        yield
+        if resource.resource_type != ResourceType.BROKER_LOGGER:
+            continue
+        try:
+            check_request(resource, counts, is_incremental=True)
+            check_this_broker(resource.resource_name, node_id)
+            _check(resource)
+        except KafkaError as error:
+            outcomes[place] = without_frames(error)
+            continue
+        outcomes[place] = None
+        if not body.validate_only:
+            _apply(resource)
+    return outcomes
+
+
+def _level_name(level: int) -> str:
+    """Return the name of a level; one between two counts as the lower."""
+    return _NAMES[max((each for each in _NAMES if each <= level), default=_TRACE)]
+
+
+def _find(name: str) -> logging.Logger | None:
+    found = logging.root if name == ROOT else logging.root.manager.loggerDict.get(name)
+    return found if isinstance(found, logging.Logger) else None
+
+
+def _check(resource: Any) -> None:
+    """Refuse a change as a whole.
+
+    Raises:
+        KafkaError: INVALID_CONFIG or INVALID_REQUEST.
+    """
+    for each in resource.configs:
+        if each.config_operation not in {SET, DELETE}:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "APPEND and SUBTRACT are not allowed for the BROKER_LOGGER resource",
+            )
+        if _find(each.name) is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {each.name} does not exist!")
+        if each.config_operation == SET and each.value not in _LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {each.name} to {each.value} as it is not a supported"
+                f" log level. Valid log levels are {', '.join(_LEVELS)}",
+            )
+        if each.config_operation == DELETE and each.name == ROOT:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "Removing the log level of the root logger is not allowed",
+            )
+
+
+def _apply(resource: Any) -> None:
+    for each in resource.configs:
+        found = _find(each.name)
+        assert found is not None
+        if each.config_operation == DELETE:
+            found.setLevel(logging.NOTSET)
+            logger.warning("unset the log level of %s", each.name)
+        else:
+            found.setLevel(_LEVELS[each.value])
+            logger.warning("updated the log level of %s to %s", each.name, each.value)

@@ -1,0 +1,35 @@
+"""Fetch and FetchSnapshot of the metadata log, for brokers and whoever else follows it.
+
+Fetch: v12 epochs and divergence (KIP-595), v13 topic ids, v15 replica_state (KIP-903), v16
+endpoints of leaders (KIP-951), v17 directories (KIP-853), v18 the follower's high watermark
+(KIP-1166). FetchSnapshot: v1 directories and endpoints (KIP-853).
+
+Source: Kafka's ControllerApis and KafkaRaftClient; rules: quorum/controller/metadata_fetch.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.controller.registry import handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import CLUSTER_ACTION
+
+if TYPE_CHECKING:
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.FETCH, needs=(CLUSTER_ACTION,), cost=Cost.WAITS)
+async def fetch(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
+    """Answer with what is committed, or wait for it."""
+    return await controller.fetches.fetch(request.version, body)
+
+
+@handles(ApiKey.FETCH_SNAPSHOT, needs=(CLUSTER_ACTION,), cost=Cost.THREADS)
+async def fetch_snapshot(
+    controller: QuorumController, request: Request, body: Any
+) -> dict[str, Any]:
+    """Answer with a piece of a snapshot."""
+    return await controller.fetches.fetch_snapshot(request.version, body)

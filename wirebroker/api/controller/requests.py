@@ -1,0 +1,115 @@
+"""What the active controller decides, asked over a connection.
+
+The rules stand in coordinator/controller/, a module for each family; here each key has what it
+needs to be allowed.
+
+Source: Kafka's ControllerApis.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.api.configs.altered_configs import alter_others
+from wirebroker.api.configs.runtime_loggers import change_loggers, names_loggers
+from wirebroker.api.controller.long_answer import as_response
+from wirebroker.api.controller.registry import handles
+from wirebroker.base.addresses import host_of
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.coordinator.controller.controller import SERVED_KEYS, ControllerRequest
+from wirebroker.coordinator.controller.security.token_control import not_allowed
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import (
+    ALTER_CLUSTER,
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_TOPIC,
+    ALTER_TOPIC_CONFIGS,
+    CLUSTER_ACTION,
+    CREATE_IN_CLUSTER,
+    CREATE_TOKENS_OF_USER,
+    CREATE_TOPIC,
+    DELETE_TOPIC,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_TOPIC,
+    DESCRIBE_TOPIC_CONFIGS,
+)
+from wirebroker.request.session import ANONYMOUS
+
+if TYPE_CHECKING:
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.request.needs import Need
+    from wirebroker.request.request import Request
+
+_NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
+    ApiKey.CREATE_TOPICS: (CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
+    ApiKey.DELETE_TOPICS: (DESCRIBE_TOPIC, DELETE_TOPIC),
+    ApiKey.ALTER_CONFIGS: (ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
+    ApiKey.CREATE_PARTITIONS: (ALTER_TOPIC,),
+    ApiKey.ELECT_LEADERS: (ALTER_CLUSTER,),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (ALTER_CLUSTER,),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: (DESCRIBE_CLUSTER,),
+    ApiKey.DESCRIBE_QUORUM: (DESCRIBE_CLUSTER,),
+    ApiKey.CREATE_ACLS: (ALTER_CLUSTER,),
+    ApiKey.DELETE_ACLS: (ALTER_CLUSTER,),
+    ApiKey.UPDATE_FEATURES: (ALTER_CLUSTER,),
+    ApiKey.UNREGISTER_BROKER: (ALTER_CLUSTER,),
+    ApiKey.UNREGISTER_CONTROLLER: (ALTER_CLUSTER,),
+    ApiKey.ADD_RAFT_VOTER: (ALTER_CLUSTER,),
+    ApiKey.REMOVE_RAFT_VOTER: (ALTER_CLUSTER,),
+    ApiKey.ALTER_CLIENT_QUOTAS: (ALTER_CLUSTER_CONFIGS,),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (ALTER_CLUSTER,),
+    ApiKey.CREATE_DELEGATION_TOKEN: (CREATE_TOKENS_OF_USER,),
+    # The token says who may.
+    ApiKey.RENEW_DELEGATION_TOKEN: (),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: (),
+}
+_OF_TOKENS: Final = frozenset(
+    {
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+    }
+)
+# What only brokers ask needs the cluster's own action.
+_OF_BROKERS: Final = (CLUSTER_ACTION,)
+
+
+async def incremental_alter_configs(
+    controller: QuorumController, request: Request, body: Any
+) -> dict[str, Any]:
+    """Change loggers of this node here, all else as `carry_out`.
+
+    The controller's rules refuse the loggers of a client that is not allowed to alter them.
+    """
+    authorization = controller.authorization
+    is_allowed = authorization is None or authorization.asking_of(request).may(
+        ALTER_CLUSTER_CONFIGS, logs_denied=False
+    )
+    if not is_allowed or not names_loggers(body):
+        return await carry_out(controller, request, body)
+    slices = Slices(controller.clock)
+    outcomes = await slices.run(change_loggers(body, controller.rules.node_id))
+
+    async def alter() -> list[Any]:
+        answered: list[Any] = (await carry_out(controller, request, body))["responses"]
+        return answered
+
+    return await alter_others(body, outcomes, alter, slices)
+
+
+async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
+    """Answer when what is decided is committed, or why it is refused."""
+    session = request.session
+    asker = session.principal.name, request.client_id or ""
+    client = (session.principal, host_of(session.peer))
+    if request.key in _OF_TOKENS and session.principal is ANONYMOUS:
+        return not_allowed(request.key, body, session.principal)
+    asked = ControllerRequest(request.key, request.version, body, asker, client, is_direct=True)
+    return as_response(await controller.handle(asked))
+
+
+for _key in sorted({*SERVED_KEYS, ApiKey.DESCRIBE_QUORUM}):
+    _handler = incremental_alter_configs if _key is ApiKey.INCREMENTAL_ALTER_CONFIGS else carry_out
+    handles(_key, needs=_NEEDS.get(_key, _OF_BROKERS), cost=Cost.CONTROLLER)(_handler)

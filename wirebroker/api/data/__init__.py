@@ -1,0 +1,1 @@
+"""Handlers that read and write records."""

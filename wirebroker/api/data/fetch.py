@@ -1,0 +1,247 @@
+"""Fetch: records as slices of segment files (hot path; docs/design.md, "One Fetch").
+
+v4-12 name topics, v13 gives ids; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v12 flexible
+and diverging epochs (KIP-595); v15 replica state (KIP-903); v16 leader endpoints (KIP-951); v17
+replica directory (KIP-853); v18 high watermark (KIP-1166).
+
+    parse -> session -> find partitions -> read each -> enough? -> choose what is news -> encode
+                                             ^            | no
+                                             +-- waiting: fetch_wait.py
+
+A request for thousands of partitions takes the same steps, the ones over all partitions in slices
+of the loop's time, parsing and encoding in a thread.
+
+Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.api.data.fetch_wait import FetchWait
+from wirebroker.api.data.follower_reads import FollowerReads
+from wirebroker.api.data.leader_endpoints import leader_endpoints
+from wirebroker.api.data.partition_reads import PartitionReads
+from wirebroker.api.registry import handles_raw
+from wirebroker.base.clock import Slices, finish
+from wirebroker.base.threads import Work, coding, in_thread
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.hot.fetch import FetchRequest, parse_fetch
+from wirebroker.codecs.hot.fetch_response import FetchPartitionResult, encode_fetch
+from wirebroker.request.fetch_sessions import (
+    TOPIC_ID_VERSION,
+    FetchContext,
+    SessionPartition,
+    asked_partitions,
+)
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import CLUSTER_ACTION, READ_TOPIC
+from wirebroker.request.session import NO_CLIENT
+from wirebroker.storage.files import ColdPagesError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.codecs.hot.produce_response import NodeEndpoint
+    from wirebroker.request.request import Reply, Request
+
+# A longer request is parsed in a thread: it can name 2,000 partitions, which take 4 ms.
+_LONGEST_AT_ONCE_BYTES = 64 << 10
+
+# What a thread reads where a batch begins: as much as the sender's next probe will speak for.
+_WARMED_BYTES = 256 << 10
+# After so many places that were cold a Fetch waits for the disk on the loop.
+_MOST_WARMED = 20
+
+# Over more partitions every step is sliced: reading one takes about 4 us.
+_MANY_PARTITIONS = 1_000
+
+
+@handles_raw(ApiKey.FETCH, needs=(READ_TOPIC, CLUSTER_ACTION), cost=Cost.WAITS)
+def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
+    """Answer with what is there, or wait for more."""
+    version = request.version
+    if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
+        request.keep()
+        return _fetch_long(broker, request)
+    wanted = parse_fetch(request.frame, request.position, version)
+    asked = asked_partitions(wanted)
+    context = broker.fetch_sessions.context(
+        wanted,
+        asked,
+        version=version,
+        now_ms=broker.clock.now_ms(),
+        owner=request.session,
+    )
+    if context.session_id:
+        finish(context.resume(wanted, asked))
+    reads = _reads(broker, request, wanted)
+    if len(context.partitions) > _MANY_PARTITIONS:
+        return _fetch_many(broker, request, context, reads)
+    finish(reads.find(context.partitions))
+    try:
+        finish(reads.look())
+    except ColdPagesError:
+        return _fetch_found(broker, request, context, reads)
+    if reads.is_ready() or request.session.has_ended:
+        if broker.quotas.are_there and _is_too_much(broker, request, reads):
+            return _nothing(version, context)
+        reads.note_sent()
+        finish(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
+        endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
+        _count_errors(request, context, reads)
+        return _encode(version, context, endpoints)
+    # Watching begins here and now: what is appended before the task runs must not be missed.
+    wait = FetchWait(reads)
+    finish(wait.begin())
+    request.session.when_ended(wait.give_up)
+    return _fetch_later(broker, request, context, reads, wait)
+
+
+def _reads(broker: Broker, request: Request, wanted: FetchRequest) -> PartitionReads:
+    """Return what reads for who asks: followers do with their id; -2 debugs one as a consumer.
+
+    A follower that may not act for the cluster reads nothing, whatever else its client may.
+    """
+    quotas, authorization, version = broker.quotas, broker.authorization, request.version
+    asking = None if authorization is None else authorization.asking_of(request)
+    request.session.is_follower = wanted.replica_id >= 0
+    if wanted.replica_id >= 0:
+        if quotas.are_there:
+            request.session.throttle_ms = NO_CLIENT
+        if asking is None or asking.may(CLUSTER_ACTION):
+            return FollowerReads(broker, wanted, version)
+        return PartitionReads(broker, wanted, version, asking.as_nobody())
+    reads = PartitionReads(broker, wanted, version, asking)
+    if quotas.are_there:
+        reads.limit(quotas.most_fetched(request))
+    return reads
+
+
+def _is_too_much(broker: Broker, request: Request, reads: PartitionReads) -> bool:
+    """Charge for an answer; tell whether a quota has it be an empty one instead."""
+    if request.session.throttle_ms == NO_CLIENT:
+        return False
+    partitions = len(reads.results)
+    return broker.quotas.is_too_much(request, records_bytes=reads.size, partitions=partitions)
+
+
+def _nothing(version: int, context: FetchContext) -> Reply:
+    """Answer that there is nothing, for now."""
+    context.skip()
+    return _encode(version, context, ())
+
+
+async def _fetch_long(broker: Broker, request: Request) -> Reply:
+    """Serve a request that takes long to parse."""
+    version = request.version
+    work = coding(len(request.frame))
+    wanted, asked = await in_thread(work, _parse, request.frame, request.position, version)
+    context = broker.fetch_sessions.context(
+        wanted,
+        asked,
+        version=version,
+        now_ms=broker.clock.now_ms(),
+        owner=request.session,
+    )
+    await Slices(broker.clock).run(context.resume(wanted, asked))
+    return await _fetch_many(broker, request, context, _reads(broker, request, wanted))
+
+
+def _parse(
+    frame: memoryview, position: int, version: int
+) -> tuple[FetchRequest, list[SessionPartition]]:
+    wanted = parse_fetch(frame, position, version)
+    return wanted, asked_partitions(wanted)
+
+
+async def _fetch_many(
+    broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
+) -> Reply:
+    """Do the first steps of `fetch` without holding the loop."""
+    await Slices(broker.clock).run(reads.find(context.partitions))
+    return await _fetch_found(broker, request, context, reads)
+
+
+async def _fetch_found(
+    broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
+) -> Reply:
+    """Do the next steps of `fetch` without holding the loop or waiting for the disk on it."""
+    slices = Slices(broker.clock)
+    wait = FetchWait(reads)
+    if reads.max_wait_ms > 0 and not request.session.has_ended:
+        await slices.run(wait.begin())
+    request.session.when_ended(wait.give_up)
+    await _look(reads, slices)
+    return await _fetch_later(broker, request, context, reads, wait)
+
+
+async def _fetch_later(
+    broker: Broker, request: Request, context: FetchContext, reads: PartitionReads, wait: FetchWait
+) -> Reply:
+    """Wait if need be, then answer."""
+    version = request.version
+    slices = Slices(broker.clock)
+    try:
+        if not reads.is_ready() and await wait.until_ready():
+            await _look(reads, slices)
+    except BaseException:
+        await slices.run(wait.end())
+        raise
+    await slices.run(wait.end())
+    if broker.quotas.are_there and _is_too_much(broker, request, reads):
+        return _nothing(version, context)
+    reads.note_sent()
+    await slices.run(context.select(reads.results, version=version, now_ms=broker.clock.now_ms()))
+    endpoints = _endpoints(broker, request, reads) if reads.has_failed else ()
+    _count_errors(request, context, reads)
+    if len(context.chosen) <= _MANY_PARTITIONS:
+        return _encode(version, context, endpoints)
+    return await in_thread(Work.CODING, _encode, version, context, endpoints)
+
+
+async def _look(reads: PartitionReads, slices: Slices) -> None:
+    """Read every partition; where a batch's header is on the disk a thread reads it first."""
+    for _ in range(_MOST_WARMED):
+        try:
+            await slices.run(reads.look())
+        except ColdPagesError as cold:
+            try:
+                await in_thread(Work.WARMING, cold.file.warm, cold.position, _WARMED_BYTES)
+            except OSError:
+                break  # `look` will find it, and say whose it is
+        else:
+            return
+    # Many partitions, or a kernel that drops pages at once: go on, whatever it costs.
+    reads.may_block = True
+    await slices.run(reads.look())
+
+
+def _endpoints(broker: Broker, request: Request, reads: PartitionReads) -> Sequence[NodeEndpoint]:
+    return leader_endpoints(broker, request.session, reads.leaders())
+
+
+def _count_errors(request: Request, context: FetchContext, reads: PartitionReads) -> None:
+    request.count_error(context.error)
+    if reads.has_failed:
+        for _, result in context.chosen:
+            request.count_error(result.error_code)
+
+
+def _encode(version: int, context: FetchContext, endpoints: Sequence[NodeEndpoint]) -> Reply:
+    topics: list[tuple[str, bytes, list[FetchPartitionResult]]] = []
+    by_id = version >= TOPIC_ID_VERSION
+    for asked, result in context.chosen:
+        last = topics[-1] if topics else None
+        if last and (last[1] == asked.topic_id if by_id else last[0] == asked.topic):
+            topics[-1][2].append(result)
+        else:
+            topics.append((asked.topic, asked.topic_id, [result]))
+    return encode_fetch(
+        version,
+        error_code=context.error,
+        session_id=context.session_id,
+        topics=topics,
+        node_endpoints=endpoints,
+    )

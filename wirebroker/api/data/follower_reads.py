@@ -1,0 +1,129 @@
+"""The partitions of one Fetch of a follower: read to the log's end, and how far it has come noted.
+
+Source: Kafka's ReplicaManager.readFromLog, Partition.fetchRecords and updateFollowerFetchState.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.api.data.partition_reads import PartitionReads
+from wirebroker.request.fetch_sessions import records_length
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.codecs.hot.fetch import FetchRequest
+    from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.fetch_sessions import SessionPartition
+    from wirebroker.storage.log.log import Log
+
+
+class FollowerReads(PartitionReads):
+    """What one follower's Fetch finds."""
+
+    __slots__ = ("_broker_epoch", "_ends", "_quota", "_replica_id")
+
+    def __init__(self, broker: Broker, request: FetchRequest, version: int) -> None:
+        super().__init__(broker, request, version)
+        self._replica_id = request.replica_id
+        self._broker_epoch = request.replica_epoch
+        self._quota = broker.replication_quotas.leader
+        # Where the logs ended at the first look.
+        self._ends: dict[Partition, int] = {}
+        self._client_rack = ""  # it is to read here, wherever it is
+
+    def note_sent(self) -> None:
+        """Count what goes to throttled replicas; as traffic only consumers count."""
+        if self._quota.is_set:
+            sent_bytes = sum(
+                records_length(result)
+                for (_, partition), (_, result) in zip(self.found, self.results)  # noqa: B905 - first those found
+                if self._is_throttled(partition)
+            )
+            if sent_bytes:
+                self._quota.count(sent_bytes)
+
+    def grown_meanwhile(self) -> Sequence[int]:
+        """Return those that have grown since the first look.
+
+        What the look notes may commit what others wait for, and these append in turn: the markers
+        of a transaction that is decided so. Of a partition that was looked at before, nobody would
+        be told.
+        """
+        ends = self._ends
+        return [
+            number
+            for number, (_, partition) in enumerate(self.found)
+            if partition in ends and partition.log.log_end_offset > ends[partition]
+        ]
+
+    @property
+    def wants_any_news(self) -> bool:
+        """Say yes where a byte is enough: it is told of appends alone."""
+        return self.min_bytes <= 1 and not self._quota.is_set
+
+    @property
+    def is_told_once(self) -> bool:
+        """Say yes: until it has fetched, nothing more is news."""
+        return True
+
+    def watch(self, partition: Partition, on_growth: Callable[[], None]) -> None:
+        """Call back when there is more in the log; what is committed the next answer tells."""
+        partition.watch_append(on_growth)
+
+    def leaders(self) -> set[int]:
+        """Return none: it knows them from the metadata."""
+        return set()
+
+    def sees_all(self, log: Log) -> bool:
+        """Say no: it is told of what is not committed yet, too."""
+        return False
+
+    def _end(self, log: Log) -> int:
+        return log.log_end_offset
+
+    def _admit(self, partition: Partition, current_leader_epoch: int) -> None:
+        partition.check_replica(self._replica_id, current_leader_epoch)
+
+    def _read(
+        self,
+        asked: SessionPartition,
+        partition: Partition,
+        max_bytes: int,
+        *,
+        min_one: bool,
+        may_block: bool,
+    ) -> FetchPartitionResult:
+        result = super()._read(asked, partition, max_bytes, min_one=min_one, may_block=may_block)
+        if self._quota.is_set and self._has_to_wait(partition):
+            result.records = b""
+        # It is noted once, by the first look: later ones know no more.
+        if not self.results and result.diverging_epoch is None:
+            self._note(partition, asked)
+        return result
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        named = partition.log.settings.leader_replication_throttled_replicas
+        return self._quota.concerns(named, partition.index)
+
+    def _has_to_wait(self, partition: Partition) -> bool:
+        leading = partition.leading
+        is_in_sync = leading is not None and self._replica_id in leading.isr
+        return not is_in_sync and self._is_throttled(partition) and self._quota.delay_s() > 0
+
+    def _note(self, partition: Partition, asked: SessionPartition) -> None:
+        """Note how far the follower has come; it may be let into the ISR."""
+        wanted = asked.wanted
+        self._ends[partition] = partition.log.log_end_offset
+        may_join = partition.update_follower(
+            self._replica_id,
+            fetch_offset=wanted.fetch_offset,
+            log_start_offset=wanted.log_start_offset,
+            broker_epoch=self._broker_epoch,
+            current_leader_epoch=max(wanted.current_leader_epoch, -1),
+        )
+        if may_join:
+            self._broker.isr_changes.add(partition, self._replica_id)

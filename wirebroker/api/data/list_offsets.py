@@ -1,0 +1,310 @@
+"""ListOffsets: the first, the last, or the first offset at or after a timestamp.
+
+v2 isolation level (KIP-98), v4 leader epochs (KIP-320), v6 flexible, v7 max timestamp (KIP-734),
+v8 earliest local (KIP-405), v9 latest tiered (KIP-1005), v10 timeout (KIP-1075), v11 earliest
+pending upload (KIP-1023).
+
+The ends of a log are known. A search by timestamp looks into indexes, headers and one batch. One
+that is brief, in pages that are warm, is done at once; what may read the disk or has much to unpack
+is done by a thread, 2 ms at a time, and others have their turn in between.
+
+Source: Kafka's ListOffsetsHandler, Partition.fetchOffsetForTimestamp, UnifiedLog.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices, finish
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.replica.replica_role import UNKNOWN_EPOCH
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import DESCRIBE_TOPIC
+from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.files import ColdPagesError
+from wirebroker.storage.log.search_by_time import DetachedLog, find_quickly, note_searched
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.base.clock import Clock, Steps
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.request import Request
+    from wirebroker.storage.log.time_search import TimestampedOffset
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+# The version from which each special timestamp is understood.
+_FIRST_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+_LEADER_EPOCH_VERSION = 4
+_CONSUMER_REPLICA_ID = -1
+# Tools that compare replicas ask each of them (kafka-replica-verification).
+_DEBUGGING_REPLICA_ID = -2
+_READ_COMMITTED = 1
+
+# More partitions are looked up in slices: one takes about 10 us.
+_AT_ONCE = 100
+
+_KNOWS_OFFSET_NOT_AVAILABLE = 5
+
+# A thread that walks records holds the GIL: the loop waits no longer than this for it.
+_PIECE_S = 0.002
+
+
+class _Found(NamedTuple):
+    """What is answered; the defaults if there is no such record."""
+
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+class _Search(NamedTuple):
+    """A search by timestamp."""
+
+    partition: Partition
+    timestamp: int
+    # Records at or above it are not shown.
+    end: int
+    answer: dict[str, Any]
+    replica_id: int
+
+
+@handles(ApiKey.LIST_OFFSETS, needs=(DESCRIBE_TOPIC,), cost=Cost.THREADS)
+def list_offsets(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Look up one offset per partition."""
+    answer = _Answer(broker, request, body)
+    topics = body.topics
+    if len(topics) > _AT_ONCE or sum(len(topic.partitions) for topic in topics) > _AT_ONCE:
+        return answer.answer_in_slices()
+    finish(answer.steps())
+    return answer.searched() if answer.searches else answer.response
+
+
+class _Answer:
+    """The answer to one request: what is known at once, then what has to be searched for.
+
+    Attributes:
+        response: What is answered.
+        searches: Those that are still to be done.
+    """
+
+    __slots__ = ("_body", "_broker", "_version", "response", "searches")
+
+    def __init__(self, broker: Broker, request: Request, body: Any) -> None:
+        self._broker = broker
+        self._version = request.version
+        self._body = body
+        self.response: dict[str, Any] = {"topics": []}
+        self.searches: list[_Search] = []
+
+    async def answer_in_slices(self) -> Mapping[str, Any]:
+        """Look up many without holding the loop."""
+        await Slices(self._broker.clock).run(self.steps())
+        return await self.searched()
+
+    async def searched(self) -> Mapping[str, Any]:
+        """Have threads do the searches that are left."""
+        for search in self.searches:
+            await _search(self._broker, search, self._version)
+        return self.response
+
+    def steps(self) -> Steps[None]:
+        """Look everything up that takes no time worth mentioning."""
+        times_asked: dict[tuple[str, int], int] = {}
+        for topic in self._body.topics:
+            for partition in topic.partitions:
+                place = (topic.name, partition.partition_index)
+                times_asked[place] = times_asked.get(place, 0) + 1
+                yield
+            yield
+        for topic in self._body.topics:
+            partitions, missing = self._broker.replicas.find(topic.name, b"", by_id=False)
+            answers: list[dict[str, Any]] = []
+            self.response["topics"].append({"name": topic.name, "partitions": answers})
+            for asked in topic.partitions:
+                answer: dict[str, Any] = {"partition_index": asked.partition_index}
+                times = times_asked.pop((topic.name, asked.partition_index), 0)
+                if times == 0:
+                    yield
+                    continue  # asked for several times, which was answered once
+                answers.append(answer)
+                try:
+                    if times > 1:
+                        raise KafkaError(ErrorCode.INVALID_REQUEST)  # noqa: TRY301 - likewise
+                    _check_timestamp(asked.timestamp, self._version)
+                    partition = partitions.get(asked.partition_index)
+                    if partition is None:
+                        index = asked.partition_index
+                        absent = absence(self._broker, missing, index, name=topic.name)
+                        raise KafkaError(absent)  # noqa: TRY301 - one place makes codes of errors
+                    found = self._look_up(partition, asked, answer)
+                except KafkaError as error:
+                    answer["error_code"] = error.code
+                else:
+                    _fill(answer, found, self._version)
+                yield
+            yield
+
+    def _look_up(self, partition: Partition, asked: Any, answer: dict[str, Any]) -> _Found:
+        """Return what is found at once; of what isn't, nothing, and note the search."""
+        found = _look_up(partition, asked, self._body, self._version)
+        if not isinstance(found, int):
+            return found
+        search = _Search(partition, asked.timestamp, found, answer, self._body.replica_id)
+        try:
+            hit = _find_at_once(search)
+        except (TakesLongError, ColdPagesError, OSError):
+            self.searches.append(search)  # a disk that fails, fails again
+            return _Found()
+        if hit is None:
+            _check_end(partition, self._body.replica_id, self._version)
+            return _Found()
+        return _Found(hit.timestamp, hit.offset, hit.leader_epoch)
+
+
+def _check_timestamp(timestamp: int, version: int) -> None:
+    if timestamp < 0 and version < _FIRST_VERSION.get(timestamp, 1 << 15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _check_end(partition: Partition, replica_id: int, version: int) -> None:
+    """Refuse to tell a consumer of an end that is about to grow.
+
+    A leader that has just been elected does not know yet how much of its log is committed: the end
+    that it would tell lies before records that consumers have read (KIP-207).
+
+    Raises:
+        KafkaError: OFFSET_NOT_AVAILABLE; before version 5 LEADER_NOT_AVAILABLE.
+    """
+    if replica_id == _CONSUMER_REPLICA_ID and partition.is_catching_up:
+        late = version < _KNOWS_OFFSET_NOT_AVAILABLE
+        raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE if late else ErrorCode.OFFSET_NOT_AVAILABLE)
+
+
+def _check_serves(partition: Partition, replica_id: int, epoch: int = UNKNOWN_EPOCH) -> None:
+    """Refuse who asks a follower, unless it is a tool that asks each replica.
+
+    Raises:
+        KafkaError: As Partition.check_leader.
+    """
+    if replica_id == _DEBUGGING_REPLICA_ID:
+        partition.check_readable(epoch)
+    else:
+        partition.check_leader(epoch)
+
+
+def _look_up(partition: Partition, asked: Any, body: Any, version: int) -> _Found | int:
+    """Return what is known at once, or up to which offset there is to be searched."""
+    timestamp: int = asked.timestamp
+    _check_serves(partition, body.replica_id, asked.current_leader_epoch)
+    log = partition.log
+    if body.replica_id != _CONSUMER_REPLICA_ID:
+        end = log.log_end_offset
+    elif body.isolation_level == _READ_COMMITTED:
+        end = log.last_stable_offset
+    else:
+        end = log.high_watermark
+    if timestamp == LATEST:
+        _check_end(partition, body.replica_id, version)
+        return _Found(-1, end, partition.leader_epoch)
+    if timestamp in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
+        # Nothing is tiered.
+        return _Found()
+    if timestamp in {EARLIEST, EARLIEST_LOCAL}:
+        return _Found(-1, *partition.earliest())
+    return end
+
+
+async def _search(broker: Broker, search: _Search, version: int) -> None:
+    """Fill in what a search finds."""
+    partition = search.partition
+    try:
+        try:
+            found = await _find_in_thread(search, broker.clock)
+        except FileNotFoundError:
+            if partition.is_retired:
+                raise
+            # Retention or compaction has removed segments meanwhile: what counts is there now.
+            found = await _find_in_thread(search, broker.clock)
+        # Who leads now may have something else there.
+        _check_serves(partition, search.replica_id)
+        if found is None:
+            _check_end(partition, search.replica_id, version)
+    except KafkaError as error:
+        search.answer["error_code"] = error.code
+    except OSError as fault:
+        try:
+            # A deletion moves the files away under the search.
+            _check_serves(partition, search.replica_id)
+        except KafkaError as error:
+            search.answer["error_code"] = error.code
+        else:
+            broker.replicas.disk_failed(partition, fault)
+            search.answer["error_code"] = ErrorCode.KAFKA_STORAGE_ERROR
+    else:
+        if found is not None:
+            note_searched(partition.log, found.offset)
+            _fill(search.answer, _Found(found.timestamp, found.offset, found.leader_epoch), version)
+
+
+def _find_at_once(search: _Search) -> TimestampedOffset | None:
+    if search.timestamp == MAX_TIMESTAMP:
+        raise TakesLongError
+    return find_quickly(search.partition.log, search.timestamp, up_to_offset=search.end)
+
+
+async def _find_in_thread(search: _Search, clock: Clock) -> TimestampedOffset | None:
+    """Search the log as it is now, a piece at a time."""
+    log = DetachedLog.of(search.partition.log)
+    if search.timestamp == MAX_TIMESTAMP:
+        steps = log.offset_of_max_timestamp(up_to_offset=search.end)
+    else:
+        steps = log.offset_for_timestamp(search.timestamp, up_to_offset=search.end)
+    try:
+        while not (outcome := await in_thread(Work.SEARCHES, _take_some, steps, clock)):
+            pass
+    finally:
+        log.note_learned()
+    return outcome[0]
+
+
+def _take_some(
+    steps: Steps[TimestampedOffset | None], clock: Clock
+) -> tuple[TimestampedOffset | None] | None:
+    """Go on with a search for a while; return what it has found if that is its end."""
+    end = clock.monotonic() + _PIECE_S
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return (stop.value,)
+        if clock.monotonic() >= end:
+            return None
+
+
+def _fill(answer: dict[str, Any], found: _Found, version: int) -> None:
+    answer["timestamp"] = found.timestamp
+    answer["offset"] = found.offset
+    if version >= _LEADER_EPOCH_VERSION:
+        answer["leader_epoch"] = found.leader_epoch

@@ -1,0 +1,50 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a fetcher can tell where it diverged.
+
+v2 current leader epoch (KIP-320), v3 replica id, v4 flexible. Source: Kafka's
+ReplicaManager.lastOffsetForLeaderEpoch and KIP-101.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import CLUSTER_ACTION, DESCRIBE_TOPIC
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, needs=(CLUSTER_ACTION, DESCRIBE_TOPIC), cost=Cost.BOUNDED)
+async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Answer the end offset of the largest epoch that is not above the one asked for."""
+    del request
+    slices = Slices(broker.clock)
+    topics: list[dict[str, Any]] = []
+    for topic in body.topics:
+        partitions, missing = broker.replicas.find(topic.topic, b"", by_id=False)
+        answers: list[dict[str, Any]] = []
+        for asked in topic.partitions:
+            answer: dict[str, Any] = {"partition": asked.partition}
+            try:
+                partition = partitions.get(asked.partition)
+                if partition is None:
+                    error = absence(broker, missing, asked.partition, name=topic.topic)
+                    raise KafkaError(error)  # noqa: TRY301 - one place turns errors into codes
+                partition.check_leader(asked.current_leader_epoch)
+                epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
+                answer["leader_epoch"] = epoch
+                answer["end_offset"] = end_offset
+            except KafkaError as error:
+                answer["error_code"] = ErrorCode(error.code)
+            answers.append(answer)
+            await slices.turn()
+        topics.append({"topic": topic.topic, "partitions": answers})
+        await slices.turn()
+    return {"topics": topics}

@@ -1,0 +1,263 @@
+"""A prepared Produce that waits for followers (hot path).
+
+Its answer is filled in when the records are appended, and leaves as it is when they are committed.
+Only what goes wrong has it put together anew, as for a request that went the whole way
+(delayed_produce.py): the partition is led elsewhere or its disk has failed, too few are in sync by
+now, or its time is over.
+
+    one partition         the answer is in its queue
+    several partitions    each has a part in its queue; the last part has the answer leave
+
+Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.api.data.delayed_produce import LEAST_WAIT_MS, withdraw
+from wirebroker.api.data.leader_endpoints import leader_endpoints
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.hot.produce import FIRST_FLEXIBLE, ProduceTopic
+from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
+from wirebroker.net.frames.protocol import frame_answer
+from wirebroker.request.owed_answer import OwedAnswer, QueuedAnswer
+from wirebroker.request.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.request import Request
+    from wirebroker.storage.log.append import AppendResult
+
+# From this version on an answer names who leads instead (KIP-951).
+LEADER_VERSION: Final = 10
+
+
+class ProduceKind:
+    """What a connection's prepared requests have in common, for answers that tell of a fault.
+
+    Attributes:
+        broker: Which serves them.
+        version: Of the requests.
+        topic: Its name and its id.
+        timeout_s: For how long they wait for followers.
+    """
+
+    __slots__ = ("_errors", "broker", "timeout_s", "topic", "version")
+
+    def __init__(
+        self, broker: Broker, request: Request, topic: tuple[str, bytes], timeout_ms: int
+    ) -> None:
+        self.broker = broker
+        self.version = request.version
+        self._errors = request.errors
+        self.topic = topic
+        self.timeout_s = max(0, timeout_ms) / 1000
+
+    def answer(
+        self,
+        parts: Iterable[tuple[Partition, PartitionResult]],
+        correlation_id: int,
+        session: object,
+    ) -> bytes:
+        """Put together what is told of some partitions; those that are led elsewhere are led now.
+
+        Args:
+            parts: In the order of the request.
+            correlation_id: Of the request.
+            session: Whose it is.
+        """
+        results: list[PartitionResult] = []
+        leaders: set[int] = set()
+        for partition, result in parts:
+            results.append(result)
+            if result.error_code:
+                self._errors[result.error_code] += 1
+            if (
+                result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+                and self.version >= LEADER_VERSION
+            ):
+                result.current_leader = (partition.leader, partition.leader_epoch)
+                leaders.add(partition.leader)
+        endpoints = []
+        if leaders and isinstance(session, Session):
+            endpoints = leader_endpoints(self.broker, session, leaders)
+        topics: list[tuple[ProduceTopic, list[PartitionResult]]] = [
+            (ProduceTopic(*self.topic, []), results)
+        ]
+        body = encode_produce(self.version, topics, node_endpoints=endpoints)
+        (answer,) = frame_answer(correlation_id, [body], is_flexible=self.version >= FIRST_FLEXIBLE)
+        assert isinstance(answer, bytes)
+        return answer
+
+
+class _Uncommitted(QueuedAnswer):
+    """What was appended to one partition, and is looked at when there is news of it."""
+
+    __slots__ = ("_done", "_partition")
+
+    def __init__(
+        self, partition: Partition, done: AppendResult, answer: bytes, deadline_s: float
+    ) -> None:
+        super().__init__(answer, done.last_offset + 1, deadline_s)
+        self._partition = partition
+        self._done = done
+
+    def look(self) -> bool:
+        """Tell whether the records may be acknowledged, or will not be by this node."""
+        partition = self._partition
+        try:
+            partition.check_leader()
+        except KafkaError as error:
+            self._refuse(error.code, is_withdrawn=True)
+            return True
+        if partition.log.high_watermark < self.due_offset:
+            return False
+        if partition.lacks_replicas:
+            self._refuse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    def give_up(self) -> None:
+        """Say that they are not committed by now: perhaps they will be."""
+        self._refuse(ErrorCode.REQUEST_TIMED_OUT)
+
+    def give_up_soon(self) -> None:
+        """Wait no longer than others do for the disk."""
+        if self.is_waiting:
+            soon_s = asyncio.get_running_loop().time() + LEAST_WAIT_MS / 1000
+            self.deadline_s = min(self.deadline_s, soon_s)
+            self._partition.owed.hurry(self)
+
+    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
+        """Have the answer tell of a fault."""
+        raise NotImplementedError
+
+
+class OwedProduce(_Uncommitted):
+    """Such a request to one partition."""
+
+    __slots__ = ("_correlation_id", "_kind")
+
+    def __init__(
+        self,
+        kind: ProduceKind,
+        partition: Partition,
+        done: AppendResult,
+        correlation_id: int,
+        answer: bytes,
+    ) -> None:
+        deadline_s = asyncio.get_running_loop().time() + kind.timeout_s
+        super().__init__(partition, done, answer, deadline_s)
+        self._kind = kind
+        self._correlation_id = correlation_id
+
+    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
+        partition = self._partition
+        result = _result(partition, self._done, code, is_withdrawn=is_withdrawn)
+        parts = [(partition, result)]
+        self.answer = self._kind.answer(parts, self._correlation_id, self.session)
+
+
+class OwedProduceOfSeveral(OwedAnswer):
+    """Such a request to several partitions."""
+
+    __slots__ = ("_appended", "_correlation_id", "_kind", "_parts", "_unsettled")
+
+    # As many are unsettled as there are parts in queues, or due.
+
+    def __init__(
+        self,
+        kind: ProduceKind,
+        appended: Sequence[tuple[Partition, AppendResult]],
+        correlation_id: int,
+        answer: bytes,
+    ) -> None:
+        """Wait for those of the partitions that have not committed their records."""
+        super().__init__(answer)
+        self._kind = kind
+        self._correlation_id = correlation_id
+        self._appended = appended
+        self._parts: dict[int, _Part] = {}
+        deadline_s = asyncio.get_running_loop().time() + kind.timeout_s
+        for partition, done in appended:
+            if partition.log.high_watermark <= done.last_offset:
+                part = _Part(self, partition, done, deadline_s)
+                self._parts[partition.index] = part
+                partition.owed.add(part)
+        self._unsettled = len(self._parts)
+
+    def settle_part(self) -> None:
+        """Note that one waits no more."""
+        self._unsettled -= 1
+        if self._unsettled:
+            return
+        if any(each.fault for each in self._parts.values()) or not all(
+            partition.directory.is_online for partition, _ in self._appended
+        ):
+            self.answer = self._kind.answer(self._results(), self._correlation_id, self.session)
+        self.leave()
+
+    def give_up_soon(self) -> None:
+        """Wait no longer than others do for the disk."""
+        for part in self._parts.values():
+            part.give_up_soon()
+
+    def _results(self) -> Iterable[tuple[Partition, PartitionResult]]:
+        for partition, done in self._appended:
+            part = self._parts.get(partition.index)
+            code, is_withdrawn = ErrorCode.NONE, False
+            if not partition.directory.is_online:  # it has failed while others were waited for
+                code, is_withdrawn = ErrorCode.KAFKA_STORAGE_ERROR, True
+            elif part is not None and part.fault is not None:
+                code, is_withdrawn = part.fault
+            yield partition, _result(partition, done, code, is_withdrawn=is_withdrawn)
+
+
+class _Part(_Uncommitted):
+    """What one partition holds an answer up for.
+
+    Attributes:
+        fault: What went wrong, and whether the records are perhaps not in the log.
+    """
+
+    __slots__ = ("_whole", "fault")
+
+    def __init__(
+        self,
+        whole: OwedProduceOfSeveral,
+        partition: Partition,
+        done: AppendResult,
+        deadline_s: float,
+    ) -> None:
+        super().__init__(partition, done, b"", deadline_s)
+        self._whole: OwedProduceOfSeveral | None = whole
+        self.fault: tuple[ErrorCode, bool] | None = None
+
+    def leave(self) -> None:
+        """Have the whole answer leave, if this is the last."""
+        whole, self._whole = self._whole, None  # each holds the other
+        if whole is not None:
+            whole.settle_part()
+
+    def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
+        self.fault = code, is_withdrawn
+
+
+def _result(
+    partition: Partition, done: AppendResult, code: ErrorCode, *, is_withdrawn: bool
+) -> PartitionResult:
+    """Return what is told of one partition."""
+    result = PartitionResult(
+        partition.index,
+        code,
+        done.base_offset,
+        done.log_append_time_ms,
+        done.log_start_offset,
+    )
+    if is_withdrawn:
+        withdraw(result, code)
+    return result

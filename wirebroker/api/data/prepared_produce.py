@@ -1,0 +1,369 @@
+"""The prepared Produce: a request that is like the last one on its connection (hot path).
+
+A producer's requests to one topic differ in the correlation id, in which partitions they name, and
+in the records; all other bytes are the same, so they need not be read again, nor does the answer
+have to be put together: it is filled in. `serve` compares, appends, and fills in. Whatever is not
+plain goes the whole way (produce.py), with the frame as it came: what is prepared never refuses
+anything, and never answers an error. A request that ceases to be plain between two of its
+partitions goes on there: the whole way is told what has been appended (`take_begun`).
+
+    frame   key, version | correlation id | same ...... | count | index, length, records | no tags
+    answer  size | correlation id | same ... | index, error 0, offset, time, start | same
+
+An answer that has to wait for followers is filled in as well, and owed (owed_produce.py).
+
+It holds as long as its partitions serve as they did when it was made (`_Place`). It spares half of
+our own time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.api.data.owed_produce import OwedProduce, OwedProduceOfSeveral, ProduceKind
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.hot.produce import FIRST_FLEXIBLE, FIRST_TOPIC_ID, ProduceTopic
+from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
+from wirebroker.codecs.hot.repeated_frame import (
+    HEAD_BYTES,
+    MOST_PARTITIONS,
+    SAME_START,
+    AnswerKind,
+    match,
+)
+from wirebroker.codecs.primitives import uvarint
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.layout import CODEC_MASK, TRANSACTIONAL_FLAG
+from wirebroker.codecs.records.walk import IS_QUICK
+from wirebroker.net.frames.protocol import frame_answer
+from wirebroker.replica.local_replica import LARGE_APPEND_BYTES, LARGE_WALK_BYTES
+from wirebroker.replica.replica_standing import ACKS_ALL
+from wirebroker.request.session import Prepared
+from wirebroker.storage.brief_work import TakesLongError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.codecs.hot.produce import ProduceRequest
+    from wirebroker.codecs.hot.repeated_frame import Part
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.owed_answer import OwedAnswer
+    from wirebroker.request.request import Request
+    from wirebroker.storage.log.append import AppendResult
+
+# The first with a log start offset in its answer.
+_FIRST_VERSION: Final = 5
+_BASE_OFFSET_BYTES: Final = 8
+# Longer requests without their records are not worth the memory.
+_LONGEST_SAME_BYTES: Final = 4096
+# Places that a connection may remember, 200 bytes each.
+MOST_PLACES: Final = 4 * MOST_PARTITIONS
+# Several partitions in longer frames are appended in slices: what is shorter holds the loop for few
+# milliseconds. Whatever the records of the second unpack to, they hold it for 15 ms at most.
+_LONGEST_FRAME_BYTES: Final = LARGE_APPEND_BYTES if IS_QUICK else LARGE_WALK_BYTES
+_LONGEST_PACKED_BYTES: Final = 4096
+# Kinds of answers that are kept, some 300 bytes each: connections share them.
+_MOST_KINDS: Final = 1024
+# Unlikely numbers, to find the answer's fields.
+_MARK: Final = 0x1122334455667788
+_MARKED_INDEX: Final = 0x55443322
+_MARKED_NUMBERS: Final = _MARKED_INDEX.to_bytes(4) + bytes(2) + _MARK.to_bytes(8) * 3
+
+
+class _Place:
+    """A partition as it was when a request to it was prepared.
+
+    Attributes:
+        partition: The partition; it took records at once then, and does as long as its epoch stays.
+        serving_epoch: Its epoch then.
+    """
+
+    __slots__ = ("partition", "serving_epoch")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.serving_epoch = partition.serving_epoch
+
+    def serves(self) -> bool:
+        """Tell whether the partition takes records as it did then."""
+        partition = self.partition
+        return partition.serving_epoch == self.serving_epoch and not partition.is_appending
+
+
+class PreparedProduce(Prepared):
+    """What stays the same in a connection's Produce requests, and in their answers."""
+
+    __slots__ = (
+        "_acks",
+        "_before",
+        "_behind",
+        "_between",
+        "_broker",
+        "_fill",
+        "_has_matched",
+        "_head",
+        "_is_flexible",
+        "_kind",
+        "_kinds",
+        "_now_ms",
+        "_places",
+        "_same",
+        "_tail",
+        "_topic",
+        "_version",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        request: Request,
+        wanted: ProduceRequest,
+        *,
+        same: bytes,
+    ) -> None:
+        """Remember a request that was served; see `prepare`."""
+        super().__init__(request.session.epoch, request.key << 16 | request.version)
+        self._version = request.version
+        self._broker = broker
+        self._now_ms = broker.clock.now_ms
+        self._is_flexible = request.version >= FIRST_FLEXIBLE
+        self._head = bytes(request.frame[:HEAD_BYTES])
+        self._same = same
+        topic = wanted.topics[0]
+        self._topic = topic.name, topic.topic_id
+        self._acks = wanted.acks
+        self._kind = ProduceKind(broker, request, self._topic, wanted.timeout_ms)
+        # By index: the partitions that a prepared request may name.
+        self._places: dict[int, _Place] = {}
+        # An answer of one partition, taken to pieces: own attributes are found soonest.
+        kind = _kind_of(self._version, topic.name, topic.topic_id, 1)
+        self._fill = kind.fill
+        self._before, self._between = kind.before, kind.between
+        self._tail, self._behind = kind.tail, kind.behind
+        # Of others, by their count; some 300 bytes each.
+        self._kinds: dict[int, AnswerKind] = {}
+        # Whether the last frame was like the one remembered, but for its partitions.
+        self._has_matched = False
+
+    def is_for(self, request: Request) -> bool:
+        """Tell whether the frame that `serve` was given last, and is this request, has matched."""
+        return self._has_matched and self.epoch == request.session.epoch
+
+    def learn(self, partitions: Sequence[Partition]) -> None:
+        """Let the next requests name these partitions, too, as they serve now."""
+        places = self._places
+        for partition in partitions:
+            index = partition.index
+            if index not in places and len(places) >= MOST_PLACES:
+                del places[next(iter(places))]  # who came first has been of use for longest
+            places[index] = _Place(partition)
+
+    def take_begun(self) -> Mapping[int, AppendResult] | None:
+        """Return what `serve` has appended, by index, of the frame for which it returned None."""
+        begun, self.begun = self.begun, None
+        return begun
+
+    def serve(self, frame: memoryview) -> bytes | OwedAnswer | None:  # noqa: PLR0911 - each is a reason
+        """Append a request's records if it is like the one remembered.
+
+        Args:
+            frame: A whole frame, writable.
+
+        Returns:
+            The answer with its length; None: it has to go the whole way, `take_begun` says where
+            from.
+        """
+        self.begun = None
+        found = match(frame, self._head, self._same, self._is_flexible)
+        if found is None:
+            self._has_matched = False
+            return None
+        self._has_matched = True
+        correlation_id, parts = found
+        if len(parts) > 1:
+            return self._serve_several(correlation_id, parts, len(frame))
+        index, records, attributes = parts[0]
+        place = self._places.get(index)
+        if place is None or attributes & TRANSACTIONAL_FLAG:
+            return None
+        partition = place.partition
+        # As `place.serves` does, without its call: it is asked for every small request.
+        if partition.serving_epoch != place.serving_epoch or partition.is_appending:
+            return None
+        now_ms = self._now_ms()
+        is_simple = not attributes & CODEC_MASK and len(records) <= LARGE_WALK_BYTES
+        if not is_simple and partition.takes_long(records):
+            return None
+        done = self._append(partition, records, now_ms)
+        if done is None:
+            return None
+        answer = self._fill(
+            self._before,
+            correlation_id,
+            self._between,
+            index,
+            done.base_offset,
+            done.log_append_time_ms,
+            done.log_start_offset,
+            self._tail,
+            self._behind,
+        )
+        if partition.log.high_watermark > done.last_offset or self._acks != ACKS_ALL:
+            return answer
+        owed = OwedProduce(self._kind, partition, done, correlation_id, answer)
+        partition.owed.add(owed)
+        return owed
+
+    def _serve_several(
+        self, correlation_id: int, parts: Sequence[Part], frame_bytes: int
+    ) -> bytes | OwedAnswer | None:
+        """Serve what was found to be like the request remembered, of several partitions."""
+        partitions = self._ready(parts, frame_bytes)
+        if partitions is None:
+            return None
+        kind = self._kinds.get(len(parts))
+        if kind is None:
+            kind = _kind_of(self._version, *self._topic, len(parts))
+            self._kinds[len(parts)] = kind
+        now_ms = self._now_ms()
+        tail = kind.tail
+        fields: list[Any] = [kind.before, correlation_id, kind.between]
+        appended: list[tuple[Partition, AppendResult]] = []
+        for (index, records, _), partition in zip(parts, partitions, strict=True):
+            done = self._append(partition, records, now_ms)
+            if done is None:
+                self.begun = {each.index: before for each, before in appended} or None
+                return None
+            appended.append((partition, done))
+            fields += (
+                index,
+                done.base_offset,
+                done.log_append_time_ms,
+                done.log_start_offset,
+                tail,
+            )
+        fields.append(kind.behind)
+        answer = kind.fill(*fields)
+        if self._acks == ACKS_ALL:
+            for partition, done in appended:
+                if partition.log.high_watermark <= done.last_offset:
+                    return OwedProduceOfSeveral(self._kind, appended, correlation_id, answer)
+        return answer
+
+    def _ready(self, parts: Sequence[Part], frame_bytes: int) -> list[Partition] | None:
+        """Return the partitions of a request's parts; None if one is not plain, or named twice."""
+        if frame_bytes > _LONGEST_FRAME_BYTES:
+            return None
+        places = self._places
+        partitions: list[Partition] = []
+        indexes: set[int] = set()
+        for index, _, attributes in parts:
+            place = places.get(index)
+            if (
+                place is None
+                or attributes & TRANSACTIONAL_FLAG
+                or not place.serves()
+                or (
+                    attributes & CODEC_MASK
+                    and (
+                        frame_bytes > _LONGEST_PACKED_BYTES or attributes & CODEC_MASK > Codec.ZSTD
+                    )
+                )
+            ):
+                return None
+            indexes.add(index)
+            partitions.append(place.partition)
+        return partitions if len(indexes) == len(parts) else None
+
+    def _append(
+        self, partition: Partition, records: memoryview, now_ms: int
+    ) -> AppendResult | None:
+        """Append to one partition; None if nothing has happened, the records are as they came."""
+        try:
+            return partition.append(records, now_ms=now_ms, request_version=self._version)
+        except (KafkaError, TakesLongError):
+            return None  # before anything was changed, so it will be found again
+        except OSError as fault:
+            # Nothing was written. The batch is to be as it came: a full disk is tried once more.
+            self._broker.replicas.disk_failed(partition, fault)
+            records[:_BASE_OFFSET_BYTES] = bytes(_BASE_OFFSET_BYTES)
+            return None
+
+
+def prepare(
+    broker: Broker,
+    request: Request,
+    wanted: ProduceRequest,
+    partitions: Sequence[Partition],
+    last: Prepared | None,
+) -> PreparedProduce | None:
+    """Return what requests like one that was appended without a fault and at once need not tell.
+
+    Args:
+        broker: Which served it.
+        request: In which `wanted` was.
+        wanted: Of one topic, without a transaction, with acks other than 0.
+        partitions: All that it names.
+        last: What was prepared before on the connection.
+
+    Returns:
+        None if its bytes are not laid out as the short way expects.
+    """
+    if request.version < _FIRST_VERSION or len(partitions) > MOST_PARTITIONS:
+        return None
+    for partition in partitions:
+        if (
+            not partition.takes_at_once(wanted.acks)
+            # Stamped in place: if it is refused after that, it could not go the whole way.
+            or partition.log.settings.message_timestamp_type == "LogAppendTime"
+        ):
+            return None
+    # One for all that differ in their partitions: to make it costs more than it spares once.
+    if isinstance(last, PreparedProduce) and last.is_for(request):
+        last.learn(partitions)
+        return last
+    count_at = _count_at(request, wanted.topics[0].name)
+    if count_at > _LONGEST_SAME_BYTES:  # tagged fields of the header may be long
+        return None
+    frame = request.frame
+    same = bytes(frame[SAME_START:count_at])
+    is_flexible = request.version >= FIRST_FLEXIBLE
+    if match(frame, bytes(frame[:HEAD_BYTES]), same, is_flexible) is None:
+        return None
+    prepared = PreparedProduce(broker, request, wanted, same=same)
+    prepared.learn(partitions)
+    return prepared
+
+
+def _count_at(request: Request, topic: str) -> int:
+    """Return where the count of partitions stands in a request of one topic.
+
+    Without a transactional id and with every count as short as it can be written.
+    """
+    name_bytes = len(topic.encode())
+    if request.version >= FIRST_TOPIC_ID:
+        fields_bytes = 24
+    elif request.version >= FIRST_FLEXIBLE:
+        fields_bytes = 8 + len(uvarint(name_bytes + 1)) + name_bytes
+    else:
+        fields_bytes = 14 + name_bytes
+    return request.position + fields_bytes
+
+
+@lru_cache(_MOST_KINDS)
+def _kind_of(version: int, topic: str, topic_id: bytes, count: int) -> AnswerKind:
+    """Return the kind of answers that tell of so many partitions of a topic."""
+    answer = _example(version, topic, topic_id, count)
+    part_bytes = len(_example(version, topic, topic_id, count + 1)) - len(answer)
+    return AnswerKind(answer, count, at=answer.index(_MARKED_NUMBERS), part_bytes=part_bytes)
+
+
+def _example(version: int, topic: str, topic_id: bytes, count: int) -> bytes:
+    result = PartitionResult(_MARKED_INDEX, 0, _MARK, _MARK, _MARK)
+    # Without its partitions, which hold the frame.
+    body = encode_produce(version, [(ProduceTopic(topic, topic_id, []), [result] * count)])
+    (answer,) = frame_answer(0, [body], is_flexible=version >= FIRST_FLEXIBLE)
+    assert isinstance(answer, bytes)
+    return answer

@@ -1,0 +1,499 @@
+"""Produce: append record batches to partitions (hot path; docs/design.md, "One Produce").
+
+v3-12 name topics, v13 gives ids (KIP-516); v7 allows zstd (KIP-110); v8 adds record errors
+(KIP-467); v9 is flexible; v10 names the current leader (KIP-951).
+
+acks 0 gets no answer, and a fault closes the connection, which is all that such a producer can
+notice. acks 1 is answered once the record is written, or on the disk where that is asked for; acks
+-1 once it is committed, which with one replica is the same (delayed_produce.py). No task is made
+unless a partition's append is large, another one is under way there, or the request names hundreds
+of partitions.
+
+A partition that is named twice takes its last records only, as Kafka's map of them does.
+
+Source: Kafka's KafkaApis.handleProduceRequest and ReplicaManager.appendRecords.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING
+
+from wirebroker.api.data.absent_partitions import absence
+from wirebroker.api.data.delayed_produce import Appended, DelayedProduce, withdraw
+from wirebroker.api.data.leader_endpoints import leader_endpoints
+from wirebroker.api.data.owed_produce import LEADER_VERSION
+from wirebroker.api.data.prepared_produce import PreparedProduce, prepare
+from wirebroker.api.data.produce_checks import (
+    check_partition,
+    last_of_each,
+    names_one_twice,
+    refuse_at_first_sight,
+    refuse_unknown_codecs,
+)
+from wirebroker.api.data.transaction_guards import Refusal, guards_for
+from wirebroker.api.registry import handles_raw
+from wirebroker.base.clock import Slices, next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.hot.produce import ProduceTopic, parse_produce
+from wirebroker.codecs.hot.produce_response import PartitionResult, encode_produce
+from wirebroker.codecs.records.walk import MAX_REFUSED
+from wirebroker.replica.local_replica import LARGE_APPEND_BYTES
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
+from wirebroker.request.request import CloseConnectionError
+from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.log.validation.batch_shape import (
+    ZSTD_VERSION,
+    RefusedBatchError,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.api.data.transaction_guards import Guards
+    from wirebroker.authorization.access import Asking
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.hot.produce import ProduceRequest
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.request import Reply, Request
+    from wirebroker.storage.log.append import AppendResult
+
+_TOPIC_ID_VERSION = 13
+
+# Faults whose answer does not tell the log start offset, and that are not counted as failures
+# (Kafka's ReplicaManager.appendToLocalLog).
+_SILENT = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+    }
+)
+
+# More partitions than this are served in slices: each takes about 10 us.
+_MANY_PARTITIONS = 400
+
+# Of topics, whose authorization takes some 10 us each where it is denied.
+DENIED_AT_ONCE = 64
+
+# And so are several partitions that together would hold the loop as one large append does.
+_MANY_BYTES = LARGE_APPEND_BYTES
+
+# Sentences about single records that one answer has, of all partitions: each takes 1 us and 100
+# bytes, and a request of a megabyte could ask for gigabytes. Kafka has no such bound.
+_MOST_RECORD_ERRORS = MAX_REFUSED
+
+# Whatever the records of such a frame unpack to, it holds the loop for 15 ms at most.
+_FEW_BYTES = 4096
+
+
+class _Produce:
+    """One Produce request: what is asked, and the answer as it grows."""
+
+    __slots__ = (
+        "_appended",
+        "_begun",
+        "_broker",
+        "_delayed",
+        "_guards",
+        "_is_denied",
+        "_leaders",
+        "_must_wait",
+        "_now_ms",
+        "_record_error_count",
+        "_request",
+        "_results",
+        "_wanted",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        request: Request,
+        wanted: ProduceRequest,
+        begun: Mapping[int, AppendResult] | None,
+    ) -> None:
+        self._broker = broker
+        # By index: what has been appended to the only topic's partitions (prepared_produce.py).
+        self._begun = begun
+        self._request = request
+        self._wanted = wanted
+        # Whether topics were taken out of what is wanted that the client must not write to.
+        self._is_denied = False
+        # Of partitions in which a transaction begins.
+        self._guards: Guards = {}
+        self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
+        # Appends that have to wait for their turn.
+        self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
+        # What Appended is made of when one has to wait.
+        self._appended: list[tuple[Partition, PartitionResult, int]] = []
+        # The node ids that the answer names as leaders (KIP-951).
+        self._leaders: set[int] = set()
+        self._now_ms = 0  # set before the first append
+        # Whether something was not committed as soon as it was appended.
+        self._must_wait = False
+        self._record_error_count = 0
+
+    def serve(self) -> Reply | Awaitable[Reply]:
+        """Append at once whatever can be, and answer unless something has to wait."""
+        wanted = self._wanted
+        authorization = self._broker.authorization
+        asking = None if authorization is None else authorization.asking_of(self._request)
+        try:
+            refuse_at_first_sight(wanted, asking)
+            if self._request.version < ZSTD_VERSION:
+                refuse_unknown_codecs(wanted)
+        except KafkaError as error:
+            return self._refuse(error)
+        if names_one_twice(wanted.topics):
+            wanted.topics = last_of_each(wanted.topics)
+        if asking is not None:
+            topics, wanted.topics = wanted.topics, []
+            if len(topics) > DENIED_AT_ONCE:
+                self._request.keep()
+                return self._serve_allowed_later(asking, topics)
+            self._take_out_denied(asking, topics)
+        return self._serve_allowed()
+
+    async def _serve_allowed_later(self, asking: Asking, topics: list[ProduceTopic]) -> Reply:
+        slices = Slices(self._broker.clock)
+        for first in range(0, len(topics), DENIED_AT_ONCE):
+            self._take_out_denied(asking, topics[first : first + DENIED_AT_ONCE])
+            await slices.turn()
+        reply = self._serve_allowed()
+        return await reply if isinstance(reply, Awaitable) else reply
+
+    def _serve_allowed(self) -> Reply | Awaitable[Reply]:
+        wanted = self._wanted
+        if wanted.transactional_id is not None:
+            try:
+                guards = guards_for(self._broker, self._request, wanted)
+            except KafkaError as error:
+                return self._refuse(error)
+            if not isinstance(guards, Mapping):
+                self._request.keep()
+                return self._serve_when_admitted(guards)
+            self._guards = guards
+        return self._serve()
+
+    def _take_out_denied(self, asking: Asking, topics: list[ProduceTopic]) -> None:
+        """Have topics that are denied answered as that, and nothing done but for the others."""
+        by_id = self._request.version >= _TOPIC_ID_VERSION
+        names = self._broker.metadata.image.topics_by_id
+        allowed = self._wanted.topics
+        for topic in topics:
+            known = names.get(topic.topic_id) if by_id else None
+            name = topic.name if known is None else known.name
+            # An id that nobody knows is told as that.
+            is_unknown = by_id and known is None
+            if is_unknown or asking.may(WRITE_TOPIC, name):
+                allowed.append(topic)
+                continue
+            self._is_denied = True
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            answers = [PartitionResult(index, error) for index, _ in topic.partitions]
+            self._results.append((topic, answers))
+
+    async def _serve_when_admitted(self, guards: Awaitable[Guards]) -> Reply:
+        self._guards = await guards
+        reply = self._serve()
+        return await reply if isinstance(reply, Awaitable) else reply
+
+    def _serve(self) -> Reply | Awaitable[Reply]:
+        topics = self._wanted.topics
+        count = len(topics[0].partitions) if len(topics) == 1 else _count_partitions(topics)
+        if count > _MANY_PARTITIONS or (count > 1 and len(self._request.frame) > _MANY_BYTES):
+            self._request.keep()
+            return self._serve_many()
+        if count == 1 == len(topics):  # nearly always, and spares a generator
+            self._append_one(topics[0])
+        elif len(self._request.frame) <= _FEW_BYTES:
+            self._append_few(topics)
+        else:
+            steps = self._append_all()
+            slices = Slices(self._broker.clock)
+            for _ in steps:
+                if slices.is_over:  # they unpacked to more than they seemed to be
+                    self._request.keep()
+                    return self._serve_rest(slices, steps)
+        if self._delayed:
+            # Small batches behind a large append are copied out of the shared memory.
+            kept = self._request.kept
+            self._delayed = [(each, kept(records), done) for each, records, done in self._delayed]
+            return self._finish()
+        return self._reply_when_committed() if self._must_wait else self._reply()
+
+    def _refuse(self, error: KafkaError) -> Reply:
+        """Give every partition the same error."""
+        topics = self._wanted.topics
+        if names_one_twice(topics):
+            topics = last_of_each(topics)
+        refused = [
+            (topic, [PartitionResult(index, error.code) for index, _ in topic.partitions])
+            for topic in topics
+        ]
+        if error.code != ErrorCode.UNKNOWN_SERVER_ERROR:  # of which Kafka says nothing more
+            for _, results in refused:
+                for result in results:
+                    result.error_message = error.message
+        self._results += refused
+        return self._reply()
+
+    async def _serve_many(self) -> Reply:
+        await next_turn()  # to read what is asked for, and who may write it, has taken a while
+        return await self._serve_rest(Slices(self._broker.clock), self._append_all())
+
+    async def _serve_rest(self, slices: Slices, steps: Steps[None]) -> Reply:
+        await slices.run(steps)
+        return await self._finish()
+
+    def _append_all(self) -> Steps[None]:
+        for topic in self._wanted.topics:
+            if not topic.partitions:
+                continue
+            answers, partitions, missing = self._begin(topic)
+            for index, records in topic.partitions:
+                self._now_ms = self._broker.clock.now_ms()  # of a small request once is enough
+                answers.append(self._append(topic, partitions.get(index), index, records, missing))
+                yield
+
+    def _append_few(self, topics: list[ProduceTopic]) -> None:
+        """Do as `_append_all`, without a generator: small requests to some partitions."""
+        for topic in topics:
+            if topic.partitions:
+                answers, partitions, missing = self._begin(topic)
+                for index, records in topic.partitions:
+                    answers.append(
+                        self._append(topic, partitions.get(index), index, records, missing)
+                    )
+
+    def prepare_next(self) -> None:
+        """Let the next request go the short way if it will be like this one and the one before."""
+        session = self._request.session
+        last, session.prepared = session.prepared, None
+        partitions = self._plain_partitions()
+        topic_id = partitions[0].topic_id if partitions else b""
+        if partitions and topic_id == session.last_produced:
+            session.prepared = prepare(self._broker, self._request, self._wanted, partitions, last)
+        session.last_produced = topic_id
+
+    def _plain_partitions(self) -> list[Partition]:
+        """Return the partitions if all went to one topic, at once and without a transaction."""
+        wanted = self._wanted
+        appended = self._appended
+        authorization = self._broker.authorization
+        if (
+            self._is_denied
+            # What is prepared goes past who decides: only what holds until he says so may.
+            or not (authorization is None or authorization.keeps_decisions)
+            or wanted.acks == 0
+            or wanted.transactional_id is not None
+            or len(wanted.topics) != 1
+            or len(wanted.topics[0].partitions) != len(appended)
+        ):
+            return []
+        return [partition for partition, _, _ in appended]
+
+    def _append_one(self, topic: ProduceTopic) -> None:
+        answers, partitions, missing = self._begin(topic)
+        index, records = topic.partitions[0]
+        answers.append(self._append(topic, partitions.get(index), index, records, missing))
+
+    def _begin(
+        self, topic: ProduceTopic
+    ) -> tuple[list[PartitionResult], Mapping[int, Partition], ErrorCode]:
+        answers: list[PartitionResult] = []
+        self._results.append((topic, answers))
+        self._now_ms = self._broker.clock.now_ms()
+        by_id = self._request.version >= _TOPIC_ID_VERSION
+        partitions, missing = self._broker.replicas.find(topic.name, topic.topic_id, by_id=by_id)
+        return answers, partitions, missing
+
+    def _append(
+        self,
+        topic: ProduceTopic,
+        partition: Partition | None,
+        index: int,
+        records: memoryview | None,
+        missing: ErrorCode,
+    ) -> PartitionResult:
+        result = PartitionResult(index)
+        if partition is None:
+            by_id = self._request.version >= _TOPIC_ID_VERSION
+            broker = self._broker
+            result.error_code = (
+                absence(broker, missing, index, topic_id=topic.topic_id)
+                if by_id
+                else absence(broker, missing, index, name=topic.name)
+            )
+            return result
+        if self._begun is not None:
+            begun = self._begun.get(index)
+            if begun is not None:
+                self._note_done(result, begun, partition)
+                return result
+        guards = self._guards
+        guard = guards.get((partition.topic, index)) if guards else None
+        try:
+            checked = check_partition(partition, records, self._request, self._wanted, guard)
+            if isinstance(guard, Refusal):
+                result.error_code, result.error_message = guard
+                self._name_leader(result, partition)
+                return result
+            if partition.is_appending or partition.takes_long(checked):
+                self._delayed.append((partition, checked, result))
+                return result
+            version = self._request.version
+            done = partition.append(
+                checked, now_ms=self._now_ms, request_version=version, guard=guard
+            )
+        except TakesLongError:
+            assert records is not None, "there are some to unpack"
+            self._delayed.append((partition, records, result))
+        except KafkaError as error:
+            self._note_error(result, error, partition)
+        except OSError as fault:
+            self._note_disk(result, fault, partition)
+        else:
+            self._note_done(result, done, partition)
+        return result
+
+    async def _finish(self) -> Reply:
+        """Do the appends that wait for a turn or a thread, and the flushes that are due; answer."""
+        if self._delayed:
+            await next_turn()  # to find out that they take long has taken a while
+        slices = Slices(self._broker.clock)
+        for partition, records, result in self._delayed:
+            await slices.turn()
+            now_ms = self._broker.clock.now_ms()
+            version = self._request.version
+            guard = self._guards.get((partition.topic, partition.index))
+            assert not isinstance(guard, Refusal), "what is refused is not delayed"
+            try:
+                done = await partition.append_in_turn(
+                    records, now_ms=now_ms, request_version=version, slices=slices, guard=guard
+                )
+            except KafkaError as error:
+                self._note_error(result, error, partition)
+            except OSError as fault:
+                self._note_disk(result, fault, partition)
+            else:
+                self._note_done(result, done, partition)
+        if self._must_wait:
+            return await self._reply_when_committed()
+        self._withdraw_lost()
+        return self._reply()
+
+    def _reply_when_committed(self) -> asyncio.Future[Reply]:
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        def answer() -> None:
+            self._withdraw_lost()
+            for partition, result, _ in self._appended:
+                self._name_leader(result, partition)  # it may have moved meanwhile
+            if not reply.done():  # the connection may have gone meanwhile
+                reply.set_result(self._reply())
+
+        appended = [Appended(*each) for each in self._appended]
+        delayed = DelayedProduce(
+            appended,
+            acks=self._wanted.acks,
+            timeout_ms=self._wanted.timeout_ms,
+            deadlines=self._broker.replicas.commits.deadlines,
+            on_done=answer,
+        )
+        self._request.session.when_ended(delayed.give_up_soon)
+        return reply
+
+    def _withdraw_lost(self) -> None:
+        """Acknowledge nothing on a disk that has failed while others were waited for."""
+        for partition, result, _ in self._appended:
+            if not partition.directory.is_online:
+                withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _note_done(self, result: PartitionResult, done: AppendResult, partition: Partition) -> None:
+        result.base_offset = done.base_offset
+        result.log_append_time_ms = done.log_append_time_ms
+        result.log_start_offset = done.log_start_offset
+        end_offset = done.last_offset + 1
+        self._appended.append((partition, result, end_offset))
+        acks = self._wanted.acks
+        if acks != 0 and partition.acknowledged_offset(acks) < end_offset:
+            self._must_wait = True
+
+    def _note_error(self, result: PartitionResult, error: KafkaError, partition: Partition) -> None:
+        result.error_code = error.code
+        traffic = partition.traffic
+        traffic.produce_requests += 1
+        if error.code not in _SILENT:
+            traffic.failed_produces += 1
+        is_request_fault = isinstance(error, RefusedBatchError) and error.is_request_fault
+        if result.error_code not in _SILENT and not is_request_fault:
+            result.log_start_offset = partition.log.log_start_offset
+        # As in Kafka a sentence goes out only about single records, or bytes that are no batch.
+        if isinstance(error, RefusedBatchError) and error.record_errors:
+            left = _MOST_RECORD_ERRORS - self._record_error_count
+            result.record_errors = error.record_errors[:left]
+            result.error_message = error.message
+            self._record_error_count += len(result.record_errors)
+        self._name_leader(result, partition)
+
+    def _name_leader(self, result: PartitionResult, partition: Partition) -> None:
+        """Tell who leads a partition that this node doesn't, if the version can."""
+        if (
+            result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            and self._request.version >= LEADER_VERSION
+        ):
+            result.current_leader = (partition.leader, partition.leader_epoch)
+            self._leaders.add(partition.leader)
+
+    def _note_disk(self, result: PartitionResult, error: OSError, partition: Partition) -> None:
+        self._broker.replicas.disk_failed(partition, error)
+        withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _reply(self) -> Reply:
+        if self._wanted.acks != 0:
+            endpoints = (
+                leader_endpoints(self._broker, self._request.session, self._leaders)
+                if self._leaders
+                else ()
+            )
+            for _, answers in self._results:
+                for result in answers:
+                    self._request.count_error(result.error_code)
+            version = self._request.version
+            return [encode_produce(version, self._results, node_endpoints=endpoints)]
+        failed = [
+            f"{topic.name or topic.topic_id.hex()}-{result.index} "
+            f"{ErrorCode(result.error_code).name}"
+            for topic, answers in self._results
+            for result in answers
+            if result.error_code != ErrorCode.NONE
+        ]
+        if failed:
+            raise CloseConnectionError(f"produce with acks=0 failed: {', '.join(failed[:5])}")
+        return None
+
+
+@handles_raw(ApiKey.PRODUCE, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
+def produce(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
+    """Append what the request holds and answer per partition."""
+    wanted = parse_produce(request.frame, request.position, request.version)
+    prepared = request.session.prepared
+    begun = prepared.take_begun() if isinstance(prepared, PreparedProduce) else None
+    produced = _Produce(broker, request, wanted, begun)
+    reply = produced.serve()
+    produced.prepare_next()
+    return reply
+
+
+def _count_partitions(topics: list[ProduceTopic]) -> int:
+    return sum(len(topic.partitions) for topic in topics)

@@ -1,0 +1,164 @@
+"""What a Produce request is refused for before a log is asked, in Kafka's order.
+
+    as a whole        no start of a batch, transactional records without an id, a codec that is none
+    each partition    no batch, acks that are none, an internal topic, not led here, too few in sync
+
+And what of it counts where it names a partition twice: the last, as in Kafka's map of them.
+
+Source: Kafka's RequestUtils.hasTransactionalRecords, ProduceRequest.validateRecords,
+ReplicaManager.appendToLocalLog.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.api.data.transaction_guards import Refusal
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.hot.produce import ProduceTopic
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.layout import (
+    CODEC_MASK,
+    HEADER_BYTES,
+    LENGTH_MAGIC_FLAGS,
+    MAGIC,
+    OVERHEAD_BYTES,
+    TRANSACTIONAL_FLAG,
+)
+from wirebroker.coordinator.controller.image.topic_names import is_internal
+from wirebroker.request.needs import WRITE_TRANSACTIONAL_ID
+from wirebroker.storage.log.validation.batch_shape import (
+    LARGEST_LENGTH,
+    SMALLEST_LENGTH,
+    RefusedBatchError,
+    check_codec,
+    check_start,
+    only_header,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.authorization.access import Asking
+    from wirebroker.codecs.hot.produce import ProducePartition, ProduceRequest
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.request import Request
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+
+# The only client that may append to internal topics (Kafka's AdminUtils.ADMIN_CLIENT_ID).
+_ADMIN_CLIENT_ID = "__admin_client"
+
+
+def refuse_at_first_sight(wanted: ProduceRequest, asking: Asking | None = None) -> None:
+    """Look at the first batch of each partition, as Kafka's RequestUtils.hasTransactionalRecords.
+
+    It ends with the first transactional one: what is behind it is not found corrupt here.
+
+    Args:
+        wanted: The request.
+        asking: Who is asked whether the client may write by the transactional id.
+
+    Raises:
+        KafkaError: The request is refused as a whole.
+    """
+    for topic in wanted.topics:
+        for _, records in topic.partitions:
+            if records is None:
+                continue
+            if len(records) < HEADER_BYTES:
+                check_start(records)
+                continue
+            length, magic, attributes = LENGTH_MAGIC_FLAGS.unpack_from(records)
+            if not SMALLEST_LENGTH <= length <= LARGEST_LENGTH or magic > MAGIC:
+                check_start(records)
+            if (
+                attributes & TRANSACTIONAL_FLAG
+                and magic == MAGIC
+                and length + OVERHEAD_BYTES <= len(records)
+            ):
+                transactional_id = wanted.transactional_id
+                if transactional_id is None or not (
+                    asking is None or asking.may(WRITE_TRANSACTIONAL_ID, transactional_id)
+                ):
+                    raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                return
+
+
+def refuse_unknown_codecs(wanted: ProduceRequest) -> None:
+    """Fail on a codec that doesn't exist, as Kafka does where it looks for zstd.
+
+    Raises:
+        KafkaError: UNKNOWN_SERVER_ERROR for the request as a whole.
+    """
+    for topic in wanted.topics:
+        for _, records in topic.partitions:
+            if records is None or len(records) < HEADER_BYTES:
+                continue
+            length, magic, attributes = LENGTH_MAGIC_FLAGS.unpack_from(records)
+            if (
+                attributes & CODEC_MASK > Codec.ZSTD
+                and magic == MAGIC
+                and length + OVERHEAD_BYTES <= len(records)
+            ):
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def names_one_twice(topics: list[ProduceTopic]) -> bool:
+    """Tell whether a request names a partition more than once."""
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        return False  # nearly always
+    if len({(topic.name, topic.topic_id) for topic in topics}) < len(topics):
+        return True
+    return any(
+        len(topic.partitions) > 1
+        and len({index for index, _ in topic.partitions}) < len(topic.partitions)
+        for topic in topics
+    )
+
+
+def last_of_each(topics: list[ProduceTopic]) -> list[ProduceTopic]:
+    """Keep of each partition what is named last: a large batch could not keep its order."""
+    kept: dict[tuple[str, bytes], dict[int, ProducePartition]] = {}
+    for topic in topics:
+        partitions = kept.setdefault((topic.name, topic.topic_id), {})
+        partitions.update((each[0], each) for each in topic.partitions)
+    return [
+        ProduceTopic(name, topic_id, list(partitions.values()))
+        for (name, topic_id), partitions in kept.items()
+    ]
+
+
+def check_partition(
+    partition: Partition,
+    records: memoryview | None,
+    request: Request,
+    wanted: ProduceRequest,
+    guard: VerificationGuard | Refusal | None,
+) -> memoryview:
+    """Refuse what can be told without the log (Kafka's ProduceRequest.validateRecords first).
+
+    Whether the records are one batch is left to the log, unless something else would be answered
+    before it looks.
+
+    Raises:
+        KafkaError: Why the records are not looked at any further.
+    """
+    if records is None or len(records) < HEADER_BYTES:
+        raise RefusedBatchError(
+            ErrorCode.INVALID_RECORD, "there is no record batch", is_request_fault=True
+        )
+    if isinstance(guard, Refusal):
+        _check_shape(records, request)
+        return records
+    if not -1 <= wanted.acks <= 1:
+        _check_shape(records, request)
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if is_internal(partition.topic) and request.client_id != _ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition.check_leader()
+    if wanted.acks == -1:
+        partition.check_in_sync()
+    return records
+
+
+def _check_shape(records: memoryview, request: Request) -> None:
+    _, header = only_header(records)
+    check_codec(header, request.version)

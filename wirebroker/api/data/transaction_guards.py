@@ -1,0 +1,159 @@
+"""Produce in a transaction: who begins it in a partition has its coordinator asked first (KIP-890).
+
+Up to v10 clients know INVALID_TXN_STATE, v11 TRANSACTION_ABORTABLE; both have added the partition
+before. From v12 on Produce adds it. Where the transaction is open already nobody is asked.
+
+What the coordinator cannot say now is answered by an error that makes the client try again.
+
+Source: Kafka's ReplicaManager.handleProduceAppend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import NO_PRODUCER_ID
+from wirebroker.codecs.records.layout import (
+    FLAGS_AT,
+    HEADER_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    PRODUCER,
+    PRODUCER_ID_AT,
+    TRANSACTIONAL_FLAG,
+)
+from wirebroker.coordination.transactions.transaction_verifier import Support
+from wirebroker.coordinator.transactions.partitions import Claim
+from wirebroker.storage.log.producers.verification import VerificationGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.codecs.hot.produce import ProduceRequest
+    from wirebroker.coordinator.transactions.metadata import TopicPartition
+    from wirebroker.request.request import Request
+
+FIRST_TOPIC_ID_VERSION = 13
+_FIRST_GENERIC_ERROR_VERSION = 11
+_FIRST_ADDING_VERSION = 12
+
+# The coordinator cannot tell now. NOT_ENOUGH_REPLICAS makes clients retry, and look for nothing.
+_NOT_NOW = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+class Refusal(NamedTuple):
+    """Why a partition of the request is not appended to."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+# Where a transaction begins: what the log wants to see, or why it cannot.
+Guards = Mapping["TopicPartition", VerificationGuard | Refusal]
+
+
+def guards_for(
+    broker: Broker, request: Request, wanted: ProduceRequest
+) -> Guards | Awaitable[Guards]:
+    """Ask for the partitions in which a transaction begins; those that go on are not in the answer.
+
+    Raises:
+        KafkaError: INVALID_PRODUCER_ID_MAPPING for the whole request: batches of two producers.
+    """
+    assert wanted.transactional_id is not None
+    version = request.version
+    producers: set[tuple[int, int]] = set()
+    found: dict[TopicPartition, VerificationGuard | Refusal] = {}
+    for topic in wanted.topics:
+        by_id = version >= FIRST_TOPIC_ID_VERSION
+        partitions, _ = broker.replicas.find(topic.name, topic.topic_id, by_id=by_id)
+        for index, records in topic.partitions:
+            if records is None or not _is_transactional(records):
+                continue
+            producer_id, epoch, sequence = PRODUCER.unpack_from(records, PRODUCER_ID_AT)
+            if producer_id == NO_PRODUCER_ID:
+                continue
+            producers.add((producer_id, epoch))
+            partition = partitions.get(index)
+            if partition is None:
+                continue
+            try:
+                partition.check_leader()
+                guard = partition.log.producer_state.begin_verification(
+                    producer_id,
+                    sequence=sequence,
+                    producer_epoch=epoch,
+                    supports_epoch_bump=version >= _FIRST_ADDING_VERSION,
+                    now_ms=broker.clock.now_ms(),
+                )
+            except KafkaError as error:
+                found[partition.topic, index] = Refusal(error.code)
+            else:
+                if guard is not None:
+                    found[partition.topic, index] = guard
+    if len(producers) > 1:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    asked = frozenset(each for each, guard in found.items() if isinstance(guard, VerificationGuard))
+    if not asked:
+        return found
+    ((producer_id, epoch),) = producers
+    claim = Claim(wanted.transactional_id, producer_id, epoch, asked)
+    verdict = broker.transaction_verifier.ask(claim, _support(version))
+    if isinstance(verdict, Mapping):
+        return _merge(found, verdict, version)
+    return _merge_later(found, verdict, version)
+
+
+async def _merge_later(
+    found: dict[TopicPartition, VerificationGuard | Refusal],
+    verdict: Awaitable[Mapping[TopicPartition, ErrorCode]],
+    version: int,
+) -> Guards:
+    return _merge(found, await verdict, version)
+
+
+def _merge(
+    found: dict[TopicPartition, VerificationGuard | Refusal],
+    verdict: Mapping[TopicPartition, ErrorCode],
+    version: int,
+) -> Guards:
+    for partition, error in verdict.items():
+        if error is not ErrorCode.NONE:
+            found[partition] = _refuse(error, version)
+    return found
+
+
+def _refuse(error: ErrorCode, version: int) -> Refusal:
+    if error is ErrorCode.INVALID_TXN_STATE:
+        return Refusal(error, "Partition was not added to the transaction")
+    is_concurrent = error is ErrorCode.CONCURRENT_TRANSACTIONS
+    if error in _NOT_NOW or (is_concurrent and version < _FIRST_ADDING_VERSION):
+        return Refusal(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "It cannot be told now whether the partition is in the transaction: " + error.name,
+        )
+    return Refusal(error)
+
+
+def _is_transactional(records: memoryview) -> bool:
+    return (
+        len(records) >= HEADER_BYTES
+        and records[MAGIC_AT] == MAGIC
+        and bool(records[FLAGS_AT] & TRANSACTIONAL_FLAG)
+    )
+
+
+def _support(version: int) -> Support:
+    return Support.of_version(
+        version, generic_error=_FIRST_GENERIC_ERROR_VERSION, add_partition=_FIRST_ADDING_VERSION
+    )

@@ -1,0 +1,1 @@
+"""Handlers for consumer groups and committed offsets."""

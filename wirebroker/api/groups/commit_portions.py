@@ -1,0 +1,133 @@
+"""Which offsets of a request can be committed, and thousands of them part by part."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.clock import collected
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Sequence
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+
+# So many offsets are stored at once: about 4 ms.
+_AT_ONCE: Final = 250
+
+
+# Of each topic that exists its name, its id and its partitions that exist.
+Valid = list[tuple[str, bytes, "Sequence[Any]"]]
+Topics = list[dict[str, Any]]
+
+
+def names_many(topics: Sequence[Any]) -> bool:
+    """Tell whether a request names more topics or partitions than are stored at once."""
+    return len(topics) > _AT_ONCE or sum(len(each.partitions) for each in topics) > _AT_ONCE
+
+
+def are_many(topics: Iterable[tuple[Any, ...]]) -> bool:
+    """Tell whether topics have more partitions than are stored at once."""
+    return sum(len(partitions) for *_, partitions in topics) > _AT_ONCE
+
+
+def commit_portions(topics: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield topics with so many partitions together as are stored at once.
+
+    Args:
+        topics: Of each what says which it is, and last its partitions.
+    """
+    part: list[tuple[Any, ...]] = []
+    room = _AT_ONCE
+    for *topic, partitions in topics:
+        start = 0
+        while start < len(partitions):
+            taken = partitions[start : start + room]
+            part.append((*topic, taken))
+            start += len(taken)
+            room -= len(taken)
+            if not room:
+                yield part
+                part, room = [], _AT_ONCE
+    if part:
+        yield part
+
+
+def split_known(asked: Iterable[Any], known: Container[int]) -> Steps[tuple[list[Any], list[Any]]]:
+    """Return the partitions of a request that exist, and the others; in steps."""
+    there: list[Any] = []
+    missing: list[Any] = []
+    for each in asked:
+        (there if each.partition_index in known else missing).append(each)
+        yield
+    return there, missing
+
+
+def sort_topics(
+    image: ClusterImage, topics: Iterable[Any], *, by_id: bool
+) -> Steps[tuple[Valid, Topics]]:
+    """Return what can be committed, and the response for the partitions that do not exist.
+
+    Args:
+        image: The cluster.
+        topics: Of a request.
+        by_id: Whether the request names topics by their ids.
+    """
+    valid: Valid = []
+    refused: Topics = []
+    for asked in topics:
+        if by_id:
+            topic = image.topics_by_id.get(asked.topic_id)
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic = image.topics.get(asked.name)
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic is None:
+            whole = (asked.name, asked.topic_id, asked.partitions)
+            refused += yield from with_error([whole], error)
+            yield
+            continue
+        known, unknown = yield from split_known(asked.partitions, topic.partitions)
+        if unknown:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused += yield from with_error([(topic.name, topic.topic_id, unknown)], error)
+        if known:
+            valid.append((topic.name, topic.topic_id, known))
+        yield
+    return valid, refused
+
+
+def with_error(
+    topics: Iterable[tuple[str, bytes, Sequence[Any]]], error: ErrorCode
+) -> Steps[Topics]:
+    """Return the response for topics that all fail alike; in steps."""
+    answered: Topics = []
+    for name, topic_id, partitions in topics:
+        failed = yield from failures(partitions, error)
+        answered.append({"name": name, "topic_id": topic_id, "partitions": failed})
+    return answered
+
+
+def failures(partitions: Iterable[Any], error: ErrorCode) -> Steps[list[dict[str, Any]]]:
+    """Return what a response says of partitions that all fail alike; in steps."""
+    yield
+    return (
+        yield from collected(
+            {"partition_index": each.partition_index, "error_code": error} for each in partitions
+        )
+    )
+
+
+def merged(
+    refused: Iterable[dict[str, Any]], stored: Iterable[dict[str, Any]], key: str
+) -> Steps[list[dict[str, Any]]]:
+    """Return the topics of a response, each once: the partitions that are refused come first."""
+    topics: dict[Any, dict[str, Any]] = {}
+    for topic in chain(refused, stored):
+        known = topics.setdefault(topic[key], topic)
+        if known is not topic:
+            known["partitions"] += topic["partitions"]
+        yield
+    return list(topics.values())

@@ -1,0 +1,148 @@
+"""FindCoordinator: which node keeps a group, or a transactional id.
+
+v1 key type and error message, v3 flexible, v4 several keys at once (KIP-699), v6 share groups
+(KIP-932). The first one who asks makes the broker create `__consumer_offsets`, or
+`__transaction_state`.
+
+Source: Kafka's KafkaApis.handleFindCoordinatorRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.api.registry import handles
+from wirebroker.api.topics.metadata import advertised
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.primitives import uuid_from_text
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import CLUSTER_ACTION, DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+
+FIRST_BATCH_VERSION = 4
+FIRST_SHARE_VERSION = 6
+
+_MESSAGES = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.INVALID_REQUEST: (
+        "This most likely occurs because of a request being malformed by the client library or "
+        "the message was sent to an incompatible broker. See the broker logs for more details."
+    ),
+}
+
+
+class _Found(NamedTuple):
+    error: ErrorCode
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+@handles(
+    ApiKey.FIND_COORDINATOR,
+    needs=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, CLUSTER_ACTION),
+    cost=Cost.READS,
+)
+def find_coordinator(
+    broker: Broker, request: Request, body: Any
+) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+    """Look up one coordinator, or several."""
+    if request.version >= FIRST_BATCH_VERSION:
+        return _find_several(broker, request, body)
+    nodes = _nodes(broker, request)
+    found = _find(broker, request, nodes, body.key_type, body.key)
+    return {
+        "error_code": found.error,
+        "error_message": _MESSAGES.get(found.error, "NONE"),
+        "node_id": found.node_id,
+        "host": found.host,
+        "port": found.port,
+    }
+
+
+async def _find_several(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Look up each key once, however often it is named, and answer it as often."""
+    slices = Slices(broker.clock)
+    is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
+    nodes = _nodes(broker, request)
+    known: dict[str, dict[str, Any]] = {}
+    coordinators: list[dict[str, Any]] = []
+    for key in body.coordinator_keys:
+        if key not in known:
+            found = _find(broker, request, nodes, body.key_type, key)
+            known[key] = {
+                "key": key,
+                "error_code": found.error,
+                "error_message": _MESSAGES[found.error] if not is_known else "",
+                "node_id": found.node_id,
+                "host": found.host,
+                "port": found.port,
+            }
+        coordinators.append(known[key])
+        await slices.turn()
+    return {"coordinators": coordinators}
+
+
+def _nodes(broker: Broker, request: Request) -> dict[int, tuple[str, int]]:
+    """Return where each live broker is reached by the connection that asks."""
+    nodes = advertised(broker, request.session)
+    return {node_id: (host, port) for node_id, host, port, _ in nodes}
+
+
+def _find(
+    broker: Broker,
+    request: Request,
+    nodes: Mapping[int, tuple[str, int]],
+    key_type: int,
+    key: str,
+) -> _Found:
+    if not _is_valid(request.version, key_type, key):
+        return _Found(ErrorCode.INVALID_REQUEST)
+    if key_type == SHARE:
+        # Their coordinator comes with share groups.
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    is_group = key_type == GROUP
+    coordinator = broker.groups if is_group else broker.transactions
+    name = CONSUMER_OFFSETS if is_group else TRANSACTION_STATE
+    topic = broker.metadata.image.topics.get(name)
+    if topic is None:
+        coordinator.create_topic()
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition = topic.partitions.get(coordinator.partition_for(key))
+    if partition is None or partition.leader not in nodes:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    node_id = partition.leader
+    if is_group and node_id == broker.node_id:
+        now = broker.clock.monotonic()
+        broker.groups.lookups.add(key, request.session, request.client_id, now)
+    return _Found(ErrorCode.NONE, node_id, *nodes[node_id])
+
+
+def _is_valid(version: int, key_type: int, key: str) -> bool:
+    if key_type == SHARE:
+        return version >= FIRST_SHARE_VERSION and _is_share_key(key)
+    return key_type in {GROUP, TRANSACTION}
+
+
+def _is_share_key(key: str) -> bool:
+    """Tell whether a key names a partition of a share group: group, topic id, partition."""
+    match key.rstrip(":").split(":"):  # Java's split takes no notice of colons at the end
+        case [group_id, topic_id, partition]:
+            try:
+                uuid_from_text(topic_id)
+                int(partition)
+            except ValueError:
+                return False
+            return bool(group_id.strip())
+        case _:
+            return False

@@ -1,0 +1,46 @@
+"""What the handlers of the group APIs share: who asks, and responses of nothing but an error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from wirebroker.base.addresses import host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.request.request import Request
+
+_Result = TypeVar("_Result")
+
+# Kafka's own bits for a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+_GROUP_OPERATIONS = (3, 6, 8, 10, 11)
+ALL_ON_GROUP = sum(1 << operation for operation in _GROUP_OPERATIONS)
+
+
+def error_only(error: ErrorCode) -> dict[str, Any]:
+    """Return a response that has an error and nothing else."""
+    return {"error_code": error}
+
+
+async def response_of(
+    result: Mapping[str, Any] | Awaitable[Mapping[str, Any]],
+) -> Mapping[str, Any]:
+    """Return what a handler or `GroupCoordinator.submit` answers, when it does."""
+    return result if isinstance(result, Mapping) else await result
+
+
+def given_up_with_peer(request: Request, result: _Result) -> _Result:
+    """Drop the answer when the peer has gone; what becomes of its member is not changed by that."""
+    future: Any = result
+    if isinstance(future, asyncio.Future):
+        request.session.when_ended(future.cancel)  # pyright: ignore[reportUnknownMemberType]
+    return result
+
+
+def client_host(request: Request) -> str:
+    """Return the address of the client as Java prints it: with a slash, IPv6 in full."""
+    return "/" + host_of(request.session.peer)

@@ -1,0 +1,45 @@
+"""Heartbeat: a member is alive, and learns whether it has to rejoin.
+
+v3 static members (KIP-345), v4 flexible. While groups are being loaded every member is well.
+
+Source: Kafka's KafkaApis.handleHeartbeatRequest, GroupCoordinatorService.heartbeat.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.groups.group_errors import error_only
+from wirebroker.api.registry import handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.classic import heartbeat as group_heartbeat
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import READ_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.HEARTBEAT, needs=(READ_GROUP,), cost=Cost.BOUNDED)
+def heartbeat(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Give the member its session timeout anew."""
+    del request
+    if not body.group_id:
+        return error_only(ErrorCode.INVALID_GROUP_ID)
+    return broker.groups.submit(
+        body.group_id,
+        lambda shard, token, moment: group_heartbeat.heartbeat(shard, body, token, moment),
+        on_error=_respond,
+    )
+
+
+def _respond(error: ErrorCode) -> dict[str, Any]:
+    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        return error_only(ErrorCode.NONE)
+    return error_only(error)

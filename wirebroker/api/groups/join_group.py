@@ -1,0 +1,110 @@
+"""JoinGroup: becoming, or staying, a member of a classic group.
+
+v1 rebalance timeout, v4 members get an id first (KIP-394), v5 static members (KIP-345), v6
+flexible, v7 protocol type (KIP-559), v8 reason (KIP-800), v9 skip_assignment (KIP-814).
+
+Source: Kafka's KafkaApis.handleJoinGroupRequest, GroupCoordinatorService.joinGroup.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.groups.group_errors import client_host, given_up_with_peer
+from wirebroker.api.registry import handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+from wirebroker.coordinator.groups.classic.join import Join, join, shortened
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import READ_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.request.request import Request
+
+# From this version on the protocol's name may be null, and is where it would be empty.
+FIRST_NULL_PROTOCOL_VERSION = 7
+
+# What a member says for all its protocols: up to the first it is not counted, the second is the
+# most of one, the third the most of all members of all groups of this node.
+FEW_METADATA_BYTES = 16 << 10
+MOST_METADATA_BYTES = 4 << 20
+MOST_METADATA_BYTES_OF_ALL = 64 << 20
+
+
+@handles(ApiKey.JOIN_GROUP, needs=(READ_GROUP,), cost=Cost.WAITS)
+def join_group(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Answer when the join phase ends, or at once with an error."""
+    respond = partial(_respond, request.version)
+    groups = broker.groups
+    limits = groups.settings
+    if not body.group_id:
+        return respond({"member_id": body.member_id, "error_code": ErrorCode.INVALID_GROUP_ID})
+    lowest, highest = limits.min_session_timeout_ms, limits.max_session_timeout_ms
+    if not lowest <= body.session_timeout_ms <= highest:
+        error = ErrorCode.INVALID_SESSION_TIMEOUT
+        return respond({"member_id": body.member_id, "error_code": error})
+    error = _lacks_memory(broker, body)
+    if error is not ErrorCode.NONE:
+        return respond({"member_id": body.member_id, "error_code": error})
+    answer = groups.submit(
+        body.group_id,
+        partial(
+            _join,
+            Join.of(
+                body,
+                version=request.version,
+                client_id=shortened(request.client_id or ""),
+                client_host=client_host(request),
+            ),
+        ),
+        on_error=lambda error: respond({"error_code": error}),
+        finish=respond,
+    )
+    return given_up_with_peer(request, answer)
+
+
+def _lacks_memory(broker: Broker, body: Any) -> ErrorCode:
+    """Return the error if what a member says of itself is more than is kept of members.
+
+    Kafka finds the first when the group's record does not fit into a batch, and has no bound for
+    all members together. Those are counted only where one says much.
+    """
+    size = sum(len(each.name) + len(each.metadata) for each in body.protocols)
+    if size <= FEW_METADATA_BYTES:
+        return ErrorCode.NONE
+    if size > MOST_METADATA_BYTES:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    shards = tuple(broker.groups.shards())
+    # A member that joins again takes the place of what it said before.
+    added = size - max((_own_bytes(shard, body) for shard in shards), default=0)
+    kept = sum(shard.metadata_bytes for shard in shards)
+    too_much = added > 0 and kept + added > MOST_METADATA_BYTES_OF_ALL
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if too_much else ErrorCode.NONE
+
+
+def _own_bytes(shard: GroupShard, body: Any) -> int:
+    """Return how much a group of a shard keeps of the member that joins."""
+    group = shard.groups.get(body.group_id)
+    if not isinstance(group, ClassicGroup):
+        return 0
+    instance = getattr(body, "group_instance_id", None)
+    member_id = body.member_id or group.static_members.get(instance or "", "")
+    member = group.members.get(member_id)
+    return 0 if member is None else sum(len(name) + len(data) for name, data in member.protocols)
+
+
+def _join(request: Join, shard: Any, token: Any, moment: Any) -> Any:
+    return join(shard, request, token, moment)
+
+
+def _respond(version: int, answer: dict[str, Any]) -> dict[str, Any]:
+    empty = None if version >= FIRST_NULL_PROTOCOL_VERSION else ""
+    return {**answer, "protocol_name": answer.get("protocol_name") or empty}

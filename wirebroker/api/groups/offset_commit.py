@@ -1,0 +1,102 @@
+"""OffsetCommit: how far a group has read.
+
+v5 without retention time (KIP-211), v6 leader epoch (KIP-320), v7 static members (KIP-345), v8
+flexible, v9 GROUP_ID_NOT_FOUND (KIP-848), v10 topic ids instead of names (KIP-516).
+
+Source: Kafka's KafkaApis.handleOffsetCommitRequest, GroupCoordinatorService.commitOffsets.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.groups.commit_portions import (
+    Topics,
+    Valid,
+    commit_portions,
+    merged,
+    names_many,
+    sort_topics,
+    with_error,
+)
+from wirebroker.api.groups.group_errors import response_of
+from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices, in_one_go, next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.coordinator.groups.shard import offsets as group_offsets
+from wirebroker.coordinator.groups.shard.offsets import Commit
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import READ_GROUP, READ_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.request.request import Request
+
+FIRST_TOPIC_ID_VERSION = 10
+
+
+@handles(ApiKey.OFFSET_COMMIT, needs=(READ_GROUP, READ_TOPIC), cost=Cost.LOG)
+def offset_commit(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Store the offsets of those partitions that exist."""
+    by_id = request.version >= FIRST_TOPIC_ID_VERSION
+    if names_many(body.topics):
+        return _commit_in_parts(broker, request.version, body, by_id=by_id)
+    valid, refused = in_one_go(sort_topics(broker.metadata.image, body.topics, by_id=by_id))
+    if not valid:
+        return {"topics": refused}
+    commit = Commit(body, request.version, valid)
+
+    def finish(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return in_one_go(_merge(refused, answer["topics"], by_id=by_id))
+
+    return broker.groups.submit(
+        body.group_id,
+        partial(_commit, commit),
+        on_error=lambda error: finish(_refused(valid, error)),
+        finish=finish,
+    )
+
+
+async def _commit_in_parts(
+    broker: Broker, version: int, body: Any, *, by_id: bool
+) -> Mapping[str, Any]:
+    """Store many offsets part by part, so that others are served in between.
+
+    Each partition has an error of its own: a rebalance meanwhile refuses those that come later.
+    """
+    slices = Slices(broker.clock)
+    valid, refused = await slices.run(sort_topics(broker.metadata.image, body.topics, by_id=by_id))
+    topics: Topics = []
+    for part in commit_portions(valid):
+        result = broker.groups.submit(
+            body.group_id,
+            partial(_commit, Commit(body, version, part)),
+            on_error=partial(_refused, part),
+        )
+        topics += (await response_of(result))["topics"]
+        await next_turn()
+    return await slices.run(_merge(refused, topics, by_id=by_id))
+
+
+def _commit(commit: Commit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:
+    return group_offsets.commit(shard, commit, token, moment)
+
+
+def _refused(part: Valid, error: ErrorCode) -> dict[str, Any]:
+    return {"topics": in_one_go(with_error(part, error))}
+
+
+def _merge(refused: Topics, stored: Topics, *, by_id: bool) -> Steps[dict[str, Any]]:
+    """Put the refused partitions before the others, each topic once."""
+    if not refused and len(stored) == 1:
+        return {"topics": stored}
+    return {"topics": (yield from merged(refused, stored, "topic_id" if by_id else "name"))}

@@ -1,0 +1,83 @@
+"""OffsetDelete: an administrator lets a group forget partitions that it does not read (KIP-496).
+
+Source: Kafka's KafkaApis.handleOffsetDeleteRequest, GroupCoordinatorService.deleteOffsets.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.groups.commit_portions import commit_portions
+from wirebroker.api.groups.group_errors import error_only, response_of
+from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices, next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.shard import offsets as group_offsets
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import DELETE_GROUP, READ_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.OFFSET_DELETE, needs=(DELETE_GROUP, READ_TOPIC), cost=Cost.LOG)
+async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[str, Any]:
+    """Delete the offsets of those partitions that exist."""
+    del request
+    group_id = body.group_id
+    if not group_id:
+        return error_only(ErrorCode.INVALID_GROUP_ID)
+    slices = Slices(broker.clock)
+    valid, answered = await slices.run(_sorted(broker.metadata.image, body.topics))
+    for part in commit_portions(valid) if valid else [[]]:
+        await next_turn()
+        answer = await response_of(
+            broker.groups.submit(
+                group_id,
+                partial(_delete, group_id, part),
+                on_error=error_only,
+            )
+        )
+        if answer.get("error_code"):
+            return answer
+        for topic in answer["topics"]:
+            answered.setdefault(topic["name"], []).extend(topic["partitions"])
+    return {
+        "topics": [{"name": name, "partitions": found} for name, found in answered.items()],
+    }
+
+
+def _delete(
+    group_id: str, part: Sequence[tuple[Any, ...]], shard: GroupShard, token: Token, _moment: Moment
+) -> Outcome:
+    return group_offsets.delete(shard, group_id, part, token)
+
+
+def _sorted(
+    image: ClusterImage, topics: Iterable[Any]
+) -> Steps[tuple[list[tuple[str, list[int]]], dict[str, list[dict[str, Any]]]]]:
+    """Return what can be deleted, and the answer for partitions that do not exist; in steps."""
+    known: dict[str, list[int]] = {}
+    refused: dict[str, list[dict[str, Any]]] = {}
+    for asked in topics:
+        topic = image.topics.get(asked.name)
+        for each in asked.partitions:
+            index = each.partition_index
+            if topic is not None and index in topic.partitions:
+                known.setdefault(asked.name, []).append(index)
+            else:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                failed = {"partition_index": index, "error_code": error}
+                refused.setdefault(asked.name, []).append(failed)
+            yield
+        yield
+    return list(known.items()), refused

@@ -1,0 +1,254 @@
+"""OffsetFetch: what groups have committed.
+
+v2 all topics by null, an error for the group, v5 leader epochs (KIP-320), v6 flexible, v7 require
+stable (KIP-447), v8 several groups (KIP-709), v9 member id and epoch (KIP-848), v10 topic ids
+instead of names (KIP-516).
+
+Source: Kafka's KafkaApis.handleOffsetFetchRequest, OffsetFetchRequest, OffsetFetchResponse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from wirebroker.api.groups.group_errors import response_of
+from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.primitives import ZERO_UUID
+from wirebroker.coordinator.groups.shard import offsets as group_offsets
+from wirebroker.coordinator.groups.shard.offsets import DetachedOffsets
+from wirebroker.coordinator.groups.wishes import merged_groups, merged_topics
+from wirebroker.coordinator.outcome import Outcome
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import DESCRIBE_GROUP, DESCRIBE_TOPIC
+from wirebroker.request.request import LargeResponse, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.groups.shard.offsets import HasOffsets
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+
+    Response = Mapping[str, Any]
+
+FIRST_GROUPS_VERSION = 8
+FIRST_TOPIC_ID_VERSION = 10
+# Before this version an error has no place but in the partitions.
+FIRST_GROUP_ERROR_VERSION = 2
+
+# Up to so many offsets are looked up at once, 13 us each; more in a thread. Then this is a key of
+# the group's answer: whoever calls it, on a copy of the group's offsets, gets the topics.
+_AT_ONCE = 250
+_LOOK_UP = "look_up"
+
+# The most that an answer holds, some 150 MB while it is made; a group that begins behind them is
+# refused.
+MOST_PARTITIONS = 500_000
+
+Topics = list[dict[str, Any]]
+Result: TypeAlias = "Response | asyncio.Future[Response]"
+
+
+@handles(ApiKey.OFFSET_FETCH, needs=(DESCRIBE_GROUP, DESCRIBE_TOPIC), cost=Cost.READS)
+def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awaitable[Response]:
+    """Look up the offsets of one group, or of several; of each group and partition once."""
+    version, is_stable = request.version, body.require_stable
+    if version >= FIRST_GROUPS_VERSION:
+        if len(body.groups) == 1 and _names_few(body.groups[0].topics):
+            (group,) = body.groups
+            result = _fetch(broker, version, group, _of_several_groups, is_stable=is_stable)
+            return _of_groups([result]) if _is_open(result) else {"groups": [result]}
+        return _fetch_groups(broker, version, body)
+    if not _names_few(body.topics):
+        return _fetch_once(broker, version, body)
+    respond = partial(_of_one_group, version, body.topics)
+    result = _fetch(broker, version, body, respond, is_stable=is_stable)
+    return _resolve(result, respond) if _is_open(result) else result
+
+
+def _names_few(topics: Sequence[Any] | None) -> bool:
+    """Tell whether so few partitions are named that it doesn't matter whether they are repeated."""
+    if topics is None:
+        return True
+    return len(topics) <= _AT_ONCE and sum(len(e.partition_indexes) for e in topics) <= _AT_ONCE
+
+
+async def _fetch_once(broker: Broker, version: int, body: Any) -> Response:
+    """Look up many partitions of one group."""
+    body.topics = await Slices(broker.clock).run(merged_topics(body.topics))
+    result = _fetch(broker, version, body, _of_several_groups, is_stable=body.require_stable)
+    group = await _resolve(result, _of_several_groups)
+    respond = partial(_of_one_group, version, body.topics)
+    return LargeResponse(await in_thread(Work.CODING, lambda: respond(dict(group))))
+
+
+async def _fetch_groups(broker: Broker, version: int, body: Any) -> Response:
+    """Look up many groups, or many partitions, up to so many that an answer may hold."""
+    slices = Slices(broker.clock)
+    groups: list[Response] = []
+    room = MOST_PARTITIONS
+    for each in await slices.run(merged_groups(body.groups)):
+        if room <= 0:
+            groups.append(_refused(each.group_id, ErrorCode.INVALID_REQUEST))
+        else:
+            result = _fetch(
+                broker, version, each, _of_several_groups, is_stable=body.require_stable
+            )
+            group = await _resolve(result, _of_several_groups)
+            groups.append(group)
+            room -= sum(len(topic["partitions"]) for topic in group["topics"])
+        await slices.turn()
+    return LargeResponse(groups=groups)
+
+
+async def _of_groups(results: Sequence[Result]) -> Response:
+    groups = [await _resolve(result, _of_several_groups) for result in results]
+    is_large = any(isinstance(group, LargeResponse) for group in groups)
+    return LargeResponse(groups=groups) if is_large else {"groups": groups}
+
+
+def _refused(group_id: str, error: ErrorCode) -> dict[str, Any]:
+    return {"group_id": group_id, "topics": [], "error_code": error}
+
+
+def _is_open(result: Result) -> bool:
+    return isinstance(result, asyncio.Future) or _LOOK_UP in result
+
+
+async def _resolve(result: Result, respond: Callable[[dict[str, Any]], Response]) -> Response:
+    """Wait for a group's answer, and have a thread look up what takes long."""
+    group = await response_of(result)
+    look_up = group.get(_LOOK_UP)
+    if look_up is None:
+        return group
+    topics = await in_thread(Work.CODING, look_up)
+    return LargeResponse(respond({"group_id": group["group_id"], "topics": topics}))
+
+
+def _fetch(
+    broker: Broker,
+    version: int,
+    wish: Any,
+    respond: Callable[[dict[str, Any]], Response],
+    *,
+    is_stable: bool,
+) -> Result:
+    """Return what `respond` makes of a group of the response; see _LOOK_UP.
+
+    Args:
+        broker: Where to look.
+        version: Of the request.
+        wish: What names a group, and its topics: an element of the request, or the whole of it.
+        respond: Makes the answer of a group.
+        is_stable: Give no offset that an open transaction may change.
+    """
+    group_id, topics = wish.group_id, wish.topics
+    image = broker.metadata.image
+    find = partial(group_offsets.fetch, is_stable=is_stable)
+    by_id = version >= FIRST_TOPIC_ID_VERSION
+
+    def look_up(offsets: HasOffsets) -> Topics:
+        if topics is None:
+            found = group_offsets.fetch_all(offsets, group_id, is_stable=is_stable)
+            return _named_by_id(image, found, by_id=by_id)
+        return _of_topics(partial(find, offsets, group_id), image, topics, by_id=by_id)
+
+    def operation(shard: GroupShard, token: Any, _moment: Any) -> Outcome:
+        if topics is None:
+            count = len(shard.offsets.by_group.get(group_id, ()))
+        else:
+            count = len(topics) + sum(len(each.partition_indexes) for each in topics)
+        answer: dict[str, Any] = {"group_id": group_id}
+        if count > _AT_ONCE:
+            answer[_LOOK_UP] = partial(look_up, DetachedOffsets.of(shard, group_id))
+        else:
+            answer["topics"] = look_up(shard)
+        outcome = Outcome()
+        outcome.answer(token, answer)
+        return outcome
+
+    def finish(group: dict[str, Any]) -> Response:
+        return group if _LOOK_UP in group else respond(group)
+
+    return broker.groups.submit(
+        group_id,
+        operation,
+        on_error=lambda error: respond(_refused(group_id, error)),
+        finish=finish,
+    )
+
+
+def _of_topics(
+    find: Callable[[list[tuple[str, bytes, Sequence[int]]]], Topics],
+    image: ClusterImage,
+    topics: Sequence[Any],
+    *,
+    by_id: bool,
+) -> Topics:
+    if not by_id:
+        return find([(each.name, ZERO_UUID, each.partition_indexes) for each in topics])
+    known: list[tuple[str, bytes, Sequence[int]]] = []
+    unknown: Topics = []
+    for each in topics:
+        topic = image.topics_by_id.get(each.topic_id)
+        if topic is None:
+            unknown.append(_unknown(each))
+        else:
+            known.append((topic.name, topic.topic_id, each.partition_indexes))
+    return [*find(known), *unknown]
+
+
+def _unknown(topic: Any) -> dict[str, Any]:
+    return _failed(topic, ErrorCode.UNKNOWN_TOPIC_ID) | {"topic_id": topic.topic_id}
+
+
+def _named_by_id(image: ClusterImage, topics: Topics, *, by_id: bool) -> Topics:
+    """Give topics their ids; those that are not there any more are left out."""
+    if not by_id:
+        return topics
+    return [
+        {**topic, "topic_id": image.topics[topic["name"]].topic_id}
+        for topic in topics
+        if topic["name"] in image.topics
+    ]
+
+
+def _of_several_groups(group: dict[str, Any]) -> dict[str, Any]:
+    """Return a group of the response from v8 on."""
+    return group
+
+
+def _of_one_group(
+    version: int, asked: Sequence[Any] | None, group: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the response before v8, which is about one group."""
+    error: ErrorCode = group.get("error_code", ErrorCode.NONE)
+    if error and version < FIRST_GROUP_ERROR_VERSION:
+        return {"topics": [_failed(topic, error) for topic in asked or ()]}
+    topics = [
+        {"name": topic["name"], "partitions": topic["partitions"]} for topic in group["topics"]
+    ]
+    return {"topics": topics, "error_code": error}
+
+
+def _failed(topic: Any, error: ErrorCode) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "partitions": [
+            {
+                "partition_index": index,
+                "committed_offset": group_offsets.NO_OFFSET,
+                "committed_leader_epoch": -1,
+                "metadata": "",
+                "error_code": error,
+            }
+            for index in topic.partition_indexes
+        ],
+    }

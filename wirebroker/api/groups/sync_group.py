@@ -1,0 +1,45 @@
+"""SyncGroup: the leader's assignment in, each member's own out.
+
+v3 static members (KIP-345), v4 flexible, v5 protocol type and name, which are required then
+(KIP-559).
+
+Source: Kafka's KafkaApis.handleSyncGroupRequest, GroupCoordinatorService.syncGroup.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.groups.group_errors import error_only, given_up_with_peer
+from wirebroker.api.registry import handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.groups.classic.sync import sync
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import READ_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+FIRST_PROTOCOL_VERSION = 5
+
+
+@handles(ApiKey.SYNC_GROUP, needs=(READ_GROUP,), cost=Cost.WAITS)
+def sync_group(
+    broker: Broker, request: Request, body: Any
+) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+    """Answer when the leader has assigned, or at once with an error."""
+    lacks_protocol = body.protocol_type is None or body.protocol_name is None
+    if request.version >= FIRST_PROTOCOL_VERSION and lacks_protocol:
+        return error_only(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not body.group_id:
+        return error_only(ErrorCode.INVALID_GROUP_ID)
+    answer = broker.groups.submit(
+        body.group_id,
+        lambda shard, token, moment: sync(shard, body, token, moment),
+        on_error=error_only,
+    )
+    return given_up_with_peer(request, answer)

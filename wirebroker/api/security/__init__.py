@@ -1,0 +1,1 @@
+"""Handlers for logins, ACLs, users and tokens."""

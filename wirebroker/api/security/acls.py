@@ -1,0 +1,49 @@
+"""DescribeAcls, CreateAcls and DeleteAcls: who may do what (KIP-140).
+
+All three: v1 prefixed patterns (KIP-290), v2 flexible, v3 users as resources (KIP-373). Changes are
+the controller's (coordinator/controller/security/acl_control.py); without an authorizer all are
+refused. A request with a number that means nothing closes its connection, as in Kafka.
+
+Source: Kafka's AclApis, DescribeAclsResponse.aclsResources.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwarded, handles
+from wirebroker.authorization.described_acls import check_each, describe_rules
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.acls import creation_of, filter_of
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@forwarded
+@handles(ApiKey.CREATE_ACLS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+async def create_acls(broker: Broker, request: Request, body: Any) -> Any:
+    """Add rules; they are in force when the answer leaves."""
+    steps = check_each(creation_of(each) for each in body.creations)
+    await Slices(broker.clock).run(steps)
+    return await forward(broker, request, body)
+
+
+@forwarded
+@handles(ApiKey.DELETE_ACLS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+async def delete_acls(broker: Broker, request: Request, body: Any) -> Any:
+    """Remove rules; they are in force no more when the answer leaves."""
+    await Slices(broker.clock).run(check_each(filter_of(each) for each in body.filters))
+    return await forward(broker, request, body)
+
+
+@handles(ApiKey.DESCRIBE_ACLS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
+async def describe_acls(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Answer from the committed image, by resource pattern."""
+    del request
+    return await describe_rules(body, broker.metadata.image, broker.config, broker.clock)

@@ -1,0 +1,126 @@
+"""Create-, Renew-, Expire- and DescribeDelegationToken (KIP-48): passwords that end by themselves.
+
+All four: v2 flexible; Create and Describe v3 a requester besides the owner (KIP-373). Changes are
+the controller's (coordinator/controller/security/token_control.py). Only who has proved who he is,
+and not by a token, is answered: on PLAINTEXT nobody is. What is described has its HMAC, the
+password, as in Kafka: to owners, requesters and renewers, and to who may describe it.
+
+Source: Kafka's KafkaApis.allowTokenRequests, DelegationTokenManager.filterToken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwarded, handles
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.delegation_token import (
+    principal_fields,
+    principal_of,
+    principal_text,
+    token_hmac,
+)
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.security.token_control import SECRET_KEY, not_allowed
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import (
+    CREATE_TOKENS_OF_USER,
+    DESCRIBE_DELEGATION_TOKEN,
+    DESCRIBE_TOKENS_OF_USER,
+)
+from wirebroker.request.request import LargeResponse
+from wirebroker.request.session import ANONYMOUS
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.codecs.delegation_token import DelegationToken
+    from wirebroker.request.request import Request
+
+_NOT_ALLOWED: Final = {"error_code": int(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)}
+
+
+@forwarded
+@handles(ApiKey.CREATE_DELEGATION_TOKEN, needs=(CREATE_TOKENS_OF_USER,), cost=Cost.CONTROLLER)
+async def create_token(broker: Broker, request: Request, body: Any) -> Any:
+    """Make a token for who asks, or for whom he may make one; who has it may log in at once."""
+    return await _forward(broker, request, body)
+
+
+@forwarded
+@handles(ApiKey.RENEW_DELEGATION_TOKEN, needs=(), cost=Cost.CONTROLLER)
+async def renew_token(broker: Broker, request: Request, body: Any) -> Any:
+    """Have a token expire later."""
+    return await _forward(broker, request, body)
+
+
+@forwarded
+@handles(ApiKey.EXPIRE_DELEGATION_TOKEN, needs=(), cost=Cost.CONTROLLER)
+async def expire_token(broker: Broker, request: Request, body: Any) -> Any:
+    """End a token; whoever is logged in by it stays until the time that he was told."""
+    return await _forward(broker, request, body)
+
+
+@handles(
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    needs=(DESCRIBE_DELEGATION_TOKEN, DESCRIBE_TOKENS_OF_USER),
+    cost=Cost.READS,
+)
+async def describe_tokens(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Show what tokens there are, of some owners or of all, as far as they may be seen."""
+    if not _may_ask(request):
+        return _NOT_ALLOWED
+    secret = broker.config.optional_str(SECRET_KEY)
+    if secret is None:
+        return {"error_code": int(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)}
+    slices = Slices(broker.clock)
+    owners: set[str] | None = None
+    if body.owners is not None:
+        owners = set()
+        for each in body.owners:  # a request may name millions
+            owners.add(f"{each.principal_type}:{each.principal_name}")
+            await slices.turn()
+    found: list[dict[str, Any]] = []
+    if owners != set():
+        for token in broker.metadata.image.delegation_tokens():
+            concerned = (token.owner, token.requester, *token.renewers)
+            is_meant = owners is None or not owners.isdisjoint(concerned)
+            if is_meant and _is_shown(broker, request, token):
+                found.append(_described(token, secret))
+            await slices.turn()
+    return LargeResponse(tokens=found)
+
+
+async def _forward(broker: Broker, request: Request, body: Any) -> Any:
+    if not _may_ask(request):
+        return not_allowed(request.key, body, request.session.principal)
+    return await forward(broker, request, body)
+
+
+def _may_ask(request: Request) -> bool:
+    """Tell whether who asks has proved who he is, by more than a token."""
+    principal = request.session.principal
+    return principal is not ANONYMOUS and not principal.is_by_token
+
+
+def _is_shown(broker: Broker, request: Request, token: DelegationToken) -> bool:
+    if broker.authorization is None or token.concerns(principal_text(request.session.principal)):
+        return True
+    asking = broker.authorization.asking_of(request)
+    return asking.may(DESCRIBE_DELEGATION_TOKEN, token.token_id) or asking.may(
+        DESCRIBE_TOKENS_OF_USER, token.owner
+    )
+
+
+def _described(token: DelegationToken, secret: str) -> dict[str, Any]:
+    return {
+        **principal_fields(principal_of(token.owner), ""),
+        **principal_fields(principal_of(token.requester), "token_requester_"),
+        "issue_timestamp": token.issue_ms,
+        "expiry_timestamp": token.expiry_ms,
+        "max_timestamp": token.max_ms,
+        "token_id": token.token_id,
+        "hmac": token_hmac(secret, token.token_id),
+        "renewers": [principal_fields(principal_of(each), "") for each in token.renewers],
+    }

@@ -1,0 +1,36 @@
+"""SaslHandshake and SaslAuthenticate from a client that does not have to authenticate (any more).
+
+On a listener with SASL they are served before the handlers (security/sasl/sasl.py).
+
+Source: Kafka's KafkaApis.handleSaslHandshakeRequest and handleSaslAuthenticateRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.registry import handles
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.request.handlers import Cost
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.SASL_HANDSHAKE, needs=(), cost=Cost.BOUNDED)
+def sasl_handshake(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Say that this is not the time for it."""
+    del broker, request, body
+    return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
+
+
+@handles(ApiKey.SASL_AUTHENTICATE, needs=(), cost=Cost.BOUNDED)
+def sasl_authenticate(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Say that this is not the time for it."""
+    del broker, request, body
+    return {
+        "error_code": ErrorCode.ILLEGAL_SASL_STATE,
+        "error_message": "SaslAuthenticate request received after successful authentication",
+    }

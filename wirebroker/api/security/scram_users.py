@@ -1,0 +1,94 @@
+"""DescribeUserScramCredentials and AlterUserScramCredentials: SCRAM users (KIP-554).
+
+Both v0 alone. What is kept of a password is never told: mechanisms and iterations are.
+
+Source: Kafka's ScramImage.describe; changes are coordinator/controller/security/scram_control.py's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.forwarding import forward
+from wirebroker.api.registry import forwarded, handles
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, shortened
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import ALTER_CLUSTER, DESCRIBE_CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.codecs.scram import ScramKeys
+    from wirebroker.request.request import Request
+
+
+@forwarded
+@handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
+async def alter_scram_users(broker: Broker, request: Request, body: Any) -> Any:
+    """Change users; whoever logs in after the answer does so by what they are then."""
+    return await forward(broker, request, body)
+
+
+@handles(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
+async def describe_scram_users(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Describe some users, or all."""
+    del request
+    users = broker.metadata.image.scram_users()
+    slices = Slices(broker.clock)
+    if not body.users:
+        results: list[dict[str, Any]] = []
+        for name in sorted(users):
+            results.append(_described(name, users[name]))
+            await slices.turn()
+        return {"error_code": ErrorCode.NONE, "error_message": "", "results": results}
+    counts: dict[str, int] = {}
+    for each in body.users:
+        counts[each.name] = counts.get(each.name, 0) + 1
+    results = []
+    for name, count in counts.items():
+        results.append(_wanted(name, users.get(name), is_repeated=count > 1))
+        await slices.turn()
+    return {"error_code": ErrorCode.NONE, "error_message": "", "results": results}
+
+
+def _wanted(
+    name: str, credentials: Mapping[int, ScramKeys] | None, *, is_repeated: bool
+) -> dict[str, Any]:
+    if is_repeated:
+        return _failed(
+            name,
+            ErrorCode.DUPLICATE_RESOURCE,
+            "Cannot describe SCRAM credentials for the same user twice in a single request: "
+            + name,
+        )
+    if credentials is None:
+        return _failed(
+            name,
+            ErrorCode.RESOURCE_NOT_FOUND,
+            f"Attempt to describe a user credential that does not exist: {name}",
+        )
+    return _described(name, credentials)
+
+
+def _failed(name: str, code: ErrorCode, message: str) -> dict[str, Any]:
+    return {
+        "user": name,
+        "error_code": code,
+        "error_message": shortened(message),
+        "credential_infos": [],
+    }
+
+
+def _described(name: str, credentials: Mapping[int, ScramKeys]) -> dict[str, Any]:
+    return {
+        "user": name,
+        "error_code": ErrorCode.NONE,
+        "error_message": None,
+        "credential_infos": [
+            {"mechanism": mechanism, "iterations": keys.iterations}
+            for mechanism, keys in sorted(credentials.items())
+        ],
+    }

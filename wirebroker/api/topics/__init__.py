@@ -1,0 +1,1 @@
+"""Handlers for topics, partitions and their metadata."""

@@ -1,0 +1,42 @@
+"""CreateTopics: new topics with partitions, replicas and configs.
+
+v2-3 the first served, v4 defaults by -1 (KIP-464), v5 flexible, answers with configs (KIP-525),
+v6 quota errors, v7 topic ids. The rules are coordinator/controller/topics/topic_control.py's.
+
+Source: Kafka's ControllerApis.createTopics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.api.forwarding import elements_of, forward
+from wirebroker.api.registry import forwarded, handles_raw
+from wirebroker.api.topics.topic_log import log_topics
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.handlers import Cost
+from wirebroker.request.long_requests import decoded
+from wirebroker.request.needs import CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS
+from wirebroker.request.sliced_answer import encode_sliced_answer
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Reply, Request
+
+
+@forwarded
+@handles_raw(
+    ApiKey.CREATE_TOPICS,
+    needs=(CREATE_IN_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS),
+    cost=Cost.CONTROLLER,
+)
+async def create_topics(broker: Broker, request: Request) -> Reply:
+    """Create topics; they are ready when the answer leaves."""
+    body = await decoded(request)
+    answer = await forward(broker, request, body)
+    topics = elements_of(answer, "topics")
+    if not body.validate_only:
+        log_topics("created", topics, request.session)
+    return await encode_sliced_answer(
+        ApiKey.CREATE_TOPICS, request.version, "topics", topics, broker.clock, errors=request.errors
+    )

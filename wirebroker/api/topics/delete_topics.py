@@ -1,0 +1,31 @@
+"""DeleteTopics: topics removed by name or id.
+
+v1 throttle time, v3 TOPIC_DELETION_DISABLED, v4 flexible, v5 error messages (KIP-599), v6 topics
+by id (KIP-516). The rules are coordinator/controller/topics/topic_deletion.py's.
+
+Source: Kafka's ControllerApis.deleteTopics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.forwarding import elements_of, forward
+from wirebroker.api.registry import forwarded, handles
+from wirebroker.api.topics.topic_log import log_topics
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import DELETE_TOPIC, DESCRIBE_TOPIC
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@forwarded
+@handles(ApiKey.DELETE_TOPICS, needs=(DESCRIBE_TOPIC, DELETE_TOPIC), cost=Cost.CONTROLLER)
+async def delete_topics(broker: Broker, request: Request, body: Any) -> Any:
+    """Delete topics; each succeeds or fails by itself."""
+    answer = await forward(broker, request, body)
+    log_topics("deleted", elements_of(answer, "responses"), request.session)
+    return answer

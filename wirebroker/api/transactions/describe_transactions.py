@@ -1,0 +1,47 @@
+"""DescribeTransactions: what transactional ids are doing (KIP-664).
+
+Source: Kafka's KafkaApis.handleDescribeTransactionsRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordinator.transactions import admin as transaction_admin
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import DESCRIBE_TOPIC, DESCRIBE_TRANSACTIONAL_ID
+from wirebroker.request.request import LargeResponse
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.request.request import Request
+
+
+@handles(
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    needs=(DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC),
+    cost=Cost.READS,
+)
+async def describe_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Describe each transactional id that is named, once."""
+    del request
+    slices = Slices(broker.clock)
+    states: dict[str, dict[str, Any]] = {}
+    for each in body.transactional_ids:
+        if each not in states:
+            states[each] = await _describe(broker, each, slices)
+        await slices.turn()
+    answer = {"transaction_states": list(states.values())}
+    return LargeResponse(answer) if len(states) > 1 else answer
+
+
+async def _describe(broker: Broker, transactional_id: str, slices: Slices) -> dict[str, Any]:
+    try:
+        shard = broker.transactions.shard_of(transactional_id)
+        return await slices.run(transaction_admin.describe(shard, transactional_id))
+    except KafkaError as error:
+        return {"transactional_id": transactional_id, "error_code": error.code}

@@ -1,0 +1,223 @@
+"""TxnOffsetCommit: how far a group has read, as part of a transaction.
+
+v2 leader epoch, COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296), v3 flexible, the member that the
+producer works for (KIP-447), v4 TRANSACTION_ABORTABLE, v5 without AddOffsetsToTxn before (KIP-890),
+v6 topic ids instead of names, GROUP_ID_NOT_FOUND (KIP-1319).
+
+Source: Kafka's KafkaApis.handleTxnOffsetCommitRequest, GroupCoordinatorService.
+commitTransactionalOffsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.groups.commit_portions import (
+    Topics,
+    Valid,
+    are_many,
+    commit_portions,
+    merged,
+    names_many,
+    sort_topics,
+    with_error,
+)
+from wirebroker.api.groups.group_errors import response_of
+from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices, begun, in_one_go, next_turn
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordination.transactions.transaction_verifier import Support
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.groups.shard import txn_offsets as group_txn_offsets
+from wirebroker.coordinator.groups.shard.txn_offsets import TxnCommit
+from wirebroker.coordinator.transactions.partitions import Claim
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.replica.partition import Partition
+    from wirebroker.request.request import Request
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+
+    Response = Mapping[str, Any]
+
+_FIRST_LOADING_VERSION = 2
+_FIRST_GENERIC_ERROR_VERSION = 4
+_FIRST_ADDING_VERSION = 5
+_FIRST_TOPIC_ID_VERSION = 6
+_NO_SEQUENCE = -1
+
+# What cannot be told apart by a client from a coordinator that is not ready.
+_AS_COORDINATOR_ERROR = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+# Older clients know no other error after which they ask again without looking for coordinators.
+_AS_LOADING = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+
+
+@handles(
+    ApiKey.TXN_OFFSET_COMMIT, needs=(WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC), cost=Cost.LOG
+)
+def txn_offset_commit(
+    broker: Broker, request: Request, body: Any
+) -> Response | Awaitable[Response]:
+    """Store the offsets of those partitions that exist, until the transaction ends."""
+    commit = _TxnOffsetCommit(broker, request.version, body)
+    if names_many(body.topics):
+        return commit.serve_later()
+    in_one_go(commit.sort())
+    return commit.serve()
+
+
+class _TxnOffsetCommit:
+    """One request on its way."""
+
+    __slots__ = ("_body", "_broker", "_by_id", "_refused", "_valid", "_version")
+
+    def __init__(self, broker: Broker, version: int, body: Any) -> None:
+        self._broker = broker
+        self._version = version
+        self._body = body
+        self._by_id = version >= _FIRST_TOPIC_ID_VERSION
+        self._valid: Valid = []
+        self._refused: Topics = []
+
+    async def serve_later(self) -> Response:
+        """Serve a request that names much; others are served in between."""
+        await Slices(self._broker.clock).run(self.sort())
+        return await response_of(self.serve())
+
+    def sort(self) -> Steps[None]:
+        """Find what can be committed, and what the response says of what does not exist."""
+        self._valid, self._refused = yield from sort_topics(
+            self._broker.metadata.image, self._body.topics, by_id=self._by_id
+        )
+
+    def serve(self) -> Response | Awaitable[Response]:
+        """Ask the transaction's coordinator if need be, then the group's."""
+        if not self._valid:
+            return {"topics": self._refused}
+        if not self._body.group_id:
+            return self._refuse(ErrorCode.INVALID_GROUP_ID)
+        try:
+            guard = self._begin()
+        except KafkaError as error:
+            return self._refuse(_AS_COORDINATOR_ERROR.get(error.code, error.code))
+        if guard is None:
+            return self._commit(None)
+        verdict = self._broker.transaction_verifier.ask(self._claim(), _support(self._version))
+        if isinstance(verdict, Mapping):
+            (found,) = verdict.values()
+            return self._commit(guard) if found is ErrorCode.NONE else self._refuse(found)
+        return self._commit_later(guard, verdict)
+
+    async def _commit_later(self, guard: VerificationGuard, verdict: Awaitable[Any]) -> Response:
+        errors: Mapping[Any, ErrorCode] = await verdict
+        (error,) = errors.values()
+        if error is not ErrorCode.NONE:
+            return await response_of(self._refuse(_AS_LOADING.get(error, error)))
+        return await response_of(self._commit(guard))
+
+    def _begin(self) -> VerificationGuard | None:
+        """Return what the commit needs to begin the transaction here; None if that is open.
+
+        Raises:
+            KafkaError: Why the partition cannot be appended to.
+        """
+        partition = self._partition()
+        partition.check_leader()
+        body = self._body
+        return partition.log.producer_state.begin_verification(
+            body.producer_id,
+            sequence=_NO_SEQUENCE,
+            producer_epoch=body.producer_epoch,
+            supports_epoch_bump=self._version >= _FIRST_ADDING_VERSION,
+            now_ms=self._broker.clock.now_ms(),
+        )
+
+    def _partition(self) -> Partition:
+        partitions, _ = self._broker.replicas.find(CONSUMER_OFFSETS, b"", by_id=False)
+        partition = partitions.get(self._broker.groups.partition_for(self._body.group_id))
+        if partition is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return partition
+
+    def _claim(self) -> Claim:
+        body = self._body
+        group_partition = (CONSUMER_OFFSETS, self._broker.groups.partition_for(body.group_id))
+        return Claim(
+            body.transactional_id,
+            body.producer_id,
+            body.producer_epoch,
+            frozenset({group_partition}),
+        )
+
+    def _commit(self, guard: VerificationGuard | None) -> Response | Awaitable[Response]:
+        if are_many(self._valid):
+            return self._commit_in_parts(guard)
+        return self._broker.groups.submit(
+            self._body.group_id,
+            partial(_operate, TxnCommit(self._body, self._version, self._valid)),
+            on_error=lambda error: in_one_go(self._failed(error)),
+            finish=lambda answer: in_one_go(self._merged(answer["topics"])),
+            guard=guard,
+        )
+
+    async def _commit_in_parts(self, guard: VerificationGuard | None) -> Response:
+        """Store many offsets part by part; each could be a request of its own.
+
+        What is refused is refused for all, so that the client aborts, or does it all again.
+        """
+        topics: Topics = []
+        for part in commit_portions(self._valid):
+            answer = self._broker.groups.submit(
+                self._body.group_id,
+                partial(_operate, TxnCommit(self._body, self._version, part)),
+                on_error=lambda error: {"refused": error},
+                guard=guard,
+            )
+            stored = await response_of(answer)
+            if "refused" in stored:
+                return await response_of(self._refuse(stored["refused"]))
+            topics += stored["topics"]
+            await next_turn()
+        return await Slices(self._broker.clock).run(self._merged(topics))
+
+    def _refuse(self, error: ErrorCode) -> Response | Awaitable[Response]:
+        """Refuse all of it, now or, where it names much, in slices."""
+        return begun(self._failed(error), self._broker.clock)
+
+    def _failed(self, error: ErrorCode) -> Steps[Response]:
+        is_unknown = self._version < _FIRST_LOADING_VERSION
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and is_unknown:
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if self._by_id:
+            return (yield from self._merged((yield from with_error(self._valid, error))))
+        # As in Kafka every partition says so, even one that does not exist.
+        asked = [(each.name, each.topic_id, each.partitions) for each in self._body.topics]
+        return {"topics": (yield from with_error(asked, error))}
+
+    def _merged(self, stored: Topics) -> Steps[Response]:
+        key = "topic_id" if self._by_id else "name"
+        return {"topics": (yield from merged(self._refused, stored, key))}
+
+
+def _operate(commit: TxnCommit, shard: GroupShard, token: Token, moment: Moment) -> Outcome:
+    return group_txn_offsets.commit(shard, commit, token, moment)
+
+
+def _support(version: int) -> Support:
+    return Support.of_version(
+        version, generic_error=_FIRST_GENERIC_ERROR_VERSION, add_partition=_FIRST_ADDING_VERSION
+    )

@@ -1,0 +1,74 @@
+"""WriteTxnMarkers: other brokers' coordinators, or an administrator, end transactions here.
+
+v1 flexible, v2 the transaction.version that the transaction goes by (KIP-1228).
+
+Source: Kafka's KafkaApis.handleWriteTxnMarkersRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.api.registry import handles
+from wirebroker.base.clock import Slices, collected
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.outcome import Marker
+from wirebroker.request.handlers import Cost
+from wirebroker.request.needs import ALTER_CLUSTER, CLUSTER_ACTION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.base.clock import Steps
+    from wirebroker.request.request import Request
+
+
+@handles(ApiKey.WRITE_TXN_MARKERS, needs=(CLUSTER_ACTION, ALTER_CLUSTER), cost=Cost.LOG)
+async def write_txn_markers(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
+    """Write each marker into each of its partitions."""
+    del request
+    # Of one that cannot be a marker Kafka's whole request dies; a client must see the same.
+    is_sound = all(each.producer_id >= 0 <= each.producer_epoch for each in body.markers)
+    slices = Slices(broker.clock)
+    answers: list[dict[str, Any]] = []
+    for wanted in body.markers:
+        marker = Marker(
+            wanted.producer_id,
+            wanted.producer_epoch,
+            wanted.coordinator_epoch,
+            wanted.transaction_result,
+            wanted.transaction_version,
+        )
+        partitions = await slices.run(_partitions(wanted))
+        errors = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if is_sound:
+            written = await broker.transactions.markers.write(marker, partitions)
+            errors = dict(zip(partitions, written, strict=True))
+        topics = await slices.run(_told(wanted, errors))
+        answers.append({"producer_id": wanted.producer_id, "topics": topics})
+        await slices.turn()
+    return {"markers": answers}
+
+
+def _partitions(wanted: Any) -> Steps[list[tuple[str, int]]]:
+    partitions: list[tuple[str, int]] = []
+    for topic in wanted.topics:
+        name = topic.name
+        partitions += yield from collected((name, index) for index in topic.partition_indexes)
+        yield
+    return partitions
+
+
+def _told(wanted: Any, errors: Mapping[tuple[str, int], ErrorCode]) -> Steps[list[dict[str, Any]]]:
+    topics: list[dict[str, Any]] = []
+    for topic in wanted.topics:
+        name = topic.name
+        partitions = yield from collected(
+            {"partition_index": index, "error_code": errors[name, index]}
+            for index in topic.partition_indexes
+        )
+        topics.append({"name": name, "partitions": partitions})
+        yield
+    return topics

@@ -1,0 +1,1 @@
+"""Clock, threads, logging, metrics and text helpers that every room may import."""

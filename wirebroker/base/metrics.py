@@ -1,0 +1,100 @@
+"""The table of metrics: what a broker counts about itself, a field each, and its row beside it.
+
+    requests_late: int = counter("wirebroker_requests_late_total", "Requests that …")
+
+    metrics.requests_late += 1                    # where it happens
+    metrics.connections_opened[listener] += 1     # one number for each value of a label
+    metrics.loop_hold_ms.record(held_ms)          # how many values lie in which range
+
+Plain integers: nothing is looked up, locked or called where something is counted. What somebody
+else knows anyway is no count but a gauge, a function that is asked when it is read. A new metric is
+a field here and a line where it is counted; metric_field.samples gives all of them, to be shown.
+
+Names are those by which Kafka's metrics are known to dashboards (the names that Strimzi's rules
+give them); what Kafka doesn't have begins with `wirebroker_`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.metric_field import counted, counter, counters, gauge, histogram
+from wirebroker.base.request_meters import RequestMeters
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from wirebroker.base.metric_field import Gauge, Histogram
+
+# How long the loop was held, in milliseconds; 20 is the promise of docs/design.md.
+HOLD_BOUNDS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 1000.0)
+
+
+@dataclass(slots=True, eq=False)
+class Metrics:
+    """The metrics of one broker.
+
+    Attributes:
+        request_meters: Times, sizes and errors by API, which metrics/request_rows.py shows.
+    """
+
+    request_meters: RequestMeters = field(default_factory=RequestMeters)
+
+    loop_hold_ms: Histogram = histogram(
+        "wirebroker_loop_hold_milliseconds",
+        "How long turns of the event loop took: whatever waits waits as long.",
+        HOLD_BOUNDS_MS,
+    )
+    connection_count: Gauge = gauge(
+        "kafka_server_socket_server_metrics_connection_count",
+        "Open connections.",
+        "listener",
+    )
+    connections_opened: Counter[str] = counters(
+        "kafka_server_socket_server_metrics_connection_creation_total",
+        "Connections that were accepted and served.",
+        "listener",
+    )
+    connections_closed: Counter[str] = counters(
+        "kafka_server_socket_server_metrics_connection_close_total",
+        "Connections that were served and are closed.",
+        "listener",
+    )
+    connections_expired: Counter[str] = counters(
+        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+        "Connections that were closed because they were idle.",
+        "listener",
+    )
+    connections_refused: Counter[str] = counters(
+        "wirebroker_connections_refused_total",
+        "Connections that were closed at once: their address had all that it may have.",
+        "listener",
+    )
+    connections_throttled: int = counter(
+        "wirebroker_connections_throttled_total",
+        "Connections that were closed, after a while: their address opens too many (a quota).",
+    )
+    throttle_ms: Gauge = counted(
+        "wirebroker_throttle_milliseconds_total",
+        "For how long clients were held up by their quotas.",
+        "quota",
+    )
+    throttled: Gauge = counted(
+        "wirebroker_throttled_requests_total",
+        "Requests after which their clients were held up by their quotas.",
+        "quota",
+    )
+    requests: Gauge = counted(
+        "kafka_network_requestmetrics_requests_total",
+        "Requests that were understood and let through to their handler.",
+        "request,version",
+    )
+    requests_late: int = counter(
+        "wirebroker_requests_late_total",
+        "Requests that did not arrive whole in time; their connections were closed.",
+    )
+    request_memory_bytes: Gauge = gauge(
+        "kafka_network_socketserver_memorypoolused",
+        "Memory that requests in flight hold, all connections together.",
+    )

@@ -1,0 +1,251 @@
+"""How long requests take, phase by phase, how large they are, and the errors of their responses.
+
+    total = queue + local + remote + send
+
+    queue    from the loop's notice of the request's bytes to its handler
+    local    in the handler, until it returns a response or what to wait for
+    remote   until the response is ready: waits for records, followers, members, the controller
+    send     until the socket has taken the last byte of a response that it did not take at once
+
+Nearly all requests are answered at once, so that local is their total: `served` counts one value.
+Of others, the slow ones, each phase is counted. A queue time below 0.25 ms counts as 0.
+
+Source: Kafka's RequestMetrics and RequestChannel.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.integer_histogram import SLOTS, IntegerHistogram, new_slots
+
+try:
+    from wirebroker.base import _histogram
+except ImportError:  # not compiled
+    _histogram = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Shorter times in the queue count as none: what serves the loop's other sockets is not slow.
+_NOTICED_QUEUE_S: Final = 0.000_25
+_US: Final = 1_000_000.0
+
+# Measures durations that are only shown; they decide nothing.
+STOPWATCH: Final = time.perf_counter
+
+# Looked up once: a module's attribute costs 40 ns each time.
+_COUNT_REQUEST: Final[Any] = None if _histogram is None else _histogram.count_request
+_COUNT_SLOW: Final[Any] = None if _histogram is None else _histogram.count_slow
+_COUNT_SENT: Final[Any] = None if _histogram is None else _histogram.count_sent
+
+# Fetch requests of consumers, and those of followers, have meters of their own, as in Kafka.
+FETCH_NAMES: Final = ("FetchConsumer", "FetchFollower")
+
+
+class Phase(Enum):
+    """A part of the time of a request, by the name that Kafka's metrics have for it."""
+
+    TOTAL = "totaltimems"
+    QUEUE = "requestqueuetimems"
+    LOCAL = "localtimems"
+    REMOTE = "remotetimems"
+    SEND = "responsesendtimems"
+
+
+class _SlowPhases:
+    """The phases of an API's slow requests: histograms whose slots lie one after another.
+
+    Attributes:
+        slots: All of them, in the order of `_histogram.c`.
+    """
+
+    __slots__ = ("local", "queue", "remote", "send", "slots", "totals")
+
+    def __init__(self) -> None:
+        count = 5
+        self.slots = new_slots(count)
+        ends = range(SLOTS, count * SLOTS + 1, SLOTS)
+        parts = [IntegerHistogram(self.slots[end - SLOTS : end]) for end in ends]
+        self.totals, self.queue, self.local, self.remote, self.send = parts
+
+
+# For APIs without slow requests; it never changes.
+_NONE_SLOW: Final = _SlowPhases()
+
+
+class RequestMeter:
+    """The figures of one API, in microseconds and bytes.
+
+    Attributes:
+        totals: Of all requests.
+        sizes: Bytes of requests, header included.
+        errors: Responses' error codes other than 0: how often.
+        last_us: Total of the last response.
+        was_slow: Whether its phases were counted.
+        stopwatch: Returns seconds on a clock that never goes back.
+    """
+
+    __slots__ = (
+        "_is_fast",
+        "_size_slots",
+        "_slow",
+        "_total_slots",
+        "errors",
+        "last_us",
+        "sizes",
+        "stopwatch",
+        "totals",
+        "was_slow",
+    )
+
+    def __init__(self, stopwatch: Callable[[], float]) -> None:
+        self.stopwatch = stopwatch
+        # C reads the same clock as the usual stopwatch.
+        self._is_fast = _COUNT_REQUEST is not None and stopwatch is STOPWATCH
+        self.totals = IntegerHistogram()
+        self.sizes = IntegerHistogram()
+        self._total_slots = self.totals.slots
+        self._size_slots = self.sizes.slots
+        self.errors: Counter[int] = Counter()
+        self.last_us = 0
+        self.was_slow = False
+        # Most APIs never have a slow request.
+        self._slow = _NONE_SLOW
+
+    def served(self, received_s: float, began_s: float, size: int) -> None:
+        """Count a request whose response is ready now, when its handler returns.
+
+        Args:
+            received_s: When the loop noticed its bytes; 0.0 if that is not known.
+            began_s: When its handler was called.
+            size: Its bytes, header included.
+        """
+        if received_s and began_s - received_s > _NOTICED_QUEUE_S:
+            self._count_slow(received_s, began_s, self.stopwatch(), size)
+            return
+        if self._is_fast:
+            self.last_us = _COUNT_REQUEST(self._total_slots, began_s, self._size_slots, size)
+        else:
+            self.last_us = int((self.stopwatch() - began_s) * _US)
+            self.totals.record(self.last_us)
+            self.sizes.record(size)
+        self.was_slow = False
+
+    def served_later(self, received_s: float, began_s: float, returned_s: float) -> None:
+        """Count a request whose response is ready now; its handler has returned at `returned_s`."""
+        self._count_slow(received_s, began_s, returned_s, -1)
+
+    def _count_slow(self, received_s: float, began_s: float, returned_s: float, size: int) -> None:
+        """Count every phase of a request, and its size unless that is negative."""
+        slow = self._slow_phases()
+        now_s = self.stopwatch()
+        self.was_slow = True
+        if _COUNT_SLOW is not None:
+            self.last_us = _COUNT_SLOW(
+                self._total_slots,
+                slow.slots,
+                self._size_slots,
+                size,
+                received_s,
+                began_s,
+                returned_s,
+                now_s,
+            )
+            return
+        queue_s = began_s - received_s if received_s else 0.0
+        queue_us = int(queue_s * _US) if queue_s > _NOTICED_QUEUE_S else 0
+        local_us = int((returned_s - began_s) * _US)
+        remote_us = int((now_s - returned_s) * _US)
+        self.last_us = total_us = queue_us + local_us + remote_us
+        self.totals.record(total_us)
+        slow.totals.record(total_us)
+        slow.queue.record(queue_us)
+        slow.local.record(local_us)
+        slow.remote.record(remote_us)
+        if size >= 0:
+            self.sizes.record(size)
+
+    def of(self, phase: Phase) -> IntegerHistogram:
+        """Return the times of all requests in one phase."""
+        if phase is Phase.TOTAL:
+            return self.totals
+        if phase is Phase.LOCAL:
+            return self.totals.plus(self._slow.totals, -1).plus(self._slow.local)
+        slow = self._slow
+        parts = {Phase.QUEUE: slow.queue, Phase.REMOTE: slow.remote, Phase.SEND: slow.send}
+        part = parts[phase]
+        rest = IntegerHistogram()
+        rest.record(0, self.totals.count - part.count)
+        return part.plus(rest)
+
+    def sent_late(self, total_us: int, send_us: int, *, was_slow: bool) -> None:
+        """Add the time until a response had left, which was counted without it.
+
+        Args:
+            total_us: As it was counted.
+            send_us: Since then.
+            was_slow: Whether its phases were counted.
+        """
+        slow = self._slow_phases()
+        if _COUNT_SENT is not None:
+            _COUNT_SENT(self._total_slots, slow.slots, total_us, send_us, was_slow)
+            return
+        after_us = total_us + send_us
+        self.totals.record(total_us, -1)
+        self.totals.record(after_us)
+        slow.send.record(send_us)
+        if was_slow:
+            slow.totals.record(total_us, -1)
+        else:
+            slow.local.record(total_us)
+        slow.totals.record(after_us)
+
+    def _slow_phases(self) -> _SlowPhases:
+        """Return the phases of this API's slow requests."""
+        if self._slow is _NONE_SLOW:
+            self._slow = _SlowPhases()
+        return self._slow
+
+
+class LateSend:
+    """A response that the socket did not take at once: the last that its meter counted."""
+
+    __slots__ = ("_began_s", "_meter", "_total_us", "_was_slow")
+
+    def __init__(self, meter: RequestMeter, began_s: float) -> None:
+        self._meter = meter
+        self._total_us = meter.last_us
+        self._was_slow = meter.was_slow
+        self._began_s = began_s
+
+    def ended(self) -> None:
+        """Count its time: the socket has taken it."""
+        meter = self._meter
+        send_us = int((meter.stopwatch() - self._began_s) * _US)
+        meter.sent_late(self._total_us, send_us, was_slow=self._was_slow)
+
+
+class RequestMeters:
+    """The meters of one broker's APIs, by the names that Kafka's metrics have for them.
+
+    Attributes:
+        by_name: FetchConsumer and FetchFollower for the two kinds of Fetch.
+        stopwatch: Returns seconds on a clock that never goes back.
+    """
+
+    __slots__ = ("by_name", "stopwatch")
+
+    def __init__(self, stopwatch: Callable[[], float] = STOPWATCH) -> None:
+        self.by_name: dict[str, RequestMeter] = {}
+        self.stopwatch = stopwatch
+
+    def meter(self, name: str) -> RequestMeter:
+        """Return the meter of an API."""
+        meter = self.by_name.get(name)
+        if meter is None:
+            meter = self.by_name[name] = RequestMeter(self.stopwatch)
+        return meter

@@ -1,0 +1,26 @@
+"""Which wirebroker this is: its version, and whether its hot path is compiled (a leaf)."""
+
+from __future__ import annotations
+
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from wirebroker import __version__
+
+# One of those that a compiled build compiles, all together (compiling/modules.txt).
+_COMPILED_MODULE = Path(__file__).parent.parent / "codecs" / "frames"
+
+PLAIN_BUILD = (
+    "this is the plain Python build: where pip finds a C compiler the hot path is compiled, and a"
+    " small request takes about half of the CPU"
+)
+
+
+def is_compiled() -> bool:
+    """Tell whether the modules of the hot path are compiled; imports none of them."""
+    return any(_COMPILED_MODULE.with_suffix(suffix).exists() for suffix in EXTENSION_SUFFIXES)
+
+
+def version_text() -> str:
+    """Return the version, as `0.1.0` or `0.1.0 (compiled)`."""
+    return f"{__version__} (compiled)" if is_compiled() else __version__

@@ -1,0 +1,1 @@
+"""The broker process: opening, listeners, start and stop order, ports, controllers."""

@@ -1,0 +1,260 @@
+"""Makes a broker of locked directories and a quorum: its parts built, opened and following.
+
+    quorum            the metadata log replayed into an image
+    register          as a broker of Apache Kafka does; what a kill has left is taken from the
+                      incarnation before
+    replicas          every log opened, recovered if the last stop was no clean one
+    coordinators      of groups and transactions, which know nothing yet
+    follow, unfence   from now on it follows the metadata, and leads
+
+server.py says what comes before and after.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from typing import TYPE_CHECKING
+
+from wirebroker.api.broker import Broker, dynamic_config
+from wirebroker.api.modules import API_MODULES
+from wirebroker.base.garbage import uncollected
+from wirebroker.coordination.auto_creation import AutoCreation
+from wirebroker.coordination.group_coordinator import GroupCoordinator
+from wirebroker.coordination.transactions.remote_markers import RemoteMarkers
+from wirebroker.coordination.transactions.remote_verification import RemoteVerification
+from wirebroker.coordination.transactions.transaction_coordinator import TransactionCoordinator
+from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
+from wirebroker.coordination.transactions.transaction_verifier import TransactionVerifier
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS, TRANSACTION_STATE
+from wirebroker.coordinator.groups.settings import GroupSettings
+from wirebroker.coordinator.transactions.settings import TransactionSettings
+from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
+from wirebroker.quorum.image.metadata_cache import MetadataCache
+from wirebroker.quotas.client_quotas import ClientQuotas
+from wirebroker.replica.replica_manager import ReplicaManager
+from wirebroker.replication.replication import Replication
+from wirebroker.request.fetch_sessions import FetchSessions
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
+    from wirebroker.broker.reception import Reception
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.disks.locked_directories import LockedDirectories
+    from wirebroker.quorum.membership.quorum import Quorum
+    from wirebroker.storage.files import Files
+
+# How long a start waits until the controller knows where replicas lie.
+_TELL_S = 5.0
+
+
+class BrokerOpening:
+    """The way from a start to a broker that leads.
+
+    Attributes:
+        is_registered: Whether the controller knows of this start.
+        replication: What goes on between this node and others, as soon as it is built.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_config",
+        "_directories",
+        "_files",
+        "_network_clock",
+        "_quorum",
+        "_reception",
+        "is_registered",
+        "replication",
+    )
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        directories: LockedDirectories,
+        files: Files,
+        quorum: Quorum,
+        reception: Reception,
+        clock: Clock,
+        network_clock: Clock,
+    ) -> None:
+        """Take what it is made of.
+
+        Args:
+            config: As it was given, without dynamic configs.
+            directories: Opened before `open`.
+            files: The file system that they lie on.
+            quorum: Bound, not yet open.
+            reception: Its sockets are bound; their addresses are registered.
+            clock: The broker's.
+            network_clock: Clients are held up by it.
+        """
+        self._config = config
+        self._directories = directories
+        self._files = files
+        self._quorum = quorum
+        self._reception = reception
+        self._clock = clock
+        self._network_clock = network_clock
+        self.is_registered = False
+        self.replication: Replication | None = None
+
+    async def open(self) -> Broker:
+        """Return the broker, which follows the metadata and leads what it is to lead.
+
+        Raises:
+            StartError: Something that the user can mend.
+            KafkaError: The controller refuses it.
+            OSError: A disk that cannot be gone on without.
+        """
+        quorum, directories = self._quorum, self._directories
+        await quorum.open(
+            directories.metadata_home,
+            cluster_id=directories.cluster_id,
+            directory_id=directories.online[0].directory_id,
+        )
+        # What a newer broker wrote is refused before anything is touched.
+        directories.begin_use()
+        await self._register()
+        # All parts are built from this image, and follow what comes after it (follow_metadata).
+        loaded = quorum.metadata.image
+        config = dynamic_config(self._config, loaded, self._config.node_id)
+        quorum.use_config(config)
+        replicas = await self._open_replicas(config, loaded)
+        replication = self.replication = self._replication_of(config, replicas)
+        _load_handlers()
+        broker = self._broker_of(config, replication)
+        broker.config_users += (
+            replicas.choice.use_cordon,
+            quorum.use_config,
+            replication.use_config,
+        )
+        await broker.follow_metadata(loaded)
+        await self._begin_to_lead(replication)
+        broker.groups.start()
+        broker.transactions.start()
+        return broker
+
+    async def _register(self) -> None:
+        """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
+        directories = self._directories.online
+        # Of one that has failed nobody knows how it was left.
+        epochs = {each.previous_broker_epoch for each in self._directories.of_logs}
+        await self._quorum.lifecycle.register(
+            cluster_id=self._directories.cluster_id,
+            endpoints=await self._quorum.endpoints(self._reception.endpoints),
+            log_directories=[directory.directory_id for directory in directories],
+            rack=self._config.optional_str("broker.rack"),
+            # Directories that tell of different incarnations tell of no clean stop.
+            previous_broker_epoch=epochs.pop() if len(epochs) == 1 else -1,
+        )
+        self.is_registered = True
+
+    async def _open_replicas(self, config: Config, image: ClusterImage) -> ReplicaManager:
+        replicas = ReplicaManager(
+            self._directories.of_logs,
+            self._files,
+            config=config,
+            clock=self._clock,
+            node_id=config.node_id,
+        )
+        self._quorum.on_disk_failure(replicas.file_failed)
+        self._quorum.watch_disks(replicas.directories)
+        replicas.on_directory_failed = self._quorum.disk_failed
+        await replicas.load(image)
+        return replicas
+
+    def _replication_of(self, config: Config, replicas: ReplicaManager) -> Replication:
+        metadata = self._quorum.metadata
+        return Replication(
+            config,
+            replicas=replicas,
+            lifecycle=self._quorum.lifecycle,
+            channel=self._quorum.channel,
+            image=lambda: metadata.image,
+            clock=self._clock,
+        )
+
+    def _broker_of(self, config: Config, replication: Replication) -> Broker:
+        quorum, replicas = self._quorum, replication.replicas
+        groups = GroupCoordinator(
+            GroupSettings.from_config(config),
+            clock=self._clock,
+            metadata=quorum.metadata,
+            controller=quorum.channel,
+            replicas=replicas,
+        )
+        producer_ids = ProducerIdSupply(quorum.channel, quorum.lifecycle)
+        transactions = self._transactions_of(config, replication, groups, producer_ids)
+        slots = config.int("max.incremental.fetch.session.cache.slots")
+        return Broker(
+            config=config,
+            clock=self._clock,
+            node_id=config.node_id,
+            cluster_id=self._directories.cluster_id,
+            metadata=quorum.metadata,
+            controller=quorum.channel,
+            replicas=replicas,
+            isr_changes=replication.isr_changes,
+            replica_moves=replication.moves,
+            groups=groups,
+            transactions=transactions,
+            transaction_verifier=self._verifier_of(config, replication, transactions),
+            producer_ids=producer_ids,
+            fetch_sessions=FetchSessions(slots, random.Random()),  # noqa: S311 - ids, not secrets
+            metadata_cache=MetadataCache(),
+            auto_creation=AutoCreation(
+                quorum.channel,
+                {
+                    CONSUMER_OFFSETS: groups.create_topic,
+                    TRANSACTION_STATE: transactions.create_topic,
+                },
+            ),
+            quotas=ClientQuotas(config, self._network_clock),
+            replication_quotas=replication.quotas,
+            auto_listeners=self._reception.auto_listeners,
+        )
+
+    def _transactions_of(
+        self,
+        config: Config,
+        replication: Replication,
+        groups: GroupCoordinator,
+        producer_ids: ProducerIdSupply,
+    ) -> TransactionCoordinator:
+        replicas, clock = replication.replicas, self._clock
+        return TransactionCoordinator(
+            TransactionSettings.from_config(config),
+            clock=clock,
+            metadata=self._quorum.metadata,
+            controller=self._quorum.channel,
+            replicas=replicas,
+            producer_ids=producer_ids,
+            markers=MarkerWriter(
+                clock=clock,
+                replicas=replicas,
+                groups=groups,
+                sender=RemoteMarkers(replication.find_node),
+            ),
+        )
+
+    def _verifier_of(
+        self, config: Config, replication: Replication, transactions: TransactionCoordinator
+    ) -> TransactionVerifier:
+        metadata = self._quorum.metadata
+        remote = RemoteVerification(config.node_id, metadata, replication.find_node)
+        return TransactionVerifier(transactions, remote=remote, clock=self._clock, config=config)
+
+    async def _begin_to_lead(self, replication: Replication) -> None:
+        replication.start()
+        # A replica in a directory that the controller does not know of may not lead.
+        await replication.directories.until_told(timeout_s=_TELL_S)
+        await self._quorum.lifecycle.unfence()
+
+
+def _load_handlers() -> None:
+    with uncollected():
+        for module in API_MODULES:
+            importlib.import_module(f"wirebroker.api.{module}")

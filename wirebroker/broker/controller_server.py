@@ -1,0 +1,146 @@
+"""A process that is a controller alone (process.roles=controller).
+
+    bind sockets            so that a port in use is said before anything is written
+    lock log directories    meta.properties tells node and cluster
+    controller              the metadata log replayed into an image; led, and served from here on
+
+Source: Kafka's ControllerServer and SharedServer.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.api.broker import dynamic_config
+from wirebroker.base.clock import Clock, SystemClock
+from wirebroker.base.threads import until_idle
+from wirebroker.broker.controller_node import ControllerNode
+from wirebroker.broker.port_file import PortFile
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.disks.locked_directories import LockedDirectories, why_not_started
+from wirebroker.net.listeners.listener import data_files_within, raise_open_file_limit
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
+    from wirebroker.http.server import HttpServer
+    from wirebroker.net.listeners.ready_lines import BoundListener
+
+logger = logging.getLogger("wirebroker")
+
+
+class ControllerServer:
+    """One controller in one event loop; clock and files may be a test's own.
+
+    Attributes:
+        http: Serves HTTP, if that is asked for.
+        node: What it is.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        port_file: Path | None = None,
+        clock: Clock | None = None,
+        files: Files | None = None,
+        on_failure: Callable[[str], None] | None = None,
+    ) -> None:
+        """Take what it is made of; `on_failure` is told why it cannot go on."""
+        self.config = config
+        self._on_failure = on_failure or logger.error
+        self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
+        self.node = ControllerNode(config, clock=clock or SystemClock(), files=self.files)
+        self._port_file = PortFile(port_file)
+        self._directories = LockedDirectories(config, self.files)
+        self.http: HttpServer | None = None
+
+    @property
+    def bound(self) -> list[BoundListener]:
+        """Return the open listeners, in the order in which they are written."""
+        return self.node.bound
+
+    @property
+    def controllers(self) -> list[BoundListener]:
+        """Return what is not in `bound`: nothing."""
+        return []
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that its directories belong to."""
+        return self._directories.cluster_id
+
+    @property
+    def data_directories(self) -> list[str]:
+        """Return where the metadata lies, as an absolute path."""
+        return [self._directories.metadata_home]
+
+    async def start(self) -> None:
+        """Bring everything up; returns when other nodes are answered.
+
+        Raises:
+            StartError: Something that the user can mend.
+            ConfigError: A listener that cannot be used.
+        """
+        wanted = self.config.int("wirebroker.open.files")
+        self.files.bound_open_files(data_files_within(raise_open_file_limit(), wanted=wanted))
+        try:
+            self.node.bind()
+            if self.config.list("wirebroker.http.listeners"):
+                await self._open_http()
+            self._directories.open()
+            self._port_file.remove()
+            await self._open()
+            self._port_file.write(self.bound[0].port)
+        except (OSError, KafkaError) as error:
+            await self._release()
+            raise why_not_started(error) from error
+        except BaseException:
+            await self.node.close()
+            await self._release()
+            raise
+
+    async def stop(self) -> None:
+        """Finish what is in flight, and let go."""
+        self._port_file.remove()
+        await self.node.close()
+        await until_idle()
+        await self._release()
+
+    async def _open(self) -> None:
+        node_id = self.config.node_id
+        rules = Controller(self.config, node_id=node_id, cluster_id=self.cluster_id)
+        controller = await self.node.open(self._directories.metadata_home, rules)
+        rules.use_config(dynamic_config(self.config, controller.follower.image, node_id))
+
+        async def follow(change: ImageChange, image: ClusterImage) -> None:
+            if change.configs:
+                rules.use_config(dynamic_config(self.config, image, node_id))
+
+        controller.follower.subscribe("the configuration", follow)
+        controller.log.on_disk_failure = lambda path, error: self._on_failure(
+            f"the metadata log in {path} cannot be written: {error}"
+        )
+
+    def why_not_ready(self) -> str | None:
+        """Say what keeps other nodes from being answered; None: nothing does."""
+        return "it starts" if self.node.controller is None else None
+
+    async def _open_http(self) -> None:
+        from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+
+        self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
+
+    async def _release(self) -> None:
+        if self.http is not None:
+            await self.http.close()
+        self.node.release()
+        self._directories.close()
+        self.files.close_all()

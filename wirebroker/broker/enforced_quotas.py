@@ -1,0 +1,25 @@
+"""Puts quotas in force where requests and connections come in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wirebroker.api.broker import Broker
+    from wirebroker.coordinator.quotas.quota_entity import ClientQuotas
+    from wirebroker.net.connection_table import ConnectionTable
+    from wirebroker.net.dispatch import Dispatcher
+
+
+def enforce(broker: Broker, dispatcher: Dispatcher, table: ConnectionTable) -> None:
+    """Have requests charged, and connections counted, by the quotas that there are, from now on."""
+
+    def use(quotas: ClientQuotas) -> None:
+        dispatcher.quotas = broker.quotas if broker.quotas.are_there else None
+        table.quotas.use_rates(quotas)
+
+    rates = broker.quotas.by_name()
+    table.metrics.throttle_ms = lambda: {name: each.throttled_ms for name, each in rates.items()}
+    table.metrics.throttled = lambda: {name: each.throttled_count for name, each in rates.items()}
+    broker.quota_users.append(use)
+    broker.use_quotas(broker.metadata.image.client_quotas)

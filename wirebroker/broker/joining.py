@@ -1,0 +1,98 @@
+"""`wirebroker join` as a process: a broker that serves as a member, under an id that it may choose.
+
+One that has chosen its id, and finds that another broker was registered with it first, or that a
+voter has it (clusters below 3.7 don't say so in their metadata), chooses a higher one and begins
+anew; the directory, which was new, is as new again.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wirebroker.broker.log_settings import configure_as
+from wirebroker.broker.server import Server
+from wirebroker.broker.serving import run
+from wirebroker.broker.workers.layout import check_alone
+from wirebroker.config.protection import check_protection
+from wirebroker.quorum.membership.join import (
+    config_of_member,
+    free_node_id,
+    node_id_given,
+)
+from wirebroker.quorum.membership.member_lifecycle import NodeIdTakenError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from wirebroker.config import Config
+
+LOGGER = logging.getLogger(__name__)
+
+
+class Joining:
+    """What is given to `wirebroker join`, but the id; see config_of_member."""
+
+    def __init__(
+        self,
+        controller: str,
+        *,
+        flags: Mapping[str, str],
+        file: Path | None,
+        data_directory: str | None,
+        host: str | None,
+        port: int | None,
+    ) -> None:
+        self._controller = controller
+        self._node_id_given = partial(node_id_given, flags, data_directory, file)
+        self._config = partial(
+            config_of_member,
+            controller,
+            flags=flags,
+            file=file,
+            data_directory=data_directory,
+            host=host,
+            port=port,
+        )
+
+    def run(self, node_id: int | None, *, port_file: Path | None) -> int:
+        """Serve until told to stop; return the process's exit status.
+
+        Args:
+            node_id: Which broker it is; None for the one of the directory or file, or a free one.
+            port_file: Where the port is written.
+
+        Raises:
+            ConfigError: Something that was given cannot be used.
+            StartError: What keeps the broker from starting.
+        """
+        if node_id is None:
+            node_id = self._node_id_given()
+        if node_id is None:
+            return self._run_as_any(port_file)
+        return run(self._checked(node_id), port_file=port_file)
+
+    def _run_as_any(self, port_file: Path | None) -> int:
+        build = partial(Server, has_chosen_id=True)
+        # What was given is checked, whatever the id: before anybody is waited for.
+        settings = self._checked(1)
+        wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
+        configure_as(settings)
+        LOGGER.info("asking the controllers at %s for an id that is free", self._controller)
+        node_id = free_node_id(self._controller, settings, timeout_s=wait_s)
+        while True:
+            config = self._checked(node_id)
+            try:
+                return run(config, port_file=port_file, build=build)
+            except NodeIdTakenError:
+                taken = node_id
+                node_id = free_node_id(self._controller, settings, timeout_s=wait_s, above=taken)
+                LOGGER.info("%d is another node's id: this one is %d", taken, node_id)
+
+    def _checked(self, node_id: int) -> Config:
+        config = self._config(node_id=node_id)
+        check_protection(config)
+        check_alone(config)
+        return config

@@ -1,0 +1,24 @@
+"""The broker's log as its settings ask for it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.logs import configure_logging
+
+if TYPE_CHECKING:
+    from wirebroker.config import Config
+
+# Characters of a config provider's value that is hidden; shorter ones may be part of any word.
+LEAST_HIDDEN: Final = 6
+
+
+def configure_as(config: Config, *, process: str = "") -> None:
+    """Configure logging by `wirebroker.log.level` and `wirebroker.log.format`; hide secrets."""
+    configure_logging(
+        level=config.str("wirebroker.log.level"),
+        log_format="json" if config.str("wirebroker.log.format") == "json" else "text",
+        process=process,
+        redact=partial(config.redacted, at_least=LEAST_HIDDEN),
+    )

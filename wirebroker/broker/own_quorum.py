@@ -1,0 +1,158 @@
+"""A quorum of this node alone: the controller is in this process."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import TYPE_CHECKING
+
+from wirebroker.broker.controller_node import ControllerNode
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordinator.controller.controller import Controller
+from wirebroker.quorum.channel.controller_channel import LocalChannel
+from wirebroker.quorum.membership.own_lifecycle import OwnLifecycle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.net.listeners.ready_lines import BoundListener
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.quorum.image.metadata_follower import MetadataFollower
+    from wirebroker.storage.files import Files
+
+LOGGER = logging.getLogger("wirebroker")
+
+
+class OwnQuorum:
+    """The controller, and this node as its first broker; see quorum.Quorum."""
+
+    __slots__ = ("_channel", "_config", "_first_users", "_lifecycle", "_node")
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        files: Files,
+        clock: Clock,
+        first_users: Sequence[MetadataRecord] = (),
+    ) -> None:
+        """Begin; `first_users` are records of users that a new cluster begins with."""
+        self._config = config
+        self._first_users = first_users
+        self._node = ControllerNode(config, clock=clock, files=files)
+        self._channel: LocalChannel | None = None
+        self._lifecycle: OwnLifecycle | None = None
+
+    @property
+    def controller(self) -> QuorumController | None:
+        """The controller, from `open` on."""
+        return self._node.controller
+
+    @property
+    def listeners(self) -> list[BoundListener]:
+        """Those by which other nodes reach the controller."""
+        return self._node.bound
+
+    def bind(self) -> None:
+        """Take their ports; see Quorum."""
+        self._node.bind()
+
+    @property
+    def metadata(self) -> MetadataFollower:
+        """What the controller has committed, and this node has followed."""
+        assert self.controller is not None, "it is open"
+        return self.controller.follower
+
+    @property
+    def channel(self) -> ControllerChannel:
+        """The way to the controller in this process."""
+        assert self._channel is not None, "it is open"
+        return self._channel
+
+    @property
+    def lifecycle(self) -> OwnLifecycle:
+        """This node as a broker."""
+        assert self._lifecycle is not None, "it is open"
+        return self._lifecycle
+
+    async def find_cluster_id(self) -> str | None:
+        """Return None: the directory tells it, or a new one is drawn."""
+        return None
+
+    async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
+        """Read the log, and become its leader; see Quorum."""
+        del directory_id
+        node_id = self._config.node_id
+        rules = Controller(self._config, node_id=node_id, cluster_id=cluster_id)
+        controller = await self._node.open(metadata_home, rules, self._first_users)
+        controller.log.hold_snapshots()
+        self._channel = LocalChannel(controller)
+        self._lifecycle = OwnLifecycle(self._channel, controller.follower, node_id=node_id)
+
+    async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
+        """Return the listeners by this machine's name, where they are every interface's."""
+        return [each._replace(host=each.host or socket.gethostname()) for each in endpoints]
+
+    def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
+        """See Quorum."""
+        assert self.controller is not None, "it is open"
+        self.controller.log.on_disk_failure = tell
+
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """See Quorum."""
+        self.lifecycle.watch_disks(directories)
+
+    def disk_failed(self) -> None:
+        """See Quorum."""
+        self.lifecycle.disk_failed()
+
+    def use_config(self, config: Config) -> None:
+        """Have the controller's rules go by it, and know what it says of this broker."""
+        assert self.controller is not None, "it is open"
+        self.controller.rules.use_config(config)
+        self.lifecycle.tell_cordoned()
+
+    def serve(self) -> None:
+        """Begin the snapshot that is due."""
+        assert self.controller is not None, "it is open"
+        self.controller.log.allow_snapshots()
+
+    async def retire(self) -> None:
+        """Have other brokers lead, if there are any that serve; see Quorum."""
+        if self.lifecycle.has_others:
+            await self._shut_down()
+
+    async def leave(self) -> int:
+        """Say that this node leads nothing any more, and end the controller; return the epoch."""
+        await self._shut_down()
+        await self._node.close()
+        self._node.release()
+        return self.lifecycle.broker_epoch
+
+    async def _shut_down(self) -> None:
+        try:
+            await self.lifecycle.shut_down()
+        except KafkaError as error:
+            # The next start finds it as after a kill.
+            LOGGER.warning(
+                "the leaderships are not given away: %s", error.message or error.code.name
+            )
+
+    async def give_up(self) -> None:
+        """End all duties, let go of the ports; the next start finds the log as after a kill."""
+        if self._lifecycle is not None:
+            await self._lifecycle.end()
+        await self._node.end_duties()
+        self._node.release()
+
+    async def abandon(self) -> None:
+        """End the controller."""
+        await self.lifecycle.end()
+        await self._node.abandon()
+        self._node.release()

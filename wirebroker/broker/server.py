@@ -1,0 +1,361 @@
+"""Builds a broker, starts its parts in order, stops them in reverse. Read this first.
+
+    bind sockets            so that a port in use is said before anything is written
+    HTTP                    if it is asked for: from here on it says that the broker is not ready
+    lock log directories    meta.properties tells node and cluster; a quorum elsewhere tells it too
+    open the broker         the metadata replayed, the node registered, every log opened, all of it
+                            following the metadata, and leading (broker_opening.py)
+    accept                  the ready line; Metadata is answered from here on (reception.py)
+
+Stopping: have other brokers take the leaderships, accept no more, let requests in flight finish,
+close every log, mark the directories clean. serving.py makes a process of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wirebroker.api.registry import REGISTRY
+from wirebroker.authorization.following import follow_acls
+from wirebroker.base.clock import Clock, SystemClock
+from wirebroker.base.metrics import Metrics
+from wirebroker.base.threads import Work, in_thread, until_idle
+from wirebroker.broker.bound_sockets import bind_all
+from wirebroker.broker.broker_opening import BrokerOpening
+from wirebroker.broker.own_quorum import OwnQuorum
+from wirebroker.broker.port_file import PortFile
+from wirebroker.broker.reception import Reception
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.config.listeners.listeners import ListenerConfig, listeners_of
+from wirebroker.config.quorum import is_member
+from wirebroker.disks.locked_directories import LockedDirectories, why_not_started
+from wirebroker.maintenance.compaction_child import run_here, run_in_child
+from wirebroker.maintenance.compactor import Compactor
+from wirebroker.maintenance.maintenance import Maintenance
+from wirebroker.net.dispatch import Dispatcher
+from wirebroker.net.listeners.listener import (
+    data_files_within,
+    raise_open_file_limit,
+    sockets_within,
+)
+from wirebroker.request.gate import Gate
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.http.server import HttpServer
+    from wirebroker.net.listeners.open_listeners import OpenListeners
+    from wirebroker.net.listeners.ready_lines import BoundListener
+    from wirebroker.otlp.push import MetricsPush
+    from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
+    from wirebroker.quorum.membership.quorum import Quorum
+    from wirebroker.replication.replication import Replication
+    from wirebroker.request.handlers import Registry
+
+logger = logging.getLogger("wirebroker")
+
+# How long requests in flight may take to finish when the broker is told to stop.
+STOP_GRACE_S = 5.0
+
+
+class Server:
+    """One broker in one event loop. Clock and files may be a test's own."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        port_file: Path | None = None,
+        clock: Clock | None = None,
+        files: Files | None = None,
+        metrics: Metrics | None = None,
+        on_failure: Callable[[str], None] | None = None,
+        gate: Gate | None = None,
+        network_clock: Clock | None = None,
+        first_users: Sequence[MetadataRecord] = (),
+        has_chosen_id: bool = False,
+    ) -> None:
+        """Take what the broker is made of.
+
+        `on_failure` is told why it cannot go on; connections wait by `network_clock`, if it isn't
+        the same.
+        """
+        self.config = config
+        self.metrics = metrics or Metrics()
+        self._port_file = PortFile(port_file)
+        self.clock = clock or SystemClock()
+        self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
+        self._gate = gate or Gate()
+        network_clock = network_clock or self.clock
+        self.broker: Broker | None = None
+        self._directories = LockedDirectories(config, self.files)
+        self.reception = Reception(config, clock=network_clock, login_clock=self.clock)
+        self._maintenance: Maintenance | None = None
+        self.compactor: Compactor | None = None
+        self.quorum: Quorum = (
+            self._joined(on_failure or _log_failure, has_chosen_id=has_chosen_id)
+            if is_member(config)
+            else OwnQuorum(config, files=self.files, clock=self.clock, first_users=first_users)
+        )
+        self._opening = BrokerOpening(
+            config,
+            directories=self._directories,
+            files=self.files,
+            quorum=self.quorum,
+            reception=self.reception,
+            clock=self.clock,
+            network_clock=network_clock,
+        )
+        # Serves from before the broker opens until it is closed, if it is asked for.
+        self.http: HttpServer | None = None
+        self._push: MetricsPush | None = None
+
+    def _joined(self, on_failure: Callable[[str], None], *, has_chosen_id: bool) -> Quorum:
+        # It reaches controllers by connections: modules that a node of its own does without.
+        from wirebroker.quorum.membership.joined_quorum import JoinedQuorum  # noqa: PLC0415
+
+        return JoinedQuorum(
+            self.config,
+            files=self.files,
+            clock=self.clock,
+            on_failure=on_failure,
+            has_chosen_id=has_chosen_id,
+        )
+
+    @property
+    def controller(self) -> QuorumController | None:
+        """The controller in this process, if there is one, once it is open."""
+        return self.quorum.controller if isinstance(self.quorum, OwnQuorum) else None
+
+    @property
+    def lifecycle(self) -> BrokerLifecycle:
+        """This broker's membership in its cluster."""
+        return self.quorum.lifecycle
+
+    @property
+    def bound(self) -> list[BoundListener]:
+        """Return the open listeners, in the order in which they are written."""
+        return self.reception.bound
+
+    @property
+    def controllers(self) -> list[BoundListener]:
+        """Return the open listeners of the controller in this process."""
+        return self.quorum.listeners
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that its directories belong to."""
+        return self._directories.cluster_id
+
+    @property
+    def data_directories(self) -> list[str]:
+        """Return where data lies, as absolute paths."""
+        return [directory.path for directory in self._directories.of_logs]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return host and port of the first listener, as a client on this machine reaches it."""
+        return self.reception.address
+
+    @property
+    def listeners(self) -> OpenListeners | None:
+        """The listeners that accept, or will at once; None as long as the broker is not open."""
+        return self.reception.listeners
+
+    @property
+    def replication(self) -> Replication | None:
+        """What goes on between this node and others, once it is built."""
+        return self._opening.replication
+
+    async def start(self) -> None:
+        """Bring everything up; returns when Metadata is answered.
+
+        Raises:
+            StartError: Something that the user can mend.
+            ConfigError: A listener that cannot be used.
+        """
+        open_files = raise_open_file_limit()
+        data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
+        self.files.bound_open_files(data_files)
+        try:
+            await self.reception.read_login_keys(self.config)
+            self.reception.sockets = self._bind()
+            self.quorum.bind()
+            await self.reception.read_tls_keys()
+            await self._be_watched()
+            self._directories.open(await self.quorum.find_cluster_id())
+            self._port_file.remove()
+            broker = self.broker = await self._opening.open()
+        except (OSError, KafkaError) as error:
+            await self._give_up()
+            raise why_not_started(error) from error
+        except BaseException:
+            await self._give_up()
+            raise
+        try:
+            most_sockets = sockets_within(open_files, data_files=data_files)
+            await self._begin_to_serve(broker, most_sockets)
+            self._port_file.write(self.address[1])
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _begin_to_serve(self, broker: Broker, most_sockets: int) -> None:
+        self._maintenance = Maintenance(broker)
+        self._maintenance.start()
+        run = run_in_child if type(self.files) is Files else run_here(self.files)
+        self.compactor = Compactor(broker, self.files, run)
+        self.compactor.start()
+        dispatcher = Dispatcher(
+            broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
+        )
+        self.reception.open(broker, dispatcher, most_sockets=most_sockets, metrics=self.metrics)
+        # Those that dynamic configs have added, and what they limit.
+        broker.config_followers.append(self._follow_config)
+        await self._follow_config(broker.config)
+        broker.config_trials.append(self.reception.try_config)
+        self.reception.accept()
+        self.quorum.serve()
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether the active controller is in this process."""
+        return self.controller is not None
+
+    def why_not_ready(self) -> str | None:
+        """Say what keeps clients from being served; None: nothing does."""
+        if self.broker is None or self.listeners is None:
+            return "it recovers its logs" if self._opening.is_registered else "it starts"
+        if self.broker.is_stopping:
+            return "it stops"
+        registered = self.broker.metadata.image.brokers.get(self.broker.node_id)
+        if registered is None or registered.fenced:
+            return "the controller has fenced it"
+        return None
+
+    async def stop(self) -> None:
+        """Finish what is in flight, write everything down and let go."""
+        if self.broker is not None:
+            self._port_file.remove()
+            await self.quorum.retire()
+            self.reception.accept_no_more()
+            self.broker.is_stopping = True
+            self.broker.replicas.wake_all()
+            await self.broker.transactions.stop()
+            await self.broker.groups.stop()
+        await self.reception.close(grace_s=STOP_GRACE_S)
+        if self.compactor is not None:
+            await self.compactor.stop()
+        if self._maintenance is not None:
+            await self._maintenance.stop()
+        if self.broker is not None:
+            broker_epoch = await self.quorum.leave()
+            assert self.replication is not None, "it was started with the broker"
+            await self.replication.stop()
+            await self.broker.replicas.until_settled()
+            # In a thread, so that a second SIGINT is heard while disks are waited for.
+            await in_thread(
+                Work.TOPICS, partial(self.broker.replicas.close, broker_epoch=broker_epoch)
+            )
+            await until_idle()
+        await self._release()
+
+    async def abandon(self) -> None:
+        """End as by a kill: nothing is answered, given away, flushed or marked clean.
+
+        What was written is in the files; the next start finds them as after a kill. Call it once,
+        after `start`.
+        """
+        broker = self.broker
+        assert broker is not None, "it was started"
+        self._port_file.remove()
+        self.reception.cut()
+        broker.is_stopping = True
+        broker.replicas.wake_all()
+        for part in (self.compactor, self._maintenance, broker.transactions, broker.groups):
+            assert part is not None
+            await part.stop()
+        assert self.replication is not None
+        await self.replication.stop()
+        await self.quorum.abandon()
+        await broker.replicas.until_settled()
+        broker.replicas.deleted_partitions.close()
+        await until_idle()
+        await self._release()
+
+    async def _follow_config(self, _config: Config) -> None:
+        """Take over what dynamic configs have changed about compaction and connections."""
+        assert self.compactor is not None
+        self.compactor.config_changed()
+        await self.reception.follow_config()
+
+    def _bind(self) -> list[tuple[ListenerConfig, socket.socket]]:
+        """Take the ports of the listeners.
+
+        Raises:
+            StartError: One cannot be had.
+        """
+        return bind_all(listeners_of(self.config), self.reception.settings)
+
+    async def _open_http(self) -> None:
+        from wirebroker.http.opening import open_http  # noqa: PLC0415 - loaded if it is asked for
+        from wirebroker.metrics.scrape import add_metrics  # noqa: PLC0415 - likewise
+
+        self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
+        add_metrics(self.http.routes, self)
+
+    async def _be_watched(self) -> None:
+        """Let others ask how it is, and tell those who don't ask, where that is set."""
+        if self.config.list("wirebroker.http.listeners"):
+            await self._open_http()
+        if self.config.str("wirebroker.otlp.endpoint"):
+            from wirebroker.otlp.push import MetricsPush  # noqa: PLC0415 - as HTTP itself
+
+            self._push = MetricsPush(self)
+            self._push.start()
+
+    def _handlers(self, broker: Broker) -> Registry:
+        """Return what serves clients: where they may not do everything, behind who decides it."""
+        metadata, controller = broker.metadata, self.controller
+        authorization = (
+            follow_acls(self.config, metadata) if controller is None else controller.authorization
+        )
+        if authorization is None:
+            return REGISTRY
+        from wirebroker.authorization.guarded import guarded  # noqa: PLC0415 - if asked for
+
+        broker.authorization = authorization
+        # What sessions have prepared was decided under the ACLs of then.
+        authorization.tell_changes(self._gate.raise_epoch)
+        return guarded(REGISTRY, authorization)
+
+    async def _give_up(self) -> None:
+        """Let go of everything after a start that failed."""
+        if self.replication is not None:
+            await self.replication.stop()
+        await self.quorum.give_up()
+        if is_member(self.config) and not self._opening.is_registered:
+            self._directories.take_back()
+        await self._release()
+
+    async def _release(self) -> None:
+        if self._push is not None:
+            await self._push.close()
+        if self.http is not None:
+            await self.http.close()
+        self.reception.release()
+        self._directories.close()
+        self.files.close_all()
+
+
+def _log_failure(line: str) -> None:
+    logger.error("%s", line)

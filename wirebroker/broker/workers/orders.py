@@ -1,0 +1,287 @@
+"""What each worker is told to be: the settings of all, and what differs between them.
+
+    worker 1    node n       --port        the controller, at a port behind the last worker's
+    worker 2    node n+1     --port + 1    a member
+    worker N    node n+N-1   --port + N-1  a member
+
+A port that is taken is passed over for the next; for 0 the system chooses. All of them are chosen
+before anything starts, so that a worker that is started again is where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from wirebroker.broker.workers.controller_login import controller_login, is_protected
+from wirebroker.broker.workers.layout import WorkerDirectories
+from wirebroker.codecs.json_text import parse_json
+from wirebroker.config import Config, StartError
+from wirebroker.config.quorum import is_controller_alone, is_member
+from wirebroker.config.rows.row import SecretText, with_secrets
+from wirebroker.net.listeners.ready_lines import shown_address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_CONTROLLER_NAMES: Final = "controller.listener.names"
+_PROTOCOLS: Final = "listener.security.protocol.map"
+# In an encoded order: names of the flags that are never shown.
+_HIDDEN: Final = "hidden_flags"
+_HERE: Final = "127.0.0.1"
+_GREATEST_PORT: Final = 65535
+_MOST_TRIED: Final = 1000
+# Of everything that ends in host:port.
+_PLACE: Final = re.compile(r"(?:[^:/]+://)?(?P<host>\[[^\]]*\]|[^:/\[\]]*):(?P<port>\d+)")
+# Replicas of the internal topics, and how many of them have to be in sync.
+_INTERNAL: Final = {
+    "offsets.topic.replication.factor": None,
+    "transaction.state.log.replication.factor": "transaction.state.log.min.isr",
+    "share.coordinator.state.topic.replication.factor": "share.coordinator.state.topic.min.isr",
+}
+_MOST_REPLICAS: Final = 3
+
+
+class Ports(Protocol):
+    """The ports of this machine."""
+
+    def is_free(self, host: str, port: int) -> bool:
+        """Tell whether a port can be listened on at a host; empty for every interface."""
+        ...
+
+    def any_free(self, host: str) -> int:
+        """Return one that can."""
+        ...
+
+
+class Order(NamedTuple):
+    """What a worker's process is given.
+
+    Attributes:
+        worker: Which one, from 1 on.
+        node_id: Which broker it is.
+        flags: Settings before those of file and environment.
+        file: The properties file, if there is one.
+        data_directory: The one place of data, if it was named as such.
+        first_users: What --add-scram was given.
+    """
+
+    worker: int
+    node_id: int
+    flags: Mapping[str, str]
+    file: str | None
+    data_directory: str | None
+    first_users: tuple[str, ...] = ()
+
+    def encode(self) -> bytes:
+        """Return it as a line."""
+        hidden = [name for name, text in self.flags.items() if isinstance(text, SecretText)]
+        return json.dumps({**self._asdict(), _HIDDEN: hidden}).encode() + b"\n"
+
+    @classmethod
+    def decode(cls, line: bytes) -> Order:
+        """Read what `encode` has made."""
+        fields = parse_json(line)
+        flags = with_secrets(fields.pop("flags"), fields.pop(_HIDDEN))
+        order = cls(**fields, flags=flags)
+        return order._replace(first_users=tuple(order.first_users))
+
+
+class Orders:
+    """Makes the orders of all workers.
+
+    Args:
+        config: What is set for all of them.
+        given: The same without the profile of a single node.
+        count: How many workers.
+        flags: Settings of the command line.
+        file: The properties file, if there is one.
+        data_directory: What --data-dir names.
+        ports: Those that can be had.
+
+    Raises:
+        StartError: The workers can't have a controller of their own.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        given: Config,
+        *,
+        count: int,
+        flags: Mapping[str, str],
+        file: str | None,
+        data_directory: str | None,
+        ports: Ports,
+    ) -> None:
+        if is_member(config) or is_controller_alone(config):
+            raise StartError(
+                "--workers needs process.roles=broker,controller: the first worker holds the "
+                "controller of the others",
+                "leave process.roles out, or --workers",
+            )
+        self._config = config
+        self._flags = dict(flags)
+        self._count = count
+        self._file = file
+        self._is_one_directory = data_directory is not None
+        self._ports = ports
+        self._controllers = {
+            name.upper() for name in config.list(_CONTROLLER_NAMES) or ("CONTROLLER",)
+        }
+        named = (*config.list("listeners"), *config.list("wirebroker.http.listeners"))
+        # Those of worker 1.
+        self._taken = {_port_of(each.strip()) for each in named}
+        self._controller = ""
+        self.directories = WorkerDirectories(config.log_directories)
+        self._shared = self._of_all(given)
+
+    @property
+    def first_node(self) -> int:
+        """The node id of worker 1."""
+        return self._config.node_id
+
+    def first(self, first_users: Sequence[str] = ()) -> Order:
+        """Return the order of worker 1, which holds the controller."""
+        items = [each.strip() for each in self._config.list("listeners")]
+        if not self._names_controller:
+            port = _port_of(items[0])
+            behind = self._chosen(_HERE, port + self._count) if port else 0
+            items.append(f"{min(self._controllers)}://{_HERE}:{behind}")
+        items = [self._with_port(each, 0) for each in items]
+        self._controller = next(
+            _reached_at(each) for each in items if _name_of(each) in self._controllers
+        )
+        settings = {"process.roles": "broker,controller", "listeners": ",".join(items)}
+        return self._order(1, settings)._replace(first_users=tuple(first_users))
+
+    def member(self, worker: int) -> Order:
+        """Return the order of another worker, from 2 on; call it after `first`."""
+        behind = worker - 1
+        settings = {
+            "process.roles": "broker",
+            "controller.quorum.bootstrap.servers": self._controller,
+        }
+        before = self._mine("listeners")
+        listeners = [self._with_port(each, behind) for each in before]
+        settings["listeners"] = ",".join(listeners)
+        told = self._mine("advertised.listeners")
+        if told:
+            changed = {
+                _port_of(old): _port_of(new) for old, new in zip(before, listeners, strict=True)
+            }
+            settings["advertised.listeners"] = ",".join(
+                _with(each, changed.get(port) or port + behind)
+                if (port := _port_of(each))
+                else each
+                for each in told
+            )
+        http = self._config.list("wirebroker.http.listeners")
+        if http:
+            places = (self._with_port(each, behind) for each in http)
+            settings["wirebroker.http.listeners"] = ",".join(places)
+        return self._order(worker, settings)
+
+    def _order(self, worker: int, settings: Mapping[str, str]) -> Order:
+        node_id = self.first_node + worker - 1
+        own = {"node.id": str(node_id), "broker.id": str(node_id)}
+        places = self.directories.of(worker)
+        if not self._is_one_directory:
+            own["log.dirs"] = ",".join(places)
+        home = self._config.optional_str("metadata.log.dir")
+        if home:
+            own["metadata.log.dir"] = self.directories.within(home, worker)
+        chosen = {**self._shared, **settings, **own}
+        provided = [name for name in chosen if self._config.is_provided(name)]
+        flags = {**self._flags, **with_secrets(chosen, provided)}
+        one = places[0] if self._is_one_directory else None
+        return Order(worker, node_id, flags, self._file, one)
+
+    def _of_all(self, given: Config) -> dict[str, str]:
+        settings = {_CONTROLLER_NAMES: ",".join(sorted(self._controllers))}
+        settings |= self._controller_protocol(given)
+        for factor, least in _INTERNAL.items():
+            wanted = _number(given, factor) or _MOST_REPLICAS
+            replicas = min(wanted, self._count)
+            settings[factor] = str(replicas)
+            if least is not None:
+                in_sync = _number(given, least) or replicas - (replicas > 1)
+                settings[least] = str(min(in_sync, replicas))
+        return settings
+
+    def _controller_protocol(self, given: Config) -> dict[str, str]:
+        """Return how a controller's listener that is ours to add is reached."""
+        protocols = {
+            name.strip().upper(): protocol.strip()
+            for name, _, protocol in (
+                each.partition(":") for each in given.str(_PROTOCOLS).split(",")
+            )
+        }
+        ours = min(self._controllers)
+        # Kafka's own files map it to PLAINTEXT: that lets in whoever is on the machine.
+        is_open = protocols.get(ours, "PLAINTEXT").upper() == "PLAINTEXT"
+        has_login = is_open and not self._names_controller and is_protected(self._config)
+        if not has_login and not given.is_set(_PROTOCOLS):
+            return {}  # PLAINTEXT is what such a listener has by itself
+        for name in sorted(self._controllers):
+            protocols.setdefault(name, "PLAINTEXT")
+        if has_login:
+            protocols[ours] = "SASL_PLAINTEXT"
+        told = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
+        return {_PROTOCOLS: told} | (controller_login(self._config, ours) if has_login else {})
+
+    @property
+    def _names_controller(self) -> bool:
+        """Whether the settings say where the controller is to be reached."""
+        return any(_name_of(each) in self._controllers for each in self._config.list("listeners"))
+
+    def _mine(self, name: str) -> list[str]:
+        items = (each.strip() for each in self._config.list(name))
+        return [each for each in items if _name_of(each) not in self._controllers]
+
+    def _with_port(self, item: str, behind: int) -> str:
+        """Return a place with the port that a worker so far behind the first has there."""
+        host, port = _host_of(item), _port_of(item)
+        if not port:
+            return _with(item, self._ports.any_free(host))
+        return _with(item, self._chosen(host, port + behind)) if behind else item
+
+    def _chosen(self, host: str, port: int) -> int:
+        """Return the first port from there on that can be had, and that no other worker has."""
+        for each in range(port, min(port + _MOST_TRIED, _GREATEST_PORT + 1)):
+            if each not in self._taken and self._ports.is_free(host, each):
+                self._taken.add(each)
+                return each
+        return self._ports.any_free(host)
+
+
+def _reached_at(listener: str) -> str:
+    """Return host:port by which a listener is reached from this machine."""
+    host = _host_of(listener)
+    if host in {"", "0.0.0.0", "::"}:  # noqa: S104 - compared
+        host = _HERE
+    return shown_address(host, _port_of(listener))
+
+
+def _host_of(item: str) -> str:
+    match = _PLACE.fullmatch(item)
+    return match["host"].strip("[]") if match else ""
+
+
+def _port_of(item: str) -> int:
+    match = _PLACE.fullmatch(item)
+    return int(match["port"]) if match else 0
+
+
+def _with(item: str, port: int) -> str:
+    return f"{item.rpartition(':')[0]}:{port}"
+
+
+def _name_of(listener: str) -> str:
+    return listener.partition("://")[0].strip().upper()
+
+
+def _number(given: Config, name: str) -> int | None:
+    value = given.set_or_default(name) if given.is_set(name) else None
+    return value if isinstance(value, int) else None

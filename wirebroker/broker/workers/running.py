@@ -1,0 +1,176 @@
+"""`wirebroker serve --workers N` as a process: signals, the ready lines, the exit status.
+
+    wirebroker ready on 127.0.0.1:9092 (node 1, cluster MkU3OEVBNTcwNTJENDM2Qk)
+      worker 2 on 127.0.0.1:9093 (node 2)
+      controller CONTROLLER: 127.0.0.1:9094
+      data: /home/me/data/worker1, /home/me/data/worker2
+
+Programs read the first line and the last as those of one broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.base.signals import on_signal
+from wirebroker.broker.log_settings import configure_as
+from wirebroker.broker.port_file import PortFile
+from wirebroker.broker.workers.layout import check_fewer, check_is_no_workers
+from wirebroker.broker.workers.orders import Orders
+from wirebroker.broker.workers.supervisor import NotStartedError, Supervisor
+from wirebroker.broker.workers.worker_process import WorkerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from wirebroker.config import Config
+
+logger = logging.getLogger("wirebroker")
+
+_READY: Final = "wirebroker ready"
+_DATA: Final = "  data: "
+
+
+class Asked(NamedTuple):
+    """What the command line asks for.
+
+    Attributes:
+        workers: How many.
+        flags: Settings by name.
+        file: The properties file, if there is one.
+        data_directory: What --data-dir names.
+        port_file: Where the port of worker 1 is written.
+        first_users: What --add-scram was given.
+    """
+
+    workers: int
+    flags: Mapping[str, str]
+    file: Path | None
+    data_directory: str | None
+    port_file: Path | None
+    first_users: Sequence[str]
+
+
+class MachinePorts:
+    """The ports of this machine; see orders.Ports."""
+
+    __slots__ = ()
+
+    def is_free(self, host: str, port: int) -> bool:
+        """Tell whether one can be listened on."""
+        return _try(host, port) is not None
+
+    def any_free(self, host: str) -> int:
+        """Return one that the system has free; 0 if the host is none of ours."""
+        return _try(host, 0) or 0
+
+
+def run(config: Config, given: Config, asked: Asked) -> int:
+    """Serve until told to stop; return the exit status.
+
+    Args:
+        config: What is set for all workers.
+        given: The same without the profile of a single node.
+        asked: The command line.
+
+    Raises:
+        StartError: What keeps the workers from starting.
+    """
+    check_is_no_workers(config)
+    configure_as(config)
+    orders = Orders(
+        config,
+        given,
+        count=asked.workers,
+        flags=asked.flags,
+        file=None if asked.file is None else str(asked.file.absolute()),
+        data_directory=asked.data_directory,
+        ports=MachinePorts(),
+    )
+    check_fewer(orders.directories, asked.workers, first_node=orders.first_node)
+    first = orders.first(asked.first_users)
+    supervisor = Supervisor(
+        first,
+        [orders.member(worker) for worker in range(2, asked.workers + 1)],
+        start=WorkerProcess.start,
+        clock=SystemClock(),
+    )
+    return asyncio.run(_supervise(supervisor, PortFile(asked.port_file)))
+
+
+async def _supervise(supervisor: Supervisor, port_file: PortFile) -> int:
+    told_to_stop = asyncio.Event()
+
+    def on_interrupt() -> None:
+        if told_to_stop.is_set():
+            os._exit(130)  # the workers notice it, and stop
+        told_to_stop.set()
+
+    on_signal("SIGTERM", told_to_stop.set)
+    on_signal("SIGINT", on_interrupt)
+    on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
+    port_file.remove()
+    starting = asyncio.create_task(supervisor.start(), name="start")
+    stopping = asyncio.create_task(told_to_stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting})
+        return 0
+    try:
+        said = starting.result()
+    except NotStartedError as error:
+        stopping.cancel()
+        return error.status
+    lines = joined_lines(said)
+    if len(said) > 1:
+        logger.info(
+            "%d workers: more cores are used, but replicas on this one machine do not survive "
+            "its loss",
+            len(said),
+        )
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+    port_file.write(int(lines[0].split(" (node ")[0].rpartition(":")[2]))
+    await stopping
+    logger.info("stopping %d workers", len(said))
+    port_file.remove()
+    await supervisor.stop()
+    logger.info("stopped")
+    return 0
+
+
+def joined_lines(said: Mapping[int, Sequence[str]]) -> list[str]:
+    """Return the ready lines of all workers as those of one broker.
+
+    Args:
+        said: The ready lines of each, by its number from 1 on.
+    """
+    first, *more = said[1]
+    lines = [first]
+    for number in sorted(said)[1:]:
+        place = said[number][0].removeprefix(f"{_READY} ").split(", cluster ")[0]
+        lines.append(f"  worker {number} {place})")
+    lines += [line for line in more if not line.startswith(_DATA)]
+    data = [each[-1].removeprefix(_DATA) for _, each in sorted(said.items())]
+    return [*lines, f"{_DATA}{', '.join(data)}"]
+
+
+def _try(host: str, port: int) -> int | None:
+    """Return the port that was listened on for a moment, None if it cannot be."""
+    is_dual = host in {"", "::"} and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET
+    try:
+        sock = socket.create_server((host, port), family=family, dualstack_ipv6=is_dual)
+    except OSError:
+        return None
+    with sock:
+        bound: int = sock.getsockname()[1]
+        return bound

@@ -1,0 +1,159 @@
+"""Keeps the workers running: starts them, starts again who dies, stops them in order.
+
+Worker 1 begins, for it holds the controller; then all others at once. One that dies is started
+again where it was: after half a second, twice as long each time up to 30 s, and anew from half a
+second once it has run for a minute. When all are to stop the members are first, who have their
+leaderships moved by the controller, and worker 1 is last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from wirebroker.base.clock import pause
+from wirebroker.broker.workers.worker_process import how_it_ended
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.broker.workers.orders import Order
+
+logger = logging.getLogger("wirebroker")
+
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 30.0
+_LONG_RUN_S: Final = 60.0
+
+
+class RunningWorker(Protocol):
+    """See worker_process.WorkerProcess."""
+
+    async def ready_lines(self) -> list[str]:
+        """Wait until it serves."""
+        ...
+
+    async def ended(self) -> int:
+        """Wait until it has ended."""
+        ...
+
+    def stop(self) -> None:
+        """Tell it to stop."""
+        ...
+
+
+class NotStartedError(Exception):
+    """A worker ended before it served; it has said why."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"a worker ended with status {status}")
+        self.status = status
+
+
+class Supervisor:
+    """The workers of one command.
+
+    Args:
+        first: The order of worker 1.
+        others: Those of the others.
+        start: Starts one.
+        clock: Says how long a worker has run.
+    """
+
+    __slots__ = ("_clock", "_first", "_keepers", "_others", "_running", "_start")
+
+    def __init__(
+        self,
+        first: Order,
+        others: Sequence[Order],
+        *,
+        start: Callable[[Order], Awaitable[RunningWorker]],
+        clock: Clock,
+    ) -> None:
+        self._first = first
+        self._others = tuple(others)
+        self._start = start
+        self._clock = clock
+        self._running: dict[int, RunningWorker] = {}
+        self._keepers: list[asyncio.Task[None]] = []
+
+    async def start(self) -> dict[int, list[str]]:
+        """Start all; return what each says that serves, by its number.
+
+        Raises:
+            NotStartedError: One ended; the others are stopped.
+            OSError: No process can be had; the others are stopped.
+        """
+        lines: dict[int, list[str]] = {}
+        try:
+            lines[1] = await self._begin(self._first)
+            # All of them, even if one fails: none may start while the others are stopped.
+            begun = await asyncio.gather(*map(self._begin, self._others), return_exceptions=True)
+            for order, result in zip(self._others, begun, strict=True):
+                lines[order.worker] = _said(result)
+        except BaseException:
+            await self.stop()
+            raise
+        return lines
+
+    async def stop(self) -> None:
+        """Stop all, worker 1 last; returns when none is left."""
+        for keeper in self._keepers:
+            keeper.cancel()
+        if self._keepers:
+            await asyncio.wait(self._keepers)
+        first = self._running.pop(1, None)
+        for each in self._running.values():
+            each.stop()
+        await asyncio.gather(*(each.ended() for each in self._running.values()))
+        if first is not None:
+            first.stop()
+            await first.ended()
+
+    async def _begin(self, order: Order) -> list[str]:
+        worker = self._running[order.worker] = await self._start(order)
+        lines = await worker.ready_lines()
+        if not lines:
+            del self._running[order.worker]
+            raise NotStartedError(await worker.ended())
+        keeper = asyncio.create_task(self._keep(order, worker), name=f"worker {order.worker}")
+        self._keepers.append(keeper)
+        return lines
+
+    async def _begin_again(self, order: Order) -> RunningWorker | None:
+        try:
+            worker = self._running[order.worker] = await self._start(order)
+        except OSError as error:
+            logger.warning("worker %d cannot be started: %s", order.worker, error)
+            return None
+        return worker
+
+    async def _keep(self, order: Order, worker: RunningWorker) -> None:
+        """Start a worker again whenever it ends, until that is cancelled."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            began = self._clock.monotonic()
+            status = await worker.ended()
+            if self._clock.monotonic() - began >= _LONG_RUN_S:
+                pause_s = _FIRST_PAUSE_S
+            logger.warning(
+                "worker %d (node %d) %s: it is started again in %g s",
+                order.worker,
+                order.node_id,
+                how_it_ended(status),
+                pause_s,
+            )
+            again: RunningWorker | None = None
+            while again is None:
+                await pause(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                again = await self._begin_again(order)
+            worker = again
+
+
+def _said(result: list[str] | BaseException) -> list[str]:
+    if isinstance(result, BaseException):
+        raise result
+    return result

@@ -1,0 +1,61 @@
+"""One worker as a process: `python -m wirebroker.broker.workers.worker`, started by the supervisor.
+
+    in    its order, a line (orders.py); then nothing, until the end tells it to stop
+    out   the ready lines
+
+So it stops, as by SIGTERM, whenever the supervisor asks for it or is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from wirebroker.base.garbage import uncollected
+from wirebroker.broker.workers.orders import Order
+from wirebroker.config import ConfigError, StartError
+from wirebroker.config.sources.sources import load_config
+
+_NOT_STARTED: Final = 2
+
+
+def main() -> int:
+    """Serve as the order says; return the exit status."""
+    order = Order.decode(sys.stdin.buffer.readline())
+    threading.Thread(target=_stop_when_left, name="supervisor watch", daemon=True).start()
+    try:
+        config = load_config(
+            file=None if order.file is None else Path(order.file),
+            environment=os.environ,
+            flags=order.flags,
+            data_directory=order.data_directory,
+        )
+        with uncollected():
+            from wirebroker.broker.server import Server  # noqa: PLC0415 - settings come first
+            from wirebroker.broker.serving import run  # noqa: PLC0415
+
+        serve = partial(run, config, process=f"worker {order.worker}")
+        if not order.first_users:
+            return serve()
+        from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415 - few want it
+
+        return serve(build=partial(Server, first_users=first_users(order.first_users)))
+    except (ConfigError, StartError) as error:
+        sys.stderr.write(f"wirebroker: worker {order.worker}: {error}\n")
+        return _NOT_STARTED
+
+
+def _stop_when_left() -> None:
+    # By the descriptor: a buffered reader would be locked when the process ends.
+    while os.read(0, 1):
+        pass
+    signal.raise_signal(signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,305 @@
+"""`wirebroker serve` and `wirebroker join`: a broker runs until it is told to stop.
+
+Settings are checked before the server is imported, so that a mistake is told of at once.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirebroker.cli.plumbing.file_path import FilePath
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from wirebroker.broker.server import Server
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.testing.test_mode.restartable import RestartableBroker
+
+_GREATEST_PORT = 65535
+_GREATEST_NODE_ID = (1 << 31) - 1
+
+
+def _parse_port(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= _GREATEST_PORT):
+        raise click.ClickException(
+            f"--port {text} cannot be used: ports go from 0 to {_GREATEST_PORT}"
+        )
+    return int(text)
+
+
+# Flags of every command that starts a broker, in the order in which help shows them.
+_BROKER_FLAGS = (
+    click.option("--data-dir", metavar="DIR", help="Where data lies (log.dirs). [default: ./data]"),
+    click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]"),
+    click.option(
+        "--port",
+        callback=_parse_port,
+        metavar="N",
+        help="Port to listen at; 0 picks a free one. [default: 9092]",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Set one config; may be given many times.",
+    ),
+    click.option(
+        "--port-file",
+        type=FilePath(),
+        metavar="FILE",
+        help="Write the port to this file once the broker is ready.",
+    ),
+)
+
+
+def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
+    for flag in reversed(_BROKER_FLAGS):
+        command = flag(command)
+    return command
+
+
+@click.command()
+@click.option(
+    "--config",
+    "file",
+    type=FilePath(),
+    metavar="FILE",
+    help="A server.properties file. Without one a profile for one node applies.",
+)
+@_of_a_broker
+@click.option(
+    "--unprotected",
+    is_flag=True,
+    help="Run open although settings or ACLs ask for protection that is not there yet.",
+)
+@click.option(
+    "--test-mode",
+    is_flag=True,
+    help="Let tests see requests, move the clock and set faults, over HTTP at /test/v1. "
+    "The disk is not waited for.",
+)
+@click.option(
+    "--add-scram",
+    multiple=True,
+    metavar="USER",
+    help="A user that a new cluster begins with, as Kafka's storage tool takes them: "
+    "SCRAM-SHA-512=[name=NAME,password=PASSWORD]; may be given many times.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="Start N brokers of one cluster on this machine, each a process with a port of its own.",
+)
+@click.option(
+    "--release-version",
+    metavar="RELEASE",
+    help="The release of Apache Kafka whose features a new cluster begins with: 4.3, or 4.4. "
+    "[default: 4.4]",
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Least level that is logged. [default: info]",
+)
+def serve(
+    *,
+    file: Path | None,
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+    settings: tuple[str, ...],
+    port_file: Path | None,
+    unprotected: bool,
+    test_mode: bool,
+    add_scram: tuple[str, ...],
+    workers: int | None,
+    release_version: str | None,
+    log_format: str | None,
+    log_level: str | None,
+) -> int:
+    """Start a broker and serve until it is stopped.
+
+    Settings are taken from flags, then from KAFKA_ environment variables (KAFKA_LOG_DIRS is
+    log.dirs), then from the file, then from Kafka's defaults.
+    """
+    from wirebroker.broker.workers.layout import check_alone  # noqa: PLC0415
+    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config.protection import check_protection  # noqa: PLC0415
+    from wirebroker.config.rows.releases import RELEASE_VERSION  # noqa: PLC0415
+    from wirebroker.config.sources.sources import load_config  # noqa: PLC0415
+
+    flags = _parse_settings(settings)
+    named = {
+        "wirebroker.unprotected": "true" if unprotected else None,
+        RELEASE_VERSION: release_version,
+        "wirebroker.log.format": log_format,
+        "wirebroker.log.level": log_level,
+    }
+    flags |= {name: value for name, value in named.items() if value is not None}
+    load = partial(
+        load_config,
+        file=file,
+        environment=os.environ,
+        data_directory=data_dir,
+        host=host,
+        port=port,
+    )
+    try:
+        config = load(flags=flags)
+        if test_mode:
+            from wirebroker.testing.settings.http_settings import settings_of_test_mode  # noqa: PLC0415
+
+            config = load(flags=flags | settings_of_test_mode(config))
+        check_protection(config)
+        _check_release(release_version, config)
+        if workers is not None:
+            asked = (workers, flags, file, data_dir, port_file, add_scram)
+            return _serve_workers(config, load, asked, test_mode=test_mode)
+        check_alone(config)
+        first_users = _first_users(add_scram, config)
+        return _run_alone(config, port_file, first_users, test_mode=test_mode)
+    except (ConfigError, StartError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _run_alone(
+    config: Config, port_file: Path | None, first_users: list[MetadataRecord], *, test_mode: bool
+) -> int:
+    """Import what a broker is, now that its settings are known to be good, and run it."""
+    from wirebroker.base.garbage import uncollected  # noqa: PLC0415
+    from wirebroker.base.lean_asyncio import import_without_ssl  # noqa: PLC0415
+    from wirebroker.config.listeners.listeners import opens_tls  # noqa: PLC0415 - keeps --help quick
+
+    with uncollected():
+        if not opens_tls(config):
+            import_without_ssl()
+        from wirebroker.broker.serving import run as run_server  # noqa: PLC0415
+
+    build: Callable[..., Server | RestartableBroker] | None = None
+    if test_mode:
+        from wirebroker.testing.test_mode import restartable  # noqa: PLC0415
+
+        build = restartable.RestartableBroker
+    if first_users:
+        from wirebroker.broker.server import Server as Plain  # noqa: PLC0415
+
+        build = partial(build or Plain, first_users=first_users)
+    if build is None:
+        return run_server(config, port_file=port_file)
+    return run_server(config, port_file=port_file, build=build)
+
+
+def _serve_workers(
+    config: Config, load: Callable[..., Config], asked: tuple[Any, ...], *, test_mode: bool
+) -> int:
+    from wirebroker.broker.workers.running import Asked, run  # noqa: PLC0415 - likewise
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+
+    if test_mode:
+        raise ConfigError("--test-mode cannot be used with --workers: it is for one broker")
+    wanted = Asked(*asked)
+    return run(config, load(flags=wanted.flags, is_one_node=False), wanted)
+
+
+def _parse_node_id(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) <= _GREATEST_NODE_ID):
+        raise click.ClickException(
+            f"--node-id {text} cannot be used: ids go from 0 to {_GREATEST_NODE_ID}"
+        )
+    return int(text)
+
+
+@click.command()
+@click.argument("controller", metavar="HOST:PORT")
+@click.option(
+    "--node-id",
+    callback=_parse_node_id,
+    metavar="N",
+    help="Which broker this is. [default: as the data directory or the file says, else the lowest "
+    "free one]",
+)
+@click.option(
+    "--config",
+    "file",
+    type=FilePath(),
+    metavar="FILE",
+    help="A server.properties file, for listeners, TLS and logins.",
+)
+@_of_a_broker
+def join(
+    *,
+    controller: str,
+    node_id: int | None,
+    file: Path | None,
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+    settings: tuple[str, ...],
+    port_file: Path | None,
+) -> int:
+    """Start a broker as a member of a running Apache Kafka cluster.
+
+    HOST:PORT is one of its controllers. The data directory is formatted for that cluster if it is
+    new. A file (--config) need not say the role nor the controllers; with one that does,
+    `serve --config` does the same.
+    """
+    from wirebroker.broker.joining import Joining  # noqa: PLC0415
+    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
+
+    flags = _parse_settings(settings)
+    joining = Joining(
+        controller, flags=flags, file=file, data_directory=data_dir, host=host, port=port
+    )
+    try:
+        return joining.run(node_id, port_file=port_file)
+    except (ConfigError, StartError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _first_users(users: tuple[str, ...], config: Config) -> list[MetadataRecord]:
+    if not users:
+        return []
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config.quorum import is_member  # noqa: PLC0415
+    from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415 - few want it
+
+    if is_member(config):
+        raise ConfigError("--add-scram cannot be used: the users are those of the cluster to join")
+    return first_users(users)
+
+
+def _check_release(release_version: str | None, config: Config) -> None:
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config.quorum import is_member  # noqa: PLC0415
+
+    if release_version is not None and is_member(config):
+        raise ConfigError(
+            "--release-version cannot be used: the features are those of the cluster to join"
+        )
+
+
+def _parse_settings(settings: tuple[str, ...]) -> dict[str, str]:
+    parsed: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            message = f"--set {setting} cannot be used: write --set key=value"
+            raise click.ClickException(message)
+        parsed[name.strip()] = value
+    return parsed

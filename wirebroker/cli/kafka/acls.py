@@ -1,0 +1,269 @@
+"""`wirebroker kafka-acls`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.cli.kafka.plumbing.connection import ConnectionFlags, connection_flags, run_tool
+from wirebroker.cli.kafka.plumbing.script import ScriptCommand, version_flag
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.client.errors import ClientError
+from wirebroker.client.security.acls import (
+    ANY,
+    CLUSTER_NAME,
+    MATCH,
+    OPERATIONS,
+    PATTERN_TYPES,
+    AccessRule,
+    RuleFilter,
+    create_acls,
+    delete_acls,
+    list_acls,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_EVERY_HOST: Final = "*"
+# What a producer does with a topic, a consumer with topics and groups.
+_PRODUCER: Final = ("write", "describe", "create")
+_CONSUMER: Final = {"topic": ("read", "describe"), "group": ("read",)}
+
+
+class _AclFlags(ConnectionFlags):
+    topics: tuple[str, ...]
+    groups: tuple[str, ...]
+    transactional_ids: tuple[str, ...]
+    delegation_tokens: tuple[str, ...]
+    users: tuple[str, ...]
+    cluster: bool
+    idempotent: bool
+    pattern_type: str
+    operations: tuple[str, ...]
+    allowed: tuple[str, ...]
+    denied: tuple[str, ...]
+    allowed_hosts: tuple[str, ...]
+    denied_hosts: tuple[str, ...]
+    listed: tuple[str, ...]
+    producer: bool
+    consumer: bool
+
+
+@click.command(cls=ScriptCommand)
+@click.option("--list", "list_", is_flag=True, help="List ACLs.")
+@click.option("--add", is_flag=True, help="Add ACLs.")
+@click.option("--remove", is_flag=True, help="Remove ACLs.")
+@click.option(
+    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC", help="A topic; * is all."
+)
+@click.option(
+    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="A group; * is all."
+)
+@click.option("--transactional-id", "transactional_ids", multiple=True, metavar="ID", help="An id.")
+@click.option(
+    "--delegation-token", "delegation_tokens", multiple=True, metavar="ID", help="A token."
+)
+@click.option("--user-principal", "users", multiple=True, metavar="USER", help="A user.")
+@click.option("--cluster", is_flag=True, help="The cluster.")
+@click.option("--idempotent", is_flag=True, help="With --producer: idempotent writes, too.")
+@click.option(
+    "--resource-pattern-type",
+    "pattern_type",
+    type=click.Choice(list(PATTERN_TYPES), case_sensitive=False),
+    default="literal",
+    help="What names are: literal or prefixed; to list and remove also any and match.",
+)
+@click.option("--operation", "operations", multiple=True, metavar="NAME", help="Read, Write, …")
+@click.option("--allow-principal", "allowed", multiple=True, metavar="PRINCIPAL", help="Who may.")
+@click.option("--deny-principal", "denied", multiple=True, metavar="PRINCIPAL", help="Who may not.")
+@click.option("--allow-host", "allowed_hosts", multiple=True, metavar="IP", help="From where.")
+@click.option("--deny-host", "denied_hosts", multiple=True, metavar="IP", help="From where not.")
+@click.option("--principal", "listed", multiple=True, metavar="PRINCIPAL", help="Whose to list.")
+@click.option("--producer", is_flag=True, help="What a producer needs.")
+@click.option("--consumer", is_flag=True, help="What a consumer needs.")
+@click.option("--force", is_flag=True, help="Ask nothing.")
+@connection_flags()
+@version_flag
+def kafka_acls(
+    *, list_: bool, add: bool, remove: bool, force: bool, **flags: Unpack[_AclFlags]
+) -> int:
+    """List, add and remove ACLs, as kafka-acls.sh."""
+    if [list_, add, remove].count(True) != 1:
+        raise click.UsageError("give one of --list, --add and --remove")
+    _check(flags, adds=add)
+    for each in (*flags["allowed"], *flags["denied"], *flags["listed"]):
+        if ":" not in each:
+            click.echo(
+                "Error while executing ACL command: expected a string in format"
+                f" principalType:principalName but got {each}"
+            )
+            return 1
+    wanted = _wanted(flags)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if add:
+            await _add(client, out, wanted)
+        elif remove:
+            await _remove(client, out, wanted, flags, asks=not force)
+        else:
+            await _list(client, out, flags)
+
+    return run_tool(
+        flags,
+        work,
+        failed=lambda what: f"Error while executing ACL command: {what}",
+        to_stderr=False,
+    )
+
+
+def _check(flags: _AclFlags, *, adds: bool) -> None:
+    names_one = bool(_resources(flags))
+    if adds and not (flags["allowed"] or flags["denied"]):
+        raise click.UsageError("give --allow-principal or --deny-principal")
+    if adds and not names_one:
+        raise click.UsageError("name a resource: --topic, --group, --cluster, …")
+    if adds and flags["pattern_type"] in {ANY, MATCH}:
+        raise click.UsageError(f"ACLs can't be added as {flags['pattern_type']}")
+    if flags["producer"] and not flags["topics"]:
+        raise click.UsageError("--producer needs --topic")
+    if flags["idempotent"] and not flags["producer"]:
+        raise click.UsageError("--idempotent needs --producer")
+    if flags["consumer"] and not (flags["topics"] and flags["groups"]):
+        raise click.UsageError("--consumer needs --topic and --group")
+    for each in flags["operations"]:
+        if _operation(each) not in OPERATIONS:
+            raise click.UsageError(f"there is no operation {each}")
+
+
+def _operation(text: str) -> str:
+    """Return a word of the table for `DescribeConfigs` or `describe_configs`."""
+    lower = text.lower().replace("_", "")
+    return next((each for each in OPERATIONS if each.replace("_", "") == lower), lower)
+
+
+def _resources(flags: _AclFlags) -> list[tuple[str, str]]:
+    named = {
+        "topic": flags["topics"],
+        "group": flags["groups"],
+        "transactional_id": flags["transactional_ids"],
+        "delegation_token": flags["delegation_tokens"],
+        "user": flags["users"],
+    }
+    found = [(kind, name) for kind, names in named.items() for name in names]
+    return found + ([("cluster", CLUSTER_NAME)] if flags["cluster"] else [])
+
+
+def _operations_on(kind: str, flags: _AclFlags) -> list[str]:
+    found: list[str] = []
+    if flags["producer"] and kind in {"topic", "transactional_id"}:
+        found += _PRODUCER if kind == "topic" else _PRODUCER[:2]
+    if flags["idempotent"] and kind == "cluster":
+        found.append("idempotent_write")
+    if flags["consumer"]:
+        found += _CONSUMER.get(kind, ())
+    if not (flags["producer"] or flags["consumer"]):
+        found += [_operation(each) for each in flags["operations"]] or ["all"]
+    return list(dict.fromkeys(found))
+
+
+def _wanted(flags: _AclFlags) -> list[AccessRule]:
+    """Return the rules that the flags spell out."""
+    who = [
+        (permission, principal, host)
+        for permission, principals, hosts in (
+            ("allow", flags["allowed"], flags["allowed_hosts"]),
+            ("deny", flags["denied"], flags["denied_hosts"]),
+        )
+        for principal in principals
+        for host in hosts or (_EVERY_HOST,)
+    ]
+    resources = _resources(flags)
+    if flags["idempotent"] and ("cluster", CLUSTER_NAME) not in resources:
+        resources.append(("cluster", CLUSTER_NAME))
+    return [
+        AccessRule(kind, name, flags["pattern_type"], principal, host, operation, permission)
+        for kind, name in resources
+        for permission, principal, host in who
+        for operation in _operations_on(kind, flags)
+    ]
+
+
+async def _add(client: KafkaClient, out: Output, rules: list[AccessRule]) -> None:
+    for head, some in _by_resource(rules).items():
+        out.line(f"Adding ACLs for resource `{head}`: ")
+        _print(out, some)
+    await create_acls(client, rules)
+
+
+async def _list(client: KafkaClient, out: Output, flags: _AclFlags) -> None:
+    named: list[tuple[str, str | None]] = [*_resources(flags)]
+    found = {
+        rule
+        for kind, name in named or [(ANY, None)]
+        for rule in await list_acls(
+            client,
+            RuleFilter(
+                resource_type=kind,
+                resource_name=name,
+                pattern_type=ANY if name is None else flags["pattern_type"],
+            ),
+        )
+    }
+    for principal in flags["listed"] or (None,):
+        if principal is not None:
+            out.line(f"ACLs for principal `{principal}`")
+        rules = sorted(each for each in found if principal in {None, each.principal})
+        for head, some in _by_resource(rules).items():
+            out.line(f"Current ACLs for resource `{head}`: ")
+            _print(out, some)
+
+
+async def _remove(
+    client: KafkaClient,
+    out: Output,
+    rules: list[AccessRule],
+    flags: _AclFlags,
+    *,
+    asks: bool,
+) -> None:
+    resources = _resources(flags)
+    if not resources:
+        raise ClientError("name a resource: --topic, --group, --cluster, …")
+    filters = [RuleFilter(*each) for each in rules] or [
+        RuleFilter(resource_type=kind, resource_name=name, pattern_type=flags["pattern_type"])
+        for kind, name in resources
+    ]
+    if asks:
+        for head, some in _by_resource(rules).items():
+            out.line(f"Are you sure you want to remove ACLs for `{head}`:")
+            _print(out, some)
+        if not click.confirm("Remove them", default=False):
+            return
+    for each in filters:
+        await delete_acls(client, each)
+
+
+def _by_resource(rules: Iterable[AccessRule]) -> dict[str, list[AccessRule]]:
+    found: dict[str, list[AccessRule]] = {}
+    for each in rules:
+        pattern = each.pattern_type.upper()
+        kind = each.resource_type.upper()
+        name = f"name={each.resource_name}, patternType={pattern}"
+        head = f"ResourcePattern(resourceType={kind}, {name})"
+        found.setdefault(head, []).append(each)
+    return found
+
+
+def _print(out: Output, rules: list[AccessRule]) -> None:
+    for each in rules:
+        out.line(
+            f"\t(principal={each.principal}, host={each.host},"
+            f" operation={each.operation.upper()}, permissionType={each.permission.upper()})"
+        )
+    out.line("")

@@ -1,0 +1,194 @@
+"""What `kafka-configs` shows and changes of users, clients and ips: quotas, and logins by SCRAM.
+
+    --user alice --add-config SCRAM-SHA-512=[iterations=8192,password=…]
+    --entity-type users --entity-name alice --entity-type clients --entity-default …
+
+Both are kept by requests of their own (KIP-546, KIP-554), with names of entities instead of
+resources: a user and a client may be named together.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from wirebroker.client.configs.quotas import alter_quotas, list_quotas
+from wirebroker.client.errors import ClientError
+from wirebroker.client.security.users import NewPassword, alter_user, list_users
+from wirebroker.codecs.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_NUMBERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.cli.kafka.config_entities import NamedEntity
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.configs.quotas import Entity
+    from wirebroker.client.kafka_client import KafkaClient
+
+# By --entity-type: the protocol's name of its kind, and how what is shown names it.
+CLIENT_KINDS: Final = {
+    "users": ("user", "user-principal"),
+    "clients": ("client-id", "client-id"),
+    "ips": ("ip", "ip"),
+}
+_OF_USERS: Final = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+)
+_OF_IPS: Final = ("connection_creation_rate",)
+_DEFAULT: Final = ""
+_PASSWORD: Final = re.compile(r"(?:iterations=(-?[0-9]+)?,)?password=(.*)", re.DOTALL)
+
+
+class ClientChanges(NamedTuple):
+    """What is to be changed, quotas or logins; None removes one."""
+
+    quotas: dict[str, float | None]
+    logins: dict[int, NewPassword | None]  # by the mechanism's number
+
+
+def check_entities(entities: Sequence[NamedEntity], *, is_changed: bool) -> None:
+    """Check that these are users, clients, both, or ips.
+
+    Raises:
+        click.UsageError: They are not, or one that is to be changed has no name.
+    """
+    kinds = [each.kind for each in entities]
+    if len(kinds) > 1 and set(kinds) != {"users", "clients"}:
+        raise click.UsageError("only users and clients can be named together")
+    if is_changed and any(each.name is None for each in entities):
+        raise click.UsageError("an entity name must be specified for every entity type")
+
+
+def check_changes(
+    entities: Sequence[NamedEntity], changes: Mapping[str, str | None]
+) -> ClientChanges:
+    """Return what is to be changed, read.
+
+    Args:
+        entities: Of whom.
+        changes: By name, as text; None removes.
+
+    Raises:
+        click.UsageError: It can't be changed of them, or not in one go.
+    """
+    kinds = [each.kind for each in entities]
+    logins = {name: text for name, text in changes.items() if name in SCRAM_NUMBERS}
+    known = set(_OF_IPS if kinds == ["ips"] else _OF_USERS)
+    if kinds == ["users"]:
+        known |= SCRAM_NUMBERS.keys()
+    unknown = sorted(changes.keys() - known)
+    if unknown:
+        raise click.UsageError(f"{', '.join(unknown)} cannot be set of {' and '.join(kinds)}")
+    if not logins:
+        return ClientChanges({name: _number(name, text) for name, text in changes.items()}, {})
+    if len(logins) < len(changes):
+        raise click.UsageError("quotas and logins cannot be changed in one go")
+    if entities[0].name == _DEFAULT:
+        raise click.UsageError("there are no logins of --user-defaults")
+    passwords = {SCRAM_NUMBERS[name]: _password(name, text) for name, text in logins.items()}
+    return ClientChanges({}, passwords)
+
+
+def _number(name: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        # 1_000 is a number of Python's alone.
+        return float(text.replace("_", "?"))
+    except ValueError:
+        raise click.UsageError(f"{name}={text} cannot be used: it must be a number") from None
+
+
+def _password(mechanism: str, text: str | None) -> NewPassword | None:
+    if text is None:
+        return None
+    found = _PASSWORD.fullmatch(text)
+    if found is None:
+        raise click.UsageError(f"write {mechanism}=[iterations=N,password=PASSWORD]")
+    if not found[2]:
+        raise click.UsageError(f"the password of {mechanism} is empty")
+    said = found[1] or "-1"
+    # Bounded before it is read: our own CPU hashes as often as it says.
+    iterations = int(said) if len(said) < 9 else MOST_ITERATIONS + 1
+    if iterations == -1:
+        iterations = LEAST_ITERATIONS
+    if iterations > MOST_ITERATIONS:
+        raise click.UsageError(f"{mechanism} takes {MOST_ITERATIONS} iterations, at most")
+    if iterations < LEAST_ITERATIONS:
+        raise click.UsageError(f"{mechanism} needs {LEAST_ITERATIONS} iterations, at least")
+    return NewPassword(found[2], iterations)
+
+
+async def alter_client_configs(
+    client: KafkaClient,
+    out: Output,
+    entities: Sequence[NamedEntity],
+    changes: ClientChanges,
+) -> None:
+    """Change what `check_changes` has returned, all or nothing.
+
+    Raises:
+        ClientError: It is refused, or what is to be removed isn't there.
+    """
+    named = entities[0].name or _DEFAULT
+    if changes.quotas:
+        entity = _entity(entities)
+        held = {
+            key for each in await list_quotas(client, entity, is_strict=True) for key in each.values
+        }
+        gone = {name for name, value in changes.quotas.items() if value is None}
+        if gone - held:
+            raise ClientError(f"Invalid config(s): {','.join(sorted(gone - held))}")
+        await alter_quotas(client, entity, changes.quotas)
+    else:
+        await alter_user(client, named, changes.logins)
+    kind = entities[0].kind
+    if named == _DEFAULT:
+        out.line(f"Completed updating default config for {kind} in the cluster.")
+    else:
+        out.line(f"Completed updating config for {kind[:-1]} {named}.")
+
+
+async def describe_client_configs(
+    client: KafkaClient, out: Output, entities: Sequence[NamedEntity]
+) -> None:
+    """Print quotas, and of users without clients their logins.
+
+    Raises:
+        ClientError: They may not be seen.
+    """
+    from wirebroker.config.rows.texts import text_of  # noqa: PLC0415 - numbers as Java writes them
+
+    any_of = [CLIENT_KINDS[each.kind][0] for each in entities if each.name is None]
+    for entity, values in await list_quotas(
+        client, _entity(entities), any_of=any_of, is_strict=True
+    ):
+        whose = ", ".join(
+            f"{shown} '{entity[kind]}'" if entity[kind] else f"the default {shown}"
+            for kind, shown in CLIENT_KINDS.values()
+            if kind in entity
+        )
+        what = ", ".join(f"{key}={text_of(value)}" for key, value in values.items())
+        out.line(f"Quota configs for {whose} are {what}")
+    if [each.kind for each in entities] == ["users"] and entities[0].name != _DEFAULT:
+        await _describe_logins(client, out, entities[0].name)
+
+
+async def _describe_logins(client: KafkaClient, out: Output, name: str | None) -> None:
+    logins: dict[str, list[str]] = {}
+    for each in await list_users(client, [] if name is None else [name]):
+        logins.setdefault(each.name, []).append(f"{each.mechanism}=iterations={each.iterations}")
+    for user, texts in logins.items():
+        out.line(f"SCRAM credential configs for user-principal '{user}' are {', '.join(texts)}")
+
+
+def _entity(entities: Sequence[NamedEntity]) -> Entity:
+    """Return the protocol's names of those that have one; None is the default."""
+    return {
+        CLIENT_KINDS[each.kind][0]: each.name or None for each in entities if each.name is not None
+    }

@@ -1,0 +1,139 @@
+"""What `kafka-configs` names by --entity-type and --entity-name, or by flags of their own."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from wirebroker.cli.kafka.client_configs import CLIENT_KINDS, check_entities
+from wirebroker.client.configs.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import list_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+# The name of what all brokers, users, clients or ips have.
+DEFAULT: Final = ""
+BROKERS: Final = "brokers"
+BROKER_LOGGERS: Final = "broker-loggers"
+
+
+class EntityKind(NamedTuple):
+    """A type of entity.
+
+    Attributes:
+        resource: Its resource type in the protocol.
+        source: Where a value comes from that was set of one.
+        default_source: Where one comes from that was set for all of them.
+    """
+
+    resource: int
+    source: str
+    default_source: str = ""
+
+
+KINDS: Final = {
+    "topics": EntityKind(TOPIC, "topic"),
+    BROKERS: EntityKind(BROKER, "this broker", "all brokers"),
+    BROKER_LOGGERS: EntityKind(BROKER_LOGGER, "logger"),
+    "groups": EntityKind(GROUP, "group"),
+    "client-metrics": EntityKind(CLIENT_METRICS, "client metrics"),
+}
+
+
+class NamedEntity(NamedTuple):
+    """One entity; `name` is None for all of its type."""
+
+    kind: str
+    name: str | None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is what all brokers have."""
+        return self.kind == BROKERS and self.name == DEFAULT
+
+    @property
+    def resource_name(self) -> str:
+        """Its name in the protocol."""
+        return self.name or ""
+
+
+def entities_of(
+    kinds: Sequence[str],
+    names: Sequence[str],
+    *,
+    named: Sequence[tuple[str, str | None]],
+    is_changed: bool,
+) -> list[NamedEntity]:
+    """Return what was named: one entity, or a user and a client.
+
+    Args:
+        kinds: --entity-type.
+        names: --entity-name, and DEFAULT for each --entity-default, in their order.
+        named: What flags of their own name, with its type.
+        is_changed: Whether it is to be changed, for which each entity must be named.
+
+    Raises:
+        click.UsageError: Nothing was, or what can't be.
+    """
+    found = [NamedEntity(kind, name) for kind, name in named if name is not None]
+    if found and (kinds or names):
+        raise click.UsageError("give --entity-type with --entity-name, or one of the other flags")
+    for kind in kinds:
+        if kind not in KINDS and kind not in CLIENT_KINDS:
+            known = ", ".join((*KINDS, *CLIENT_KINDS))
+            raise click.UsageError(f"Invalid entity type {kind}: write one of {known}")
+    repeated = [kind for index, kind in enumerate(kinds) if kind in kinds[:index]]
+    if repeated:
+        raise click.UsageError(f"Duplicate entity type(s) specified: {','.join(repeated)}")
+    if len(names) > len(kinds) and not found:
+        raise click.UsageError("there are more names of entities than types")
+    found += [
+        NamedEntity(kind, name) for kind, name in zip_longest(kinds, names) if kind is not None
+    ]
+    if any(each.kind in CLIENT_KINDS for each in found):
+        check_entities(found, is_changed=is_changed)
+    else:
+        _check_resource(found, is_changed=is_changed)
+    return found
+
+
+def _check_resource(found: Sequence[NamedEntity], *, is_changed: bool) -> None:
+    if len(found) != 1:
+        raise click.UsageError("name one entity: by --entity-type, --topic, --broker, …")
+    (entity,) = found
+    if entity.name == DEFAULT and entity.kind != BROKERS:
+        raise click.UsageError(f"there are no defaults of {entity.kind}")
+    if entity.kind == BROKER_LOGGERS and entity.name is None:
+        raise click.UsageError(f"name the broker of the {BROKER_LOGGERS}: --entity-name")
+    if entity.kind in {BROKERS, BROKER_LOGGERS} and entity.name and not entity.name.isdecimal():
+        raise click.UsageError(f"{entity.name} is no broker's id")
+    if is_changed and entity.name is None:
+        raise click.UsageError(f"say which of the {entity.kind}")
+
+
+async def described_entities(
+    client: KafkaClient, entities: Sequence[NamedEntity]
+) -> list[NamedEntity]:
+    """Return what is to be described: one entity, or all of a type.
+
+    Raises:
+        ClientError: They can't be listed.
+    """
+    (entity,) = entities
+    if entity.name is not None:
+        return [entity]
+    if entity.kind == BROKERS:
+        names = [*map(str, await client.broker_ids()), DEFAULT]
+    elif entity.kind == "topics":
+        names = sorted(each.name for each in (await client.metadata()).topics)
+    elif entity.kind == "groups":
+        names = [each.name for each in await list_groups(client)]
+    else:
+        raise ClientError("name the subscription by --entity-name")
+    return [NamedEntity(entity.kind, each) for each in names]

@@ -1,0 +1,268 @@
+"""`wirebroker kafka-configs`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from wirebroker.cli.kafka.client_configs import (
+    CLIENT_KINDS,
+    alter_client_configs,
+    check_changes,
+    describe_client_configs,
+)
+from wirebroker.cli.kafka.config_entities import (
+    BROKER_LOGGERS,
+    BROKERS,
+    DEFAULT,
+    KINDS,
+    NamedEntity,
+    described_entities,
+    entities_of,
+)
+from wirebroker.cli.kafka.plumbing.connection import ConnectionFlags, connection_flags, run_tool
+from wirebroker.cli.kafka.plumbing.properties import properties_in
+from wirebroker.cli.kafka.plumbing.script import ScriptCommand, version_flag
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.cli.plumbing.file_path import FilePath
+from wirebroker.client.configs.configs import BROKER_LOGGER, alter_configs, configs_of
+from wirebroker.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+    from typing import TypeAlias, Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.configs.configs import ConfigEntry
+    from wirebroker.client.kafka_client import KafkaClient
+
+    Work: TypeAlias = Callable[[KafkaClient, Output], Awaitable[None]]
+
+
+class _ConfigFlags(ConnectionFlags):
+    entity_types: tuple[str, ...]
+    entity_names: tuple[str, ...]
+    topic: str | None
+    broker: str | None
+    broker_defaults: bool
+    broker_logger: str | None
+    user: str | None
+    user_defaults: bool
+    client: str | None
+    client_defaults: bool
+    ip: str | None
+    ip_defaults: bool
+    group: str | None
+    client_metrics: str | None
+    everything: bool
+    added: str | None
+    added_file: Path | None
+    deleted: tuple[str, ...]
+
+
+class _ConfigsCommand(ScriptCommand):
+    def whole(self, argument: str) -> str:
+        """Read --entity-default as a name, so that it keeps its place among those of entities."""
+        found = super().whole(argument)
+        return f"--entity-name={DEFAULT}" if found == "--entity-default" else found
+
+
+@click.command(cls=_ConfigsCommand)
+@click.option("--describe", is_flag=True, help="Show configs.")
+@click.option("--alter", is_flag=True, help="Change configs.")
+@click.option("--all", "everything", is_flag=True, help="With --describe: also what was not set.")
+@click.option(
+    "--entity-type",
+    "entity_types",
+    multiple=True,
+    metavar="TYPE",
+    help="topics, brokers, broker-loggers, users, clients, ips, groups or client-metrics.",
+)
+@click.option("--entity-name", "entity_names", multiple=True, metavar="NAME", help="Which of them.")
+@click.option("--entity-default", is_flag=True, help="What all of them have.")
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="A topic.")
+@click.option("--broker", metavar="ID", help="A broker.")
+@click.option("--broker-defaults", is_flag=True, help="What all brokers have.")
+@click.option("--broker-logger", metavar="ID", help="The loggers of a broker: their levels.")
+@click.option("--user", metavar="NAME", help="A user: quotas, and logins by SCRAM.")
+@click.option("--user-defaults", is_flag=True, help="What users without their own have.")
+@click.option("--client", metavar="ID", help="A client id: quotas.")
+@click.option("--client-defaults", is_flag=True, help="What client ids without their own have.")
+@click.option("--ip", metavar="IP", help="An address: quotas.")
+@click.option("--ip-defaults", is_flag=True, help="What addresses without their own have.")
+@click.option("--group", type=GROUP_NAME, metavar="GROUP", help="A group.")
+@click.option("--client-metrics", metavar="NAME", help="A subscription of clients' metrics.")
+@click.option("--add-config", "added", metavar="K=V,K=[V,V]", help="With --alter: what to set.")
+@click.option(
+    "--add-config-file",
+    "added_file",
+    type=FilePath(exists=True),
+    metavar="FILE",
+    help="With --alter: a file of what to set.",
+)
+@click.option(
+    "--delete-config",
+    "deleted",
+    multiple=True,
+    metavar="K,K",
+    help="With --alter: configs to delete; may be repeated.",
+)
+@click.option("--force", is_flag=True, help="Has no effect.")
+@connection_flags()
+@version_flag
+def kafka_configs(
+    *,
+    describe: bool,
+    alter: bool,
+    entity_default: bool,
+    force: bool,
+    **flags: Unpack[_ConfigFlags],
+) -> int:
+    """Show and change configs, quotas and logins by SCRAM, as kafka-configs.sh."""
+    del force, entity_default
+    if describe == alter:
+        raise click.UsageError("give one of --describe and --alter")
+    entities = entities_of(
+        flags["entity_types"], flags["entity_names"], named=_named(flags), is_changed=alter
+    )
+    changes = _changes(flags) if alter else {}
+    if entities[0].kind in CLIENT_KINDS:
+        work = _of_clients(entities, changes if alter else None)
+    else:
+        work = _of_resource(entities, changes if alter else None, everything=flags["everything"])
+    return run_tool(
+        flags, work, failed=lambda what: f"Error while executing config command: {what}"
+    )
+
+
+def _named(flags: _ConfigFlags) -> list[tuple[str, str | None]]:
+    """Return what flags of their own name: names first, defaults behind them, as Kafka's does."""
+    return [
+        ("topics", flags["topic"]),
+        ("clients", flags["client"]),
+        ("users", flags["user"]),
+        ("brokers", flags["broker"]),
+        (BROKER_LOGGERS, flags["broker_logger"]),
+        ("ips", flags["ip"]),
+        ("client-metrics", flags["client_metrics"]),
+        ("groups", flags["group"]),
+        ("clients", DEFAULT if flags["client_defaults"] else None),
+        ("users", DEFAULT if flags["user_defaults"] else None),
+        ("brokers", DEFAULT if flags["broker_defaults"] else None),
+        ("ips", DEFAULT if flags["ip_defaults"] else None),
+    ]
+
+
+def _of_clients(entities: list[NamedEntity], changes: dict[str, str | None] | None) -> Work:
+    """Return what is to be done with users, clients or ips; None is for showing them."""
+    checked = None if changes is None else check_changes(entities, changes)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if checked is None:
+            await describe_client_configs(client, out, entities)
+        else:
+            await alter_client_configs(client, out, entities, checked)
+
+    return work
+
+
+def _of_resource(
+    entities: list[NamedEntity], changes: dict[str, str | None] | None, *, everything: bool
+) -> Work:
+    """Return what is to be done with a topic, a broker, a group or clients' metrics; likewise."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if changes is not None:
+            await _alter(client, out, entities, changes)
+            return
+        for each in await described_entities(client, entities):
+            await _describe(client, out, each, everything=everything)
+
+    return work
+
+
+def _changes(flags: _ConfigFlags) -> dict[str, str | None]:
+    if flags["added"] is not None and flags["added_file"] is not None:
+        raise click.UsageError("give one of --add-config and --add-config-file")
+    if flags["added"] is None and flags["added_file"] is None and not flags["deleted"]:
+        raise click.UsageError("--alter needs --add-config, --add-config-file or --delete-config")
+    changes: dict[str, str | None] = {**properties_in(flags["added_file"])}
+    changes |= _listed(flags["added"] or "")
+    names = [each.strip() for each in ",".join(flags["deleted"]).split(",")]
+    return changes | dict.fromkeys([each for each in names if each])
+
+
+def _listed(text: str) -> dict[str, str]:
+    """Read `a=1,b=[2,3]`."""
+    found: dict[str, str] = {}
+    while text:
+        name, equals, rest = text.partition("=")
+        if not equals:
+            raise click.UsageError("all configs to be added must be in the format key=val")
+        if rest.startswith("["):
+            value, bracket, text = rest[1:].partition("]")
+            if not bracket:
+                raise click.UsageError(f"{name} has no closing bracket")
+            text = text.removeprefix(",")
+        else:
+            value, _, text = rest.partition(",")
+        found[name.strip()] = value.strip()
+    return found
+
+
+async def _alter(
+    client: KafkaClient, out: Output, entities: list[NamedEntity], changes: dict[str, str | None]
+) -> None:
+    (entity,) = entities
+    if entity.kind == BROKER_LOGGERS:
+        known = {
+            each.name for each in await configs_of(client, BROKER_LOGGER, entity.resource_name)
+        }
+        if changes.keys() - known:
+            raise ClientError(
+                f"Invalid broker logger(s): {','.join(sorted(changes.keys() - known))}"
+            )
+    await alter_configs(client, KINDS[entity.kind].resource, entity.resource_name, changes)
+    if entity.is_default:
+        out.line(f"Completed updating default config for {entity.kind} in the cluster.")
+    else:
+        out.line(f"Completed updating config for {entity.kind[:-1]} {entity.name}.")
+
+
+async def _describe(
+    client: KafkaClient, out: Output, entity: NamedEntity, *, everything: bool
+) -> None:
+    kind = KINDS[entity.kind]
+    try:
+        configs = await configs_of(client, kind.resource, entity.resource_name, synonyms=True)
+    except ClientError as error:
+        is_missing = bool(error.code) or entity.kind == BROKER_LOGGERS
+        if entity.kind == BROKERS or not is_missing:
+            raise
+        one = entity.kind[:-1]
+        out.line(f"The {one} '{entity.name}' doesn't exist and doesn't have dynamic config.")
+        return
+    if entity.is_default:
+        out.line(f"Default configs for {entity.kind} in the cluster are:")
+    else:
+        which = "All" if everything else "Dynamic"
+        out.line(f"{which} configs for {entity.kind[:-1]} {entity.name} are:")
+    source = kind.default_source if entity.is_default else kind.source
+    for each in configs:
+        if everything or each.source == source:
+            out.line(_config_line(each))
+
+
+def _config_line(config: ConfigEntry) -> str:
+    synonyms = ", ".join(
+        f"{each.source}:{each.name}={_value(each.value)}" for each in config.synonyms
+    )
+    sensitive = str(config.is_sensitive).lower()
+    value = _value(config.value)
+    return f"  {config.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
+
+
+def _value(value: str | None) -> str:
+    return "null" if value is None else value

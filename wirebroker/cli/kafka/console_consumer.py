@@ -1,0 +1,313 @@
+"""`wirebroker kafka-console-consumer`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.cli.kafka.formatters.named_formatters import (
+    DEFAULT_FORMATTER,
+    FORMATTERS,
+    formatter_of,
+)
+from wirebroker.cli.kafka.plumbing.properties import (
+    client_properties,
+    pairs_of,
+    properties_in,
+    told_of_newer_names,
+)
+from wirebroker.cli.kafka.plumbing.script import (
+    ScriptCommand,
+    ScriptFlags,
+    run_script,
+    script_flags,
+)
+from wirebroker.cli.kafka.plumbing.topic_filter import topic_filter
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.cli.plumbing.file_path import FilePath
+from wirebroker.client.configs.configs import TOPIC, configs_of
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.group_consuming import GroupReader
+from wirebroker.client.groups.group_membership import GroupMembership
+from wirebroker.client.records.consuming import PartitionsReader
+from wirebroker.client.topics.leaders import (
+    EARLIEST,
+    LATEST,
+    TopicPartition,
+    clamped,
+    offsets_at,
+    partitions_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Unpack
+
+    from wirebroker.cli.kafka.formatters.named_formatters import Formatter
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.codecs.records.record import Record
+
+_OFFSETS: Final = {"earliest": EARLIEST, "latest": LATEST}
+_TIMESTAMP_TYPE: Final = "message.timestamp.type"
+
+
+class _ConsumerFlags(ScriptFlags):
+    topic: str | None
+    include: str | None
+    partition: int | None
+    offset: str | None
+    from_beginning: bool
+    max_messages: int | None
+    timeout_ms: int | None
+    group: str | None
+    isolation_level: str | None
+    formatter: str
+    formatter_config: Path | None
+    formatter_properties: tuple[str, ...]
+    old_properties: tuple[str, ...]
+    command_properties: tuple[str, ...]
+    old_consumer_properties: tuple[str, ...]
+    consumer_config: Path | None
+    key_deserializer: str | None
+    value_deserializer: str | None
+
+
+_FILE: Final = FilePath(exists=True, dir_okay=False)
+
+
+@click.command(cls=ScriptCommand)
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="Which topic.")
+@click.option("--include", metavar="REGEX", help="Which topics.")
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="That alone.")
+@click.option("--offset", metavar="WHERE", help="An offset, earliest or latest; of a partition.")
+@click.option("--from-beginning", is_flag=True, help="From the oldest record on.")
+@click.option("--max-messages", type=int, metavar="N", help="Stop after so many.")
+@click.option("--timeout-ms", type=int, metavar="MS", help="Stop when so long nothing comes.")
+@click.option(
+    "--group", type=GROUP_NAME, metavar="GROUP", help="Read as a member of this group, and commit."
+)
+@click.option(
+    "--isolation-level",
+    type=click.Choice(["read_committed", "read_uncommitted"]),
+    help="read_committed leaves out what was aborted.",
+)
+@click.option(
+    "--formatter",
+    default=DEFAULT_FORMATTER,
+    metavar="CLASS",
+    help="Kafka class that formats records. [default: DefaultMessageFormatter]",
+)
+@click.option(
+    "--formatter-property",
+    "formatter_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What is printed: print.key=true, print.headers, print.timestamp, key.separator, …",
+)
+@click.option(
+    "--property", "old_properties", multiple=True, metavar="KEY=VALUE", help="The same (older)."
+)
+@click.option("--formatter-config", type=_FILE, metavar="FILE", help="A file of such.")
+@click.option(
+    "--command-property",
+    "command_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A consumer's: group.id, auto.offset.reset and isolation.level have an effect.",
+)
+@click.option(
+    "--consumer-property",
+    "old_consumer_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="The same (older).",
+)
+@click.option(
+    "--consumer.config", "consumer_config", type=_FILE, metavar="FILE", help="As --command-config."
+)
+@click.option("--key-deserializer", metavar="CLASS", help="What keys are read as.")
+@click.option("--value-deserializer", metavar="CLASS", help="What values are read as.")
+@click.option("--skip-message-on-error", is_flag=True, help="Skip records that cannot be printed.")
+@click.option("--enable-systest-events", is_flag=True, hidden=True)
+@script_flags
+def kafka_console_consumer(
+    *,
+    skip_message_on_error: bool,
+    enable_systest_events: bool,
+    **flags: Unpack[_ConsumerFlags],
+) -> int:
+    """Print the records of a topic, as kafka-console-consumer.sh."""
+    del enable_systest_events
+    _check(flags)
+    told_of_newer_names(
+        {
+            "--property": ("--formatter-property", flags["old_properties"]),
+            "--consumer-property": ("--command-property", flags["old_consumer_properties"]),
+        }
+    )
+    file = flags["consumer_config"]
+    if file is not None:
+        flags["command_config"] = file
+    named = flags["old_consumer_properties"] + flags["command_properties"]
+    properties = client_properties(flags["command_config"], named)
+    formatter = formatter_of(flags["formatter"], _printing(flags))
+    session = _Session(flags, properties, formatter, skips_errors=skip_message_on_error)
+    status = run_script(flags, session.run, failed=str, to_stderr=True)
+    click.echo(f"Processed a total of {session.count} messages", err=True)
+    return status
+
+
+def _check(flags: _ConsumerFlags) -> None:
+    if (flags["topic"] is None) == (flags["include"] is None):
+        raise click.UsageError("give one of --topic and --include")
+    if flags["partition"] is not None and flags["topic"] is None:
+        raise click.UsageError("--partition needs --topic")
+    if flags["partition"] is not None and flags["group"] is not None:
+        raise click.UsageError("give one of --partition and --group")
+    offset = flags["offset"]
+    if offset is not None:
+        if flags["partition"] is None:
+            raise click.UsageError("--offset needs --partition")
+        if flags["from_beginning"]:
+            raise click.UsageError("give one of --offset and --from-beginning")
+        if offset.lower() not in _OFFSETS and not offset.isdecimal():
+            raise click.UsageError(f"--offset {offset}: write a number, earliest or latest")
+    if flags["formatter"] not in FORMATTERS:
+        known = ", ".join(FORMATTERS)
+        raise click.UsageError(f"unknown formatter {flags['formatter']}; there are {known}")
+
+
+def _printing(flags: _ConsumerFlags) -> dict[str, str]:
+    found = properties_in(flags["formatter_config"])
+    found |= pairs_of(flags["old_properties"] + flags["formatter_properties"])
+    classes = {
+        "key.deserializer": flags["key_deserializer"],
+        "value.deserializer": flags["value_deserializer"],
+    }
+    return found | {name: each for name, each in classes.items() if each is not None}
+
+
+class _Session:
+    """One run.
+
+    Attributes:
+        count: How many records it has read.
+    """
+
+    def __init__(
+        self,
+        flags: _ConsumerFlags,
+        properties: dict[str, str],
+        formatter: Formatter,
+        *,
+        skips_errors: bool,
+    ) -> None:
+        self.count = 0
+        self._flags = flags
+        self._formatter = formatter
+        self._skips_errors = skips_errors
+        self._group = flags["group"] or properties.get("group.id")
+        level = flags["isolation_level"] or properties.get("isolation.level")
+        self._read_committed = level == "read_committed"
+        reset = properties.get("auto.offset.reset", "latest")
+        self._is_early = flags["from_beginning"] or reset == "earliest"
+        self._timestamp_types: dict[str, str] = {}
+        self._deadline: asyncio.Timeout | None = None
+        self._out: Output | None = None
+
+    async def run(self, client: KafkaClient, out: Output) -> None:
+        """Read until there were enough, or nothing has come for too long."""
+        self._out = out
+        topics = await self._topics(client)
+        for topic in topics:
+            self._timestamp_types[topic] = await _timestamp_type(client, topic)
+        timeout_ms = self._flags["timeout_ms"]
+        limit_s = None if timeout_ms is None else timeout_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s) as self._deadline:
+                await self._read(client, topics)
+        except TimeoutError:
+            click.echo(f"nothing has come for {timeout_ms} ms", err=True)
+
+    async def _topics(self, client: KafkaClient) -> list[str]:
+        topic = self._flags["topic"]
+        if topic is not None:
+            return [topic]
+        is_wanted = topic_filter(self._flags["include"], exclude_internal=True)
+        found = (await client.metadata()).topics
+        names = sorted(each.name for each in found if is_wanted(each.name, each.is_internal))
+        if not names:
+            raise ClientError(f"no topic matches {self._flags['include']}")
+        return names
+
+    async def _read(self, client: KafkaClient, topics: list[str]) -> None:
+        places = list(await partitions_of(client, topics, may_create=True))
+        if self._group is not None:
+            membership = GroupMembership(client, self._group, topics)
+            reader = GroupReader(client, membership, self._take)
+
+            async def begin(places: list[TopicPartition]) -> dict[TopicPartition, int]:
+                return await self._begin(client, places)
+
+            await reader.run(begin, None, read_committed=self._read_committed)
+            return
+        one = self._flags["partition"]
+        chosen = [each for each in places if one is None or each.partition == one]
+        if not chosen:
+            raise ClientError(f"there is no partition {one}: {topics[0]} has {len(places)}")
+        positions = await self._begin(client, chosen)
+        await PartitionsReader(
+            client, positions, self._take, read_committed=self._read_committed
+        ).run()
+
+    async def _begin(
+        self, client: KafkaClient, places: list[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        offset = self._flags["offset"]
+        if offset is not None and offset.lower() not in _OFFSETS:
+            return await clamped(client, dict.fromkeys(places, int(offset)))
+        word = offset.lower() if offset else "earliest" if self._is_early else "latest"
+        return await offsets_at(client, dict.fromkeys(places, _OFFSETS[word]))
+
+    def _take(self, place: TopicPartition, records: list[Record]) -> bool:
+        most = self._flags["max_messages"]
+        if most is not None and most >= 0:
+            del records[most - self.count :]
+        kind = self._timestamp_types[place.topic]
+        lines: list[bytes] = []
+        try:
+            for each in records:
+                self.count += 1
+                lines += self._lines(place, each, kind)
+        finally:
+            assert self._out is not None
+            self._out.write(b"".join(lines))
+        limit_ms = self._flags["timeout_ms"]
+        if self._deadline is not None and limit_ms is not None:
+            now = asyncio.get_running_loop().time()
+            self._deadline.reschedule(now + limit_ms / 1000)
+        return self.count != most
+
+    def _lines(self, place: TopicPartition, record: Record, kind: str) -> list[bytes]:
+        """Return a record as lines; none if formatting fails and errors are skipped."""
+        try:
+            return [self._formatter(place, record, kind)]
+        except ClientError as error:
+            if not self._skips_errors:
+                raise
+            click.echo(f"Error processing message, skipping this message: {error}", err=True)
+            return []
+
+
+async def _timestamp_type(client: KafkaClient, topic: str) -> str:
+    """Return what records' timestamps are, as the topic says; CreateTime where it isn't told."""
+    try:
+        configs = await configs_of(client, TOPIC, topic, names=[_TIMESTAMP_TYPE])
+    except ClientError as error:
+        if not error.code:
+            raise
+        return "CreateTime"
+    return next((each.value or "CreateTime" for each in configs), "CreateTime")

@@ -1,0 +1,163 @@
+"""`wirebroker kafka-console-producer`."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.cli.kafka.line_reader import LineReader
+from wirebroker.cli.kafka.plumbing.java_words import with_replacements
+from wirebroker.cli.kafka.plumbing.properties import (
+    client_properties,
+    pairs_of,
+    properties_in,
+    told_of_newer_names,
+)
+from wirebroker.cli.kafka.plumbing.script import (
+    ScriptCommand,
+    ScriptFlags,
+    run_script,
+    script_flags,
+)
+from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
+from wirebroker.cli.plumbing.file_path import FilePath
+from wirebroker.cli.plumbing.standard_input import lines_of, records_of
+from wirebroker.client.records.partitioning import Partitioner
+from wirebroker.client.records.producing import TopicWriter
+from wirebroker.codecs.records.compression import Codec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_READER: Final = "org.apache.kafka.tools.LineMessageReader"
+_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
+# How Kafka's producer gathers and repeats; ours sends what has come, and waits for all replicas.
+_WITHOUT_EFFECT: Final = (
+    "--batch-size",
+    "--message-send-max-retries",
+    "--retry-backoff-ms",
+    "--timeout",
+    "--request-required-acks",
+    "--request-timeout-ms",
+    "--metadata-expiry-ms",
+    "--max-block-ms",
+    "--max-memory-bytes",
+    "--max-partition-memory-bytes",
+    "--socket-buffer-size",
+)
+
+
+def _flags_without_effect(command: click.Command) -> click.Command:
+    for name in _WITHOUT_EFFECT:
+        command.params.append(
+            click.Option([name, "_"], expose_value=False, metavar="N", help="Has no effect.")
+        )
+    return command
+
+
+class _ProducerFlags(ScriptFlags):
+    topic: str
+    compression: str | None
+    old_properties: tuple[str, ...]
+    reader_properties: tuple[str, ...]
+    reader_config: Path | None
+    old_producer_properties: tuple[str, ...]
+    command_properties: tuple[str, ...]
+    producer_config: Path | None
+
+
+@_flags_without_effect
+@click.command(cls=ScriptCommand)
+@click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="Where records go.")
+@click.option("--sync", is_flag=True, help="As ever: each is waited for.")
+@click.option(
+    "--compression-codec",
+    "compression",
+    is_flag=False,
+    flag_value="gzip",
+    metavar="[CODEC]",
+    help="none, gzip, snappy, lz4 or zstd; gzip if none is named.",
+)
+@click.option(
+    "--line-reader", "_reader", type=click.Choice([_READER]), expose_value=False, hidden=True
+)
+@click.option(
+    "--reader-property",
+    "reader_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How lines are read: parse.key, key.separator, parse.headers, headers.delimiter,"
+    " headers.separator, headers.key.separator, ignore.error, null.marker.",
+)
+@click.option(
+    "--property", "old_properties", multiple=True, metavar="KEY=VALUE", help="The same (older)."
+)
+@click.option(
+    "--reader-config",
+    type=FilePath(exists=True),
+    metavar="FILE",
+    help="A file of such.",
+)
+@click.option(
+    "--command-property",
+    "command_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A producer's property; compression.type has an effect.",
+)
+@click.option(
+    "--producer-property",
+    "old_producer_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="The same (older).",
+)
+@click.option(
+    "--producer.config",
+    "producer_config",
+    type=FilePath(exists=True),
+    metavar="FILE",
+    help="As --command-config (older).",
+)
+@script_flags
+def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> int:
+    """Write the lines of standard input to a topic, as kafka-console-producer.sh."""
+    del sync
+    told_of_newer_names(
+        {
+            "--property": ("--reader-property", flags["old_properties"]),
+            "--producer-property": ("--command-property", flags["old_producer_properties"]),
+        }
+    )
+    file = flags["producer_config"]
+    if file is not None:
+        flags["command_config"] = file
+    named = flags["old_producer_properties"] + flags["command_properties"]
+    properties = client_properties(flags["command_config"], named)
+    codec = flags["compression"] or properties.get("compression.type", "none")
+    if codec not in _CODECS:
+        raise click.UsageError(f"there is no codec {codec}; write one of {', '.join(_CODECS)}")
+    reading = properties_in(flags["reader_config"])
+    reading |= pairs_of(flags["old_properties"] + flags["reader_properties"])
+    reader = LineReader(reading)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        del out
+        writer = TopicWriter(client, flags["topic"], _CODECS[codec])
+        await writer.open()
+        partitioner = Partitioner(writer.partition_count, random.Random())  # noqa: S311
+        async for lines in lines_of(sys.stdin.fileno(), as_java=True):
+            records, fault = records_of(map(with_replacements, lines), reader.record_of)
+            await writer.write([(partitioner.partition_of(each[0]), each) for each in records])
+            partitioner.turn()
+            if fault is not None:
+                raise fault
+
+    return run_script(flags, work, failed=str, to_stderr=True)

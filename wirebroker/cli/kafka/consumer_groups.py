@@ -1,0 +1,357 @@
+"""`wirebroker kafka-consumer-groups`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.cli.kafka.group_descriptions import members_of, offsets_of, state_of
+from wirebroker.cli.kafka.offset_resets import goals_of, places_of, scenario_of
+from wirebroker.cli.kafka.plumbing.columns import columns
+from wirebroker.cli.kafka.plumbing.java_words import meaning, thrown, thrown_for
+from wirebroker.cli.kafka.plumbing.script import (
+    ScriptCommand,
+    ScriptFlags,
+    first_value,
+    run_script,
+    script_flags,
+)
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.cli.plumbing.file_path import FilePath
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import (
+    commit,
+    delete_group,
+    delete_offsets,
+    describe_group,
+    list_groups,
+)
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import Unpack
+
+    from wirebroker.cli.kafka.offset_resets import Scenario
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.groups.groups import ListedGroup
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
+
+_STATES: Final = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+)
+_TYPES: Final = ("classic", "consumer")
+_AT_REST: Final = frozenset({"Empty", "Dead"})
+
+
+class _GroupFlags(ScriptFlags):
+    groups: tuple[str, ...]
+    all_groups: bool
+    topics: tuple[str, ...]
+    all_topics: bool
+    members: bool
+    offsets: bool
+    verbose: bool
+    state: str | None
+    kind: str | None
+    execute: bool
+    dry_run: bool
+    export: bool
+
+
+# Kafka's tool uses the first value of these.
+_first_option = partial(click.option, multiple=True, callback=first_value)
+
+
+@click.command(cls=ScriptCommand)
+@click.option("--list", "list_", is_flag=True, help="List groups.")
+@click.option("--describe", is_flag=True, help="Show how far groups are.")
+@click.option("--delete", is_flag=True, help="Delete groups.")
+@click.option("--reset-offsets", is_flag=True, help="Move what groups have committed.")
+@click.option(
+    "--delete-offsets", "deletes_offsets", is_flag=True, help="Delete what a group has committed."
+)
+@click.option(
+    "--group", "groups", multiple=True, type=GROUP_NAME, metavar="GROUP", help="Which group."
+)
+@click.option("--all-groups", is_flag=True, help="All of them.")
+@click.option(
+    "--topic", "topics", multiple=True, type=TOPIC_NAME, metavar="TOPIC[:N,...]", help="Only there."
+)
+@click.option("--all-topics", is_flag=True, help="Wherever the group has committed.")
+@click.option("--members", is_flag=True, help="With --describe: the members.")
+@click.option("--offsets", is_flag=True, help="With --describe: the offsets, as without.")
+@click.option(
+    "--state",
+    is_flag=False,
+    flag_value="",
+    metavar="[STATE,...]",
+    help="With --describe: the state. With --list: also the state, or groups in these alone.",
+)
+@click.option(
+    "--type",
+    "kind",
+    is_flag=False,
+    flag_value="",
+    metavar="[TYPE,...]",
+    help="With --list: also the type, or groups of these alone: classic, consumer.",
+)
+@click.option("--verbose", is_flag=True, help="With --describe: more of it.")
+@click.option("--execute", is_flag=True, help="With --reset-offsets: do it.")
+@click.option("--dry-run", is_flag=True, help="With --reset-offsets: say what would be done.")
+@click.option("--export", is_flag=True, help="With --reset-offsets: print it as CSV.")
+@_first_option("--to-offset", type=int, metavar="N", help="Move to an offset.")
+@_first_option("--to-datetime", metavar="TIME", help="Move to a time: 2026-11-22T10:00:00.000.")
+@click.option("--by-duration", metavar="DURATION", help="Move so far back: P1DT2H3M4S.")
+@click.option("--to-earliest", is_flag=True, help="Move to the start.")
+@click.option("--to-latest", is_flag=True, help="Move to the end.")
+@click.option("--to-current", is_flag=True, help="Move to where it is.")
+@click.option("--shift-by", type=int, metavar="N", help="Move on, or back: -N.")
+@_first_option(
+    "--from-file",
+    type=FilePath(exists=True),
+    metavar="FILE",
+    help="Move to the offsets in a CSV file.",
+)
+@click.option("--timeout", type=int, metavar="MS", help="How long a request may take.")
+@script_flags
+def kafka_consumer_groups(
+    *,
+    list_: bool,
+    describe: bool,
+    delete: bool,
+    reset_offsets: bool,
+    deletes_offsets: bool,
+    to_offset: int | None,
+    to_datetime: str | None,
+    by_duration: str | None,
+    to_earliest: bool,
+    to_latest: bool,
+    to_current: bool,
+    shift_by: int | None,
+    from_file: Path | None,
+    timeout: int | None,
+    **flags: Unpack[_GroupFlags],
+) -> int:
+    """List, describe, move and delete consumer groups, as kafka-consumer-groups.sh."""
+    del timeout  # what Kafka's waits for in vain by default, too, ours waits for longer
+    chosen = [list_, describe, delete, reset_offsets, deletes_offsets]
+    if chosen.count(True) != 1:
+        raise click.UsageError(
+            "give one of --list, --describe, --delete, --reset-offsets and --delete-offsets"
+        )
+    _check(
+        flags,
+        needs_group=not list_,
+        moves=reset_offsets,
+        has_file=from_file is not None,
+        deletes_offsets=deletes_offsets,
+    )
+    scenario: Scenario | None = None
+    if reset_offsets:
+        scenario = scenario_of(
+            to_offset=to_offset,
+            to_datetime=to_datetime,
+            by_duration=by_duration,
+            to_earliest=to_earliest,
+            to_latest=to_latest,
+            to_current=to_current,
+            shift_by=shift_by,
+            from_file=from_file,
+            now_ms=SystemClock().now_ms(),
+        )
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if scenario is not None:
+            await _reset(client, out, flags, scenario)
+            return
+        action = (_list, _describe, _delete, None, _delete_offsets)[chosen.index(True)]
+        assert action is not None
+        await action(client, out, flags)
+
+    return run_script(
+        flags,
+        work,
+        failed=lambda what: f"\nError: Executing consumer group command failed due to {what}",
+    )
+
+
+def _check(
+    flags: _GroupFlags, *, needs_group: bool, moves: bool, has_file: bool, deletes_offsets: bool
+) -> None:
+    if needs_group and not (flags["groups"] or flags["all_groups"]):
+        raise click.UsageError("give --group or --all-groups")
+    if deletes_offsets and not flags["topics"]:
+        raise click.UsageError("--delete-offsets needs --topic")
+    if moves and not (flags["topics"] or flags["all_topics"] or has_file):
+        raise click.UsageError("--reset-offsets needs --topic or --all-topics")
+    if moves and flags["execute"] and flags["dry_run"]:
+        raise click.UsageError("give one of --execute and --dry-run")
+    if [flags["members"], flags["offsets"], flags["state"] is not None].count(True) > 1:
+        raise click.UsageError("give one of --members, --offsets and --state")
+
+
+# --- list, describe, delete ---
+
+
+async def _list(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
+    states = _chosen(flags["state"], _STATES)
+    kinds = _chosen(flags["kind"], _TYPES)
+    found = [
+        each
+        for each in await _consumer_groups(client)
+        if (not states or each.state in states) and (not kinds or each.kind in kinds)
+    ]
+    titles = ["GROUP", *(["TYPE"] if flags["kind"] is not None else [])]
+    titles += ["STATE"] if flags["state"] is not None else []
+    if titles == ["GROUP"]:
+        for each in found:
+            out.line(each.name)
+        return
+    rows: list[Sequence[object]] = [list(titles)]
+    for each in found:
+        row: list[object] = [each.name]
+        row += [(each.kind or "").capitalize()] if "TYPE" in titles else []
+        rows.append([*row, *([each.state] if "STATE" in titles else [])])
+    for line in columns(rows, least=20):
+        out.line(line)
+
+
+def _chosen(text: str | None, known: tuple[str, ...]) -> list[str]:
+    """Read names with commas between, in any case."""
+    whole = {each.lower(): each for each in known}
+    wanted = [each.strip().lower() for each in (text or "").split(",") if each.strip()]
+    for each in wanted:
+        if each not in whole:
+            raise click.UsageError(f"{each} is not among {', '.join(known)}")
+    return [whole[each] for each in wanted]
+
+
+async def _consumer_groups(client: KafkaClient) -> list[ListedGroup]:
+    found = await list_groups(client)
+    return [each for each in found if each.kind is None or each.kind in _TYPES]
+
+
+async def _names(client: KafkaClient, flags: _GroupFlags) -> list[str]:
+    if flags["all_groups"]:
+        return [each.name for each in await _consumer_groups(client)]
+    return list(dict.fromkeys(flags["groups"]))
+
+
+async def _describe(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
+    lines_of = offsets_of
+    if flags["members"]:
+        lines_of = members_of
+    elif flags["state"] is not None:
+        lines_of = state_of
+    for name in await _names(client, flags):
+        try:
+            lines = await lines_of(client, name, verbose=flags["verbose"])
+        except ClientError as error:
+            if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            # Kafka's goes on as if all were well.
+            what = thrown_for(error.code, f"Group {name} not found.")
+            out.line(f"\nError: Executing consumer group command failed due to {what}")
+            return
+        for line in lines:
+            out.line(line)
+
+
+async def _delete(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
+    deleted: list[str] = []
+    failures: list[str] = []
+    for name in await _names(client, flags):
+        try:
+            await delete_group(client, name)
+            deleted.append(name)
+        except ClientError as error:
+            if not error.code:
+                raise
+            failures.append(f"* Group '{name}' could not be deleted due to: {thrown(error)}")
+    names = ", ".join(f"'{each}'" for each in deleted)
+    if not failures:
+        out.line(f"Deletion of requested consumer groups ({names}) was successful.")
+        return
+    out.line("\nError: Deletion of some consumer groups failed:")
+    for line in failures:
+        out.line(line)
+    if deleted:
+        out.line(f"\nThese consumer groups were deleted successfully: {names}")
+
+
+# --- offsets ---
+
+
+async def _reset(client: KafkaClient, out: Output, flags: _GroupFlags, scenario: Scenario) -> None:
+    if not (flags["execute"] or flags["dry_run"] or flags["export"]):
+        click.echo("WARN: nothing is changed without --execute", err=True)
+    goals: dict[str, dict[TopicPartition, int]] = {}
+    for name in await _names(client, flags):
+        state = await _state(client, name)
+        if state not in _AT_REST:
+            out.line(
+                f"\nError: Assignments can only be reset if the group '{name}' is inactive, but the"
+                f" current state is {state}."
+            )
+            continue
+        places = await places_of(client, name, flags["topics"], all_topics=flags["all_topics"])
+        goals[name] = await goals_of(client, name, places, scenario)
+        if flags["execute"] and goals[name]:
+            await commit(client, name, goals[name])
+    if flags["export"]:
+        for name, each in goals.items():
+            prefix = f"{name}," if len(goals) > 1 else ""
+            for place, offset in sorted(each.items()):
+                out.line(f"{prefix}{place.topic},{place.partition},{offset}")
+        return
+    rows: list[Sequence[object]] = [["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]]
+    rows += [
+        [name, *place, offset]
+        for name, each in goals.items()
+        for place, offset in sorted(each.items())
+    ]
+    out.line("")
+    for line in columns(rows):
+        out.line(line)
+
+
+async def _state(client: KafkaClient, name: str) -> str:
+    try:
+        return (await describe_group(client, name)).state
+    except ClientError as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return "Dead"
+
+
+async def _delete_offsets(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
+    for name in await _names(client, flags):
+        places = await places_of(client, name, flags["topics"], all_topics=False)
+        code, codes = await delete_offsets(client, name, places)
+        if code:
+            out.line(f"\nError: {meaning(code)}")
+            codes = dict.fromkeys(places, code)
+        elif any(codes.values()):
+            out.line("\nError: Encountered some partition-level error, see the follow-up details.")
+        else:
+            out.line(f"Request succeeded for deleting offsets from group {name}.")
+        rows: list[Sequence[object]] = [["TOPIC", "PARTITION", "STATUS"]]
+        rows += [
+            [*place, f"Error: {thrown_for(each)}" if each else "Successful"]
+            for place, each in sorted(codes.items())
+        ]
+        out.line("")
+        for line in columns(rows):
+            out.line(line)

@@ -1,0 +1,183 @@
+"""Where `kafka-consumer-groups --reset-offsets` moves a group: scopes, scenarios, files."""
+
+from __future__ import annotations
+
+import csv
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import committed_of
+from wirebroker.client.topics.leaders import (
+    EARLIEST,
+    LATEST,
+    TopicPartition,
+    clamped,
+    offsets_at,
+    partitions_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+_DURATION: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+class Scenario(NamedTuple):
+    """Where offsets go; one of them is set.
+
+    Attributes:
+        timestamp: ms since 1970, EARLIEST or LATEST.
+        offset: There, or to the nearest that there is.
+        shift_by: So many further, or back.
+        to_current: Where they are.
+        file: Where it says.
+    """
+
+    timestamp: int | None = None
+    offset: int | None = None
+    shift_by: int | None = None
+    to_current: bool = False
+    file: Path | None = None
+
+
+def moment_ms(text: str) -> int:
+    """Read a date with a time, in UTC unless it says otherwise.
+
+    Raises:
+        click.UsageError: It is none.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"{text} is no time: write 2026-11-22T10:00:00.000") from None
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return int(found.timestamp() * 1000)
+
+
+def duration_ms(text: str) -> int:
+    """Read a duration of ISO 8601.
+
+    Raises:
+        click.UsageError: It is none.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None or text in {"P", "PT"}:
+        raise click.UsageError(f"{text} is no duration: write P1DT2H3M4S")
+    days, hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    whole = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return int(whole.total_seconds() * 1000)
+
+
+async def places_of(
+    client: KafkaClient, group: str, topics: Sequence[str], *, all_topics: bool
+) -> list[TopicPartition]:
+    """Return the partitions that topics, or `topic:0,1`, name, or that a group has committed.
+
+    Raises:
+        ClientError: One is not there.
+    """
+    if all_topics:
+        return sorted(await committed_of(client, group))
+    places: list[TopicPartition] = []
+    for text in topics:
+        topic, colon, numbers = text.partition(":")
+        known = list(await partitions_of(client, [topic]))
+        if not colon:
+            places += known
+            continue
+        for number in numbers.split(","):
+            if not number.isdecimal():
+                raise ClientError(f"Invalid partition '{number}' specified in topic arg '{text}'")
+            place = TopicPartition(topic, int(number))
+            if place not in known:
+                raise ClientError(f"The partition {place} does not exist")
+            places.append(place)
+    return places
+
+
+async def goals_of(
+    client: KafkaClient, group: str, places: Sequence[TopicPartition], scenario: Scenario
+) -> dict[TopicPartition, int]:
+    """Return where each partition's offset goes.
+
+    Raises:
+        ClientError: There is nothing to shift, or the file names what isn't there.
+    """
+    if scenario.timestamp is not None:
+        return await offsets_at(client, dict.fromkeys(places, scenario.timestamp))
+    if scenario.offset is not None:
+        return await clamped(client, dict.fromkeys(places, scenario.offset))
+    if scenario.file is not None:
+        return await clamped(client, _in_file(scenario.file, group))
+    committed = await committed_of(client, group)
+    if scenario.shift_by is not None:
+        for place in places:
+            if place not in committed:
+                raise ClientError(
+                    f"Cannot shift offset for partition {place} since there is no current committed"
+                    " offset"
+                )
+        return await clamped(client, {each: committed[each] + scenario.shift_by for each in places})
+    assert scenario.to_current
+    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
+    return {place: committed.get(place, ends[place]) for place in places}
+
+
+def _in_file(file: Path, group: str) -> dict[TopicPartition, int]:
+    """Read `topic,partition,offset`, or the same behind a group's name."""
+    found: dict[TopicPartition, int] = {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        for row in csv.reader(lines):
+            try:
+                *names, topic, partition, offset = row
+                if names and names != [group]:
+                    continue
+                found[TopicPartition(topic, int(partition))] = int(offset)
+            except ValueError:
+                raise ClientError(
+                    f"{file}: {','.join(row)} is not topic,partition,offset"
+                ) from None
+    return found
+
+
+def scenario_of(
+    *,
+    to_offset: int | None,
+    to_datetime: str | None,
+    by_duration: str | None,
+    to_earliest: bool,
+    to_latest: bool,
+    to_current: bool,
+    shift_by: int | None,
+    from_file: Path | None,
+    now_ms: int,
+) -> Scenario:
+    """Return the one that was asked for.
+
+    Raises:
+        click.UsageError: It was not one.
+    """
+    found = [
+        *([Scenario(offset=to_offset)] if to_offset is not None else []),
+        *([Scenario(timestamp=moment_ms(to_datetime))] if to_datetime is not None else []),
+        *([Scenario(timestamp=now_ms - duration_ms(by_duration))] if by_duration else []),
+        *([Scenario(timestamp=EARLIEST)] if to_earliest else []),
+        *([Scenario(timestamp=LATEST)] if to_latest else []),
+        *([Scenario(to_current=True)] if to_current else []),
+        *([Scenario(shift_by=shift_by)] if shift_by is not None else []),
+        *([Scenario(file=from_file)] if from_file is not None else []),
+    ]
+    if len(found) != 1:
+        raise click.UsageError(
+            "give one of --to-offset, --to-datetime, --by-duration, --to-earliest, --to-latest,"
+            " --to-current, --shift-by and --from-file"
+        )
+    return found[0]

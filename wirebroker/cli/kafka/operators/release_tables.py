@@ -1,0 +1,112 @@
+"""What releases set and features depend on: subcommands of kafka-features and kafka-storage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.client.cluster.release_features import (
+    LATEST_RELEASE,
+    METADATA_VERSION,
+    RELEASED,
+    levels_of_release,
+    release_level,
+    release_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST_LEVEL: Final = (1 << 15) - 1
+
+
+def add_release_commands(group: click.Group, *, short: bool) -> None:
+    """Add version-mapping and feature-dependencies to a tool.
+
+    Args:
+        group: The tool.
+        short: Whether the flags have the short names of kafka-storage.
+    """
+    release = ("--release-version", *(["-r"] if short else []))
+    feature = ("--feature", *(["-f"] if short else []))
+
+    @group.command("version-mapping")
+    @click.option(*release, "release", default=LATEST_RELEASE, metavar="VERSION", help="As 4.3.")
+    def version_mapping(*, release: str) -> int:
+        """Show the levels of all features that a release sets."""
+        level = known_release(release)
+        click.echo(f"{METADATA_VERSION}={level} ({release})")
+        for name, each in levels_of_release(level).items():
+            click.echo(f"{name}={each}")
+        return 0
+
+    @group.command("feature-dependencies")
+    @click.option(
+        *feature,
+        "features",
+        multiple=True,
+        required=True,
+        metavar="NAME=LEVEL",
+        help="A feature and its level; may be repeated.",
+    )
+    def feature_dependencies(*, features: tuple[str, ...]) -> int:
+        """Show what levels of features depend on."""
+        for text in features:
+            for line in _dependency_lines(*level_of(text)):
+                click.echo(line)
+        return 0
+
+    del version_mapping, feature_dependencies  # the group has them
+
+
+def known_release(release: str) -> int:
+    """Return the level of metadata.version of a release.
+
+    Raises:
+        click.UsageError: There is no such release.
+    """
+    try:
+        return release_level(release)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def level_of(text: str) -> tuple[str, int]:
+    """Read NAME=LEVEL.
+
+    Raises:
+        click.UsageError: It is written otherwise.
+    """
+    name, equals, level = (each.strip() for each in text.partition("="))
+    if not equals:
+        raise click.UsageError(f"Can't parse feature=level string {text}: equals sign not found.")
+    try:
+        number = int(level)
+    except ValueError:
+        number = _MOST_LEVEL + 1
+    if not -_MOST_LEVEL - 1 <= number <= _MOST_LEVEL:
+        raise click.UsageError(
+            f"Can't parse feature=level string {text}: unable to parse {level} as a short."
+        )
+    return name, number
+
+
+def _dependency_lines(name: str, level: int) -> Iterator[str]:
+    if name == METADATA_VERSION:
+        release = release_name(level)
+        if release is None:
+            raise click.UsageError(f"Unknown metadata.version {level}")
+        yield f"{name}={level} ({release}) has no dependencies."
+        return
+    feature = next((each for each in RELEASED if each.name == name), None)
+    if feature is None:
+        raise click.UsageError(f"Unknown feature: {name}")
+    if not 0 <= level <= len(feature.since):
+        raise click.UsageError(f"No feature:{name} with feature level {level}")
+    needed = feature.needs.get(level)
+    if needed is None:
+        yield f"{name}={level} has no dependencies."
+        return
+    yield f"{name}={level} requires:"
+    yield f"    {METADATA_VERSION}={needed} ({release_name(needed)})"

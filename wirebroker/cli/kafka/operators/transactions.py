@@ -1,0 +1,247 @@
+"""`wirebroker kafka-transactions`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.cli.kafka.operators.hanging_transactions import HANGING_TITLES, hanging_rows
+from wirebroker.cli.kafka.plumbing.script import ScriptFlags, run_script, script_flags
+from wirebroker.cli.kafka.plumbing.subcommands import ScriptGroup
+from wirebroker.cli.kafka.plumbing.tables import tabbed
+from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
+from wirebroker.client.errors import ClientError
+from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.client.transactions.producer_states import (
+    PartitionProducer,
+    producers_of,
+    write_abort_marker,
+)
+from wirebroker.client.transactions.transactions import (
+    abort_transaction,
+    describe_transaction,
+    list_transactions,
+)
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_LIST_TITLES: Final = ("TransactionalId", "Coordinator", "ProducerId", "TransactionState")
+_DESCRIBE_TITLES: Final = (
+    *("CoordinatorId", "TransactionalId", "ProducerId", "ProducerEpoch", "TransactionState"),
+    *("TransactionTimeoutMs", "CurrentTransactionStartTimeMs", "TransactionDurationMs"),
+    "TopicPartitions",
+)
+_PRODUCER_TITLES: Final = (
+    *("ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence", "LastTimestamp"),
+    "CurrentTransactionStartOffset",
+)
+_topic = click.option("--topic", required=True, type=TOPIC_NAME, metavar="TOPIC", help="The topic.")
+_partition = click.option(
+    "--partition", type=int, required=True, metavar="N", help="The partition."
+)
+
+
+@click.group(cls=ScriptGroup)
+@script_flags
+@click.pass_context
+def kafka_transactions(context: click.Context, **flags: Unpack[ScriptFlags]) -> int:
+    """Show transactions and end hanging ones, as kafka-transactions.sh."""
+    context.obj = flags
+    return 0
+
+
+@kafka_transactions.command("list")
+@click.option(
+    "--duration-filter", type=int, default=-1, metavar="MS", help="Only those open for longer."
+)
+@click.option("--transactional-id-pattern", metavar="REGEX", help="Only ids that match.")
+@click.pass_obj
+def list_(flags: ScriptFlags, *, duration_filter: int, transactional_id_pattern: str | None) -> int:
+    """List transactions."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        found = await list_transactions(
+            client, longer_than_ms=duration_filter, pattern=transactional_id_pattern
+        )
+        rows = [
+            (each.transactional_id, each.coordinator_id, each.producer_id, each.state)
+            for each in found
+        ]
+        _print(out, _LIST_TITLES, rows)
+
+    return _run(flags, work, "Failed to list transactions")
+
+
+@kafka_transactions.command()
+@click.option("--transactional-id", required=True, metavar="ID", help="The transaction.")
+@click.pass_obj
+def describe(flags: ScriptFlags, *, transactional_id: str) -> int:
+    """Describe the transaction of a transactional id."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        found = await describe_transaction(client, transactional_id)
+        started_ms = found.started_ms
+        times: tuple[object, ...] = ("None", "None")
+        if started_ms is not None:
+            times = (started_ms, SystemClock().now_ms() - started_ms)
+        row = (
+            *(found.coordinator_id, transactional_id, found.producer_id, found.producer_epoch),
+            *(found.state, found.timeout_ms, *times, ",".join(found.partitions)),
+        )
+        _print(out, _DESCRIBE_TITLES, [row])
+
+    what = f"Failed to describe transaction state of transactional-id `{transactional_id}`"
+    return _run(flags, work, what)
+
+
+@kafka_transactions.command("describe-producers")
+@click.option("--broker-id", type=int, metavar="ID", help="The replica to ask, not the leader.")
+@_topic
+@_partition
+@click.pass_obj
+def describe_producers(
+    flags: ScriptFlags, *, broker_id: int | None, topic: str, partition: int
+) -> int:
+    """Describe the active producers of a partition."""
+    place = TopicPartition(topic, partition)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = [
+            (
+                *(each.producer_id, each.producer_epoch, each.coordinator_epoch),
+                *(each.last_sequence, each.last_timestamp_ms),
+                "None" if each.start_offset is None else each.start_offset,
+            )
+            for each in await producers_of(client, [place], broker_id=broker_id)
+        ]
+        _print(out, _PRODUCER_TITLES, rows)
+
+    where = "leader" if broker_id is None else f"broker {broker_id}"
+    return _run(flags, work, f"Failed to describe producers for partition {place} on {where}")
+
+
+@kafka_transactions.command()
+@_topic
+@_partition
+@click.option("--start-offset", type=int, metavar="N", help="Where the transaction begins.")
+@click.option("--producer-id", type=int, metavar="ID", help="For brokers before 3.0.")
+@click.option("--producer-epoch", type=int, metavar="N", help="For brokers before 3.0.")
+@click.option("--coordinator-epoch", type=int, metavar="N", help="For brokers before 3.0.")
+@click.pass_obj
+def abort(
+    flags: ScriptFlags,
+    *,
+    topic: str,
+    partition: int,
+    start_offset: int | None,
+    producer_id: int | None,
+    producer_epoch: int | None,
+    coordinator_epoch: int | None,
+) -> int:
+    """Abort a hanging transaction in a partition."""
+    place = TopicPartition(topic, partition)
+    if start_offset is None:
+        if producer_id is None:
+            raise click.UsageError(
+                "give --start-offset, or for brokers before 3.0 --producer-id, --producer-epoch and"
+                " --coordinator-epoch"
+            )
+        if producer_epoch is None or coordinator_epoch is None:
+            missing = "producer" if producer_epoch is None else "coordinator"
+            raise click.UsageError(f"Missing required argument --{missing}-epoch")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        del out
+        producer = (producer_id or 0, producer_epoch or 0)
+        epoch = coordinator_epoch or 0
+        if start_offset is not None:
+            found = await _hanging_at(client, place, start_offset)
+            producer, epoch = (found.producer_id, found.producer_epoch), found.coordinator_epoch
+        # A transaction that hangs since its first record has no coordinator's epoch yet.
+        await write_abort_marker(client, place, producer, max(0, epoch))
+
+    return _run(flags, work, f"Failed to abort the transaction in {place}")
+
+
+@kafka_transactions.command("find-hanging")
+@click.option("--broker-id", type=int, metavar="ID", help="Search the partitions of this broker.")
+@click.option(
+    "--max-transaction-timeout",
+    type=int,
+    default=15,
+    metavar="MINUTES",
+    help="Only transactions that are open for longer. [default: 15]",
+)
+@click.option("--topic", type=TOPIC_NAME, metavar="TOPIC", help="Search this topic.")
+@click.option("--partition", type=int, metavar="N", help="Search this partition of it.")
+@click.pass_obj
+def find_hanging(
+    flags: ScriptFlags,
+    *,
+    broker_id: int | None,
+    max_transaction_timeout: int,
+    topic: str | None,
+    partition: int | None,
+) -> int:
+    """Find open transactions that no coordinator will end."""
+    if topic is None and broker_id is None:
+        raise click.UsageError("find-hanging needs --topic or --broker-id")
+    if partition is not None and topic is None:
+        raise click.UsageError("The --partition argument requires --topic to be provided")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = await hanging_rows(
+            client,
+            topic=topic,
+            partition=partition,
+            broker_id=broker_id,
+            longer_than_ms=max_transaction_timeout * 60_000,
+        )
+        _print(out, HANGING_TITLES, rows)
+
+    return _run(flags, work, "Failed to find hanging transactions")
+
+
+@kafka_transactions.command("forceTerminateTransaction")
+@click.option("--transactionalId", "transactional_id", required=True, metavar="ID", help="Its id.")
+@click.pass_obj
+def force_terminate(flags: ScriptFlags, *, transactional_id: str) -> int:
+    """Abort the open transaction of a transactional id, and fence its producer."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        del out
+        try:
+            await abort_transaction(client, transactional_id)
+        except ClientError as error:
+            if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                raise
+
+    return _run(flags, work, f"Failed to force terminate transactionalId `{transactional_id}`")
+
+
+async def _hanging_at(
+    client: KafkaClient, place: TopicPartition, start_offset: int
+) -> PartitionProducer:
+    for each in await producers_of(client, [place]):
+        if each.start_offset == start_offset:
+            return each
+    raise ClientError(f"no open transaction starts at offset {start_offset} of {place}")
+
+
+def _print(out: Output, titles: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
+    for line in tabbed(titles, rows):
+        out.line(line)
+
+
+def _run(
+    flags: ScriptFlags, work: Callable[[KafkaClient, Output], Awaitable[None]], what: str
+) -> int:
+    return run_script(flags, work, failed=lambda why: f"{what}: {why}", to_stderr=True)

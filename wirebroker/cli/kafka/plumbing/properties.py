@@ -1,0 +1,71 @@
+"""Properties that scripts are given: by flags, and in files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
+    """Read `key=value` properties; a key alone has an empty value.
+
+    Raises:
+        click.UsageError: One has no key.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        if not key:
+            raise click.UsageError(f"{text} is no property: write key=value")
+        found[key] = value
+    return found
+
+
+def properties_in(file: Path | None) -> dict[str, str]:
+    """Return the properties in a file; none without a file."""
+    if file is None:
+        return {}
+    from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415 - for those files
+
+    return parse_properties(file.read_text(encoding="utf-8"))
+
+
+def client_properties(file: Path | None, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return a client's properties, of a file and of flags, with the values of config providers.
+
+    Raises:
+        click.UsageError: A flag has no key, or a placeholder cannot be resolved.
+    """
+    given = properties_in(file) | pairs_of(texts)
+    if not any(each.startswith("config.") for each in given):
+        return given
+    from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415 - few clients have providers
+    from wirebroker.config.sources.sources import without_placeholders  # noqa: PLC0415 - likewise
+
+    try:
+        return without_placeholders(given, os.environ)
+    except ConfigError as error:
+        raise click.UsageError(f"a client property cannot be used: {error}") from None
+
+
+def is_true(properties: Mapping[str, str], name: str, *, otherwise: bool = False) -> bool:
+    """Tell whether a property is set to true."""
+    text = properties.get(name)
+    return otherwise if text is None else text.strip().lower() == "true"
+
+
+def told_of_newer_names(used: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
+    """Say on standard error which flags have newer names (KIP-1147).
+
+    Args:
+        used: By a flag's older name, the newer one and the values that it was given.
+    """
+    for old, (new, values) in used.items():
+        if values:
+            click.echo(f"{old} is the older name of {new}", err=True)

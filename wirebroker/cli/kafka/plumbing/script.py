@@ -1,0 +1,194 @@
+"""What all scripts share: flags as Kafka's parser takes them, the cluster, how they end.
+
+Exit status: 0 done, 1 anything else, as Kafka's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+
+import click
+
+from wirebroker.base.version import version_text
+from wirebroker.cli.plumbing.file_path import FilePath
+from wirebroker.cli.plumbing.running import FAILED, ClusterFlags, run_verb
+from wirebroker.client.errors import ClientError, FlagNames
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+_Value = TypeVar("_Value")
+
+# Kafka's default.api.timeout.ms is longer; nobody watches a silent tool for a minute.
+TIMEOUT_S: Final = 30.0
+_FLAG_NAMES: Final = FlagNames(
+    address="--bootstrap-server HOST:PORT",
+    tls="security.protocol=SSL in a file of --command-config",
+    trust="ssl.truststore.location in a file of --command-config",
+    login="security.protocol=SASL_PLAINTEXT or SASL_SSL in a file of --command-config",
+)
+
+
+version_flag = click.version_option(version_text(), message="%(version)s")
+
+
+class ScriptCommand(click.Command):
+    """A command whose flags may be cut short, and whose mistakes end it with status 1.
+
+    Attributes:
+        takes_repeats: Whether the last value of a repeated flag counts, as in Kafka's tools with
+            subcommands; the others refuse to repeat a flag that takes one value.
+    """
+
+    takes_repeats = False
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the flags."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise refused(error, info_name) from None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the flags; one that is cut short means the only one that begins so."""
+        is_run = not ctx.resilient_parsing  # a shell completes unfinished arguments
+        if is_run and not args and any(each.required for each in self.params):
+            raise click.UsageError("flags are missing", ctx)
+        whole = [self.whole(each) for each in args]
+        if is_run and not self.takes_repeats:
+            self._check_repeats(ctx, whole)
+        return super().parse_args(ctx, whole)
+
+    def _check_repeats(self, ctx: click.Context, args: list[str]) -> None:
+        """Check that flags that take one value are not repeated.
+
+        Raises:
+            click.UsageError: One is repeated.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        single = [each for each in order if isinstance(each, click.Option) and takes_one(each)]
+        for option in single:
+            if single.count(option) > 1:
+                name = option.opts[0].lstrip("-")
+                raise click.UsageError(
+                    f"Found multiple arguments for option {name}, but you asked for only one"
+                )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the script."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise refused(error, ctx.info_name) from None
+
+    def whole(self, argument: str) -> str:
+        """Return a flag that is cut short as it is meant, and all else as it is."""
+        name, equals, value = argument.partition("=")
+        flags = [flag for each in self.params for flag in each.opts]
+        if not name.startswith("--") or name in flags:
+            return argument
+        longer = [each for each in flags if each.startswith(name)]
+        return f"{longer[0]}{equals}{value}" if len(longer) == 1 else argument
+
+
+def takes_one(option: click.Option) -> bool:
+    """Return whether an option takes one value: it is no switch and collects no values."""
+    return not (option.is_flag or option.multiple)
+
+
+def first_value(
+    _context: click.Context, _option: click.Parameter, values: tuple[_Value, ...]
+) -> _Value | None:
+    """Return the first value, which counts if Kafka's tool collects several."""
+    return values[0] if values else None
+
+
+def refused(error: click.UsageError, name: str | None) -> click.exceptions.Exit:
+    """Print a mistake in the arguments and return the end of the script."""
+    command = error.ctx.command_path if error.ctx else f"wirebroker {name}"
+    click.echo(f"{error.format_message()} (see {command} --help)", err=True)
+    return click.exceptions.Exit(FAILED)
+
+
+class ScriptFlags(TypedDict):
+    """The flags that all scripts have that ask a cluster."""
+
+    bootstrap_server: str
+    command_config: Path | None
+
+
+def script_flags(command: _Command) -> _Command:
+    """Add them to a command, which hands them on to `run_script`."""
+    for option in (
+        version_flag,
+        click.option(
+            "--command-config",
+            type=FilePath(exists=True, dir_okay=False),
+            metavar="FILE",
+            help="A client's properties.",
+        ),
+        click.option(
+            "--bootstrap-server",
+            required=True,
+            metavar="HOST:PORT,...",
+            help="Brokers to begin with.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def run_script(
+    flags: ScriptFlags,
+    work: Callable[[KafkaClient, Output], Awaitable[None]],
+    *,
+    failed: Callable[[str], str],
+    timeout_s: float = TIMEOUT_S,
+    to_stderr: bool = False,
+) -> int:
+    """Do a script's work on the cluster, and return the exit status.
+
+    Args:
+        flags: Which cluster.
+        work: What is to be done.
+        failed: Makes of what went wrong the line that Kafka's script prints.
+        timeout_s: How long a request may take.
+        to_stderr: Whether it prints it to standard error.
+    """
+    status = 0
+
+    async def told(client: KafkaClient, out: Output) -> None:
+        nonlocal status
+        try:
+            await work(client, out)
+        except ClientError as error:
+            status = FAILED
+            line = failed(error.told or str(error))
+            if to_stderr:
+                click.echo(line, err=True)
+            else:
+                out.line(line)
+
+    cluster = ClusterFlags(
+        bootstrap=flags["bootstrap_server"],
+        timeout_s=timeout_s,
+        output="table",
+        client_config=flags["command_config"],
+        sasl_mechanism=None,
+        sasl_user=None,
+        tls=False,
+        tls_ca=None,
+        tls_cert=None,
+    )
+    return run_verb(cluster, told, flag_names=_FLAG_NAMES) or status

@@ -1,0 +1,106 @@
+"""Topics as `kafka-topics --describe` prints them: fields with tabs between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.cli.kafka.plumbing.java_map import in_map_order
+from wirebroker.client.configs.configs import TOPIC, configs_of
+from wirebroker.client.replicas.reassignments import list_reassignments
+from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.client.topics.topic_details import topic_details
+from wirebroker.codecs.primitives import uuid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.client.configs.configs import ConfigEntry
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.replicas.reassignments import Reassignment
+    from wirebroker.client.topics.topic_details import PartitionDetails
+
+_DEFAULT: Final = "default"
+_MIN_ISR: Final = "min.insync.replicas"
+
+
+class Shown(NamedTuple):
+    """What alone is shown; without any all is."""
+
+    overrides: bool
+    under_replicated: bool
+    unavailable: bool
+    under_min_isr: bool
+    at_min_isr: bool
+
+
+async def description_lines(client: KafkaClient, names: Sequence[str], shown: Shown) -> list[str]:
+    """Return the lines that describe topics.
+
+    Raises:
+        ClientError: A topic is gone, or may not be seen.
+    """
+    moves = {each.place: each for each in await list_reassignments(client)} if names else {}
+    is_whole = not any(shown)
+    lines: list[str] = []
+    for topic in await topic_details(client, names):
+        configs = await configs_of(client, TOPIC, topic.name)
+        set_here = ",".join(
+            f"{each.name}={each.value}"
+            for each in in_map_order(configs, lambda config: config.name)
+            if each.source != _DEFAULT
+        )
+        if is_whole or (shown.overrides and set_here):
+            replicas = topic.partitions[0].replicas
+            move = moves.get(TopicPartition(topic.name, topic.partitions[0].partition))
+            factor = len(replicas) - (len(move.adding) if move else 0)
+            lines.append(
+                f"Topic: {topic.name}\tTopicId: {uuid_text(topic.topic_id)}"
+                f"\tPartitionCount: {len(topic.partitions)}\tReplicationFactor: {factor}"
+                f"\tConfigs: {set_here}"
+            )
+        if shown.overrides:
+            continue
+        least = _least_isr(configs)
+        for each in topic.partitions:
+            move = moves.get(TopicPartition(topic.name, each.partition))
+            if is_whole or _is_shown(each, shown, least, move):
+                lines.append(_partition_line(topic.name, each, move))
+    return lines
+
+
+def _least_isr(configs: Sequence[ConfigEntry]) -> int:
+    return next((int(each.value or 1) for each in configs if each.name == _MIN_ISR), 1)
+
+
+def _is_shown(
+    partition: PartitionDetails, shown: Shown, least_isr: int, move: Reassignment | None
+) -> bool:
+    wanted = len(partition.replicas) - (len(move.adding) if move else 0)
+    in_sync = len(partition.isr)
+    return (
+        (shown.under_replicated and in_sync < wanted)
+        or (shown.unavailable and partition.leader < 0)
+        or (shown.under_min_isr and in_sync < least_isr)
+        or (shown.at_min_isr and in_sync == least_isr)
+    )
+
+
+def _partition_line(topic: str, partition: PartitionDetails, move: Reassignment | None) -> str:
+    leader = partition.leader if partition.leader >= 0 else "none"
+    fields = [
+        f"\tTopic: {topic}",
+        f"Partition: {partition.partition}",
+        f"Leader: {leader}",
+        f"Replicas: {_listed(partition.replicas)}",
+        f"Isr: {_listed(partition.isr)}",
+    ]
+    if move is not None:
+        fields.append(f"Adding Replicas: {_listed(move.adding)}")
+        fields.append(f"Removing Replicas: {_listed(move.removing)}")
+    fields.append(f"Elr: {_listed(partition.eligible)}")
+    fields.append(f"LastKnownElr: {_listed(partition.last_known_eligible)}")
+    return "\t".join(fields)
+
+
+def _listed(numbers: Sequence[int] | None) -> str:
+    return "N/A" if numbers is None else ",".join(map(str, numbers))

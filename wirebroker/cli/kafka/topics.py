@@ -1,0 +1,213 @@
+"""`wirebroker kafka-topics`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wirebroker.cli.kafka.plumbing.script import (
+    ScriptCommand,
+    ScriptFlags,
+    run_script,
+    script_flags,
+)
+from wirebroker.cli.kafka.plumbing.topic_filter import topic_filter
+from wirebroker.cli.kafka.topic_descriptions import Shown, description_lines
+from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
+from wirebroker.client.errors import ClientError
+from wirebroker.client.topics.topics import add_partitions, create_topics, delete_topics
+from wirebroker.codecs.primitives import uuid_text
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_ACTIONS: Final = ("list", "create", "delete", "describe", "alter")
+_COLLIDING: Final = frozenset("._")
+
+
+class _TopicFlags(ScriptFlags):
+    topic: str | None
+    topic_id: str | None
+    partitions: int | None
+    replication_factor: int | None
+    replica_assignment: str | None
+    configs: tuple[str, ...]
+    if_exists: bool
+    if_not_exists: bool
+    exclude_internal: bool
+    topics_with_overrides: bool
+    under_replicated_partitions: bool
+    unavailable_partitions: bool
+    under_min_isr_partitions: bool
+    at_min_isr_partitions: bool
+
+
+@click.command(cls=ScriptCommand)
+@click.option("--list", "list_", is_flag=True, help="List topics.")
+@click.option("--create", is_flag=True, help="Make a topic.")
+@click.option("--delete", is_flag=True, help="Delete topics.")
+@click.option("--describe", is_flag=True, help="Show the partitions of topics.")
+@click.option("--alter", is_flag=True, help="Give topics more partitions.")
+@click.option(
+    "--topic",
+    type=TOPIC_NAME,
+    metavar="TOPIC",
+    help="A name; but for --create any regular expression.",
+)
+@click.option("--topic-id", metavar="ID", help="The id of a topic to describe.")
+@click.option("--partitions", type=int, metavar="N", help="How many partitions.")
+@click.option("--replication-factor", type=int, metavar="N", help="How many replicas.")
+@click.option("--replica-assignment", metavar="ID:ID,...", help="Brokers of each partition.")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="Of a new topic.")
+@click.option("--delete-config", "_", multiple=True, expose_value=False, hidden=True)
+@click.option("--if-exists", is_flag=True, help="Leave out what is missing.")
+@click.option("--if-not-exists", is_flag=True, help="Leave a topic alone that is there.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out Kafka's own topics.")
+@click.option("--topics-with-overrides", is_flag=True, help="Topics alone whose configs were set.")
+@click.option("--under-replicated-partitions", is_flag=True, help="Those partitions alone.")
+@click.option("--unavailable-partitions", is_flag=True, help="Partitions alone without a leader.")
+@click.option("--under-min-isr-partitions", is_flag=True, help="Partitions alone below that.")
+@click.option("--at-min-isr-partitions", is_flag=True, help="Partitions alone that have just it.")
+@click.option("--partition-size-limit-per-response", type=int, metavar="N", hidden=True)
+@script_flags
+def kafka_topics(
+    *,
+    list_: bool,
+    create: bool,
+    delete: bool,
+    describe: bool,
+    alter: bool,
+    partition_size_limit_per_response: int | None,
+    **flags: Unpack[_TopicFlags],
+) -> int:
+    """List, make, change and delete topics, as kafka-topics.sh."""
+    del partition_size_limit_per_response  # what an answer holds is the broker's to say
+    chosen = [list_, create, delete, describe, alter]
+    if chosen.count(True) != 1:
+        raise click.UsageError("give one of --list, --create, --delete, --describe and --alter")
+    action = (_list, _create, _delete, _describe, _alter)[chosen.index(True)]
+    if flags["topic"] is None and (create or delete or alter):
+        raise click.UsageError(f"--{_ACTIONS[chosen.index(True)]} needs --topic")
+    if alter and flags["partitions"] is None:
+        raise click.UsageError("--alter needs --partitions")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await action(client, out, flags)
+
+    return run_script(
+        flags, work, failed=lambda what: f"Error while executing topic command : {what}"
+    )
+
+
+async def _list(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
+    for each in await _matching(client, flags):
+        out.line(each)
+
+
+async def _create(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
+    name = flags["topic"]
+    assert name is not None
+    if _COLLIDING & set(name):
+        out.line(
+            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore"
+            " ('_') could collide. To avoid issues it is best to use either, but not both."
+        )
+    count, factor = flags["partitions"], flags["replication_factor"]
+    if count is not None and count < 1:
+        raise ClientError("The partitions must be greater than 0")
+    if factor is not None and not 1 <= factor < 1 << 15:
+        raise ClientError("The replication factor must be between 1 and 32767 inclusive")
+    assignment = _assignment(flags["replica_assignment"])
+    made = await create_topics(
+        client,
+        {name: count or -1},
+        replication_factor=factor or -1,
+        configs=_configs(flags["configs"]),
+        assignment=assignment,
+        may_exist=flags["if_not_exists"],
+    )
+    for each in made:
+        out.line(f"Created topic {each}.")
+
+
+async def _alter(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
+    del out
+    count = flags["partitions"]
+    assert count is not None
+    assignment = _assignment(flags["replica_assignment"])
+    counts = {each.name: len(each.partitions) for each in (await client.metadata()).topics}
+    for name in await _matching(client, flags, must_be=not flags["if_exists"]):
+        await add_partitions(client, name, count, assignment=assignment[counts[name] :])
+
+
+async def _delete(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
+    del out
+    names = await _matching(client, flags, must_be=not flags["if_exists"])
+    if names:
+        await delete_topics(client, names)
+
+
+async def _describe(client: KafkaClient, out: Output, flags: _TopicFlags) -> None:
+    wanted_id = flags["topic_id"]
+    if wanted_id is None:
+        must_be = flags["topic"] is not None and not flags["if_exists"]
+        names = await _matching(client, flags, must_be=must_be)
+    else:
+        names = [
+            each.name
+            for each in (await client.metadata()).topics
+            if uuid_text(each.topic_id) == wanted_id
+        ]
+        if not names and not flags["if_exists"]:
+            raise ClientError(f"TopicId '{wanted_id}' does not exist as expected")
+    shown = Shown(
+        overrides=flags["topics_with_overrides"],
+        under_replicated=flags["under_replicated_partitions"],
+        unavailable=flags["unavailable_partitions"],
+        under_min_isr=flags["under_min_isr_partitions"],
+        at_min_isr=flags["at_min_isr_partitions"],
+    )
+    for line in await description_lines(client, names, shown):
+        out.line(line)
+
+
+async def _matching(client: KafkaClient, flags: _TopicFlags, *, must_be: bool = False) -> list[str]:
+    text = flags["topic"]
+    is_wanted = topic_filter(text, exclude_internal=flags["exclude_internal"])
+    found: list[Any] = (await client.metadata()).topics
+    names = sorted(each.name for each in found if is_wanted(each.name, each.is_internal))
+    if must_be and not names:
+        raise ClientError(f"Topic '{text}' does not exist as expected")
+    return names
+
+
+def _configs(texts: tuple[str, ...]) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ClientError(
+                "requirement failed: Invalid topic config: all configs to be added must be in the"
+                ' format "key=val".'
+            )
+        configs[name.strip()] = value.strip()
+    return configs
+
+
+def _assignment(text: str | None) -> list[list[int]]:
+    if text is None:
+        return []
+    try:
+        rows = [[int(each) for each in row.split(":")] for row in text.split(",")]
+    except ValueError:
+        raise ClientError(f"{text} is no assignment: write 1:2,2:1") from None
+    for row in rows:
+        if len(set(row)) < len(row):
+            raise ClientError("Partition replica lists may not contain duplicate entries")
+    if len({len(row) for row in rows}) > 1:
+        raise ClientError("Partitions have different replication factors")
+    return rows

@@ -1,0 +1,78 @@
+"""The command line: the way to all verbs (cli/table.py), and how it is said what is wrong.
+
+Whatever goes wrong with the arguments, the settings or the start is one line on standard error
+that says what and how to mend it, and exit status 2. Each verb is imported when it is asked for,
+the server when it is served: `--version` and `--help` stay quick.
+"""
+
+from __future__ import annotations
+
+import click
+
+from wirebroker.cli.verb_group import VerbGroup
+
+_USAGE_STATUS = 2
+_INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells count
+
+
+def run(arguments: list[str]) -> int:
+    """Run the program and return its exit status."""
+    try:
+        status: object = cli.main(arguments, prog_name="wirebroker", standalone_mode=False)
+    except click.UsageError as error:
+        if error.message.startswith("Usage: "):  # a group without a verb: its help
+            click.echo(error.message, err=True)
+            return _USAGE_STATUS
+        command = error.ctx.command_path if error.ctx else "wirebroker"
+        said = " ".join(error.format_message().split())  # click lists choices on lines of their own
+        message = f"{said.rstrip('.')} (see {command} --help)"
+    except click.ClickException as error:
+        message = error.format_message()
+    except click.Abort:
+        return _INTERRUPTED_STATUS
+    else:
+        return status if isinstance(status, int) else 0
+    click.echo(f"wirebroker: {message}", err=True)
+    return _USAGE_STATUS
+
+
+def _print_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        from wirebroker.base.version import version_text  # noqa: PLC0415 - few want it
+
+        click.echo(f"wirebroker {version_text()}")
+        context.exit()
+
+
+@click.group(cls=VerbGroup, invoke_without_command=True)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Run a Kafka broker: Kafka's wire protocol, disk format and metadata, in Python."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@click.command()
+@click.option("--markdown", is_flag=True, help="As docs/configs.md.")
+def configs(*, markdown: bool) -> None:
+    """Print every config with its default."""
+    from wirebroker.config.docs import as_markdown, as_text  # noqa: PLC0415 - keeps --help quick
+
+    click.echo(as_markdown() if markdown else as_text(), nl=False)
+
+
+@click.command()
+@click.option("--markdown", is_flag=True, help="As docs/cli.md.")
+def commands(*, markdown: bool) -> None:
+    """Print every verb with its flags."""
+    from wirebroker.cli.docs import verbs_as_markdown, verbs_as_text  # noqa: PLC0415
+
+    click.echo(verbs_as_markdown(cli) if markdown else verbs_as_text(cli), nl=False)

@@ -1,0 +1,1 @@
+"""What verbs share: flags, output, profiles, completion, the connection to a cluster."""

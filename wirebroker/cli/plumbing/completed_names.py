@@ -1,0 +1,100 @@
+"""Types of arguments that a shell completes: topics, groups and configs.
+
+Topics and groups come from the cluster that the flags before them, the environment or the
+profile name. If it does not respond within two seconds, nothing is completed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+from click.types import StringParamType
+
+from wirebroker.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeAlias
+
+    from click.shell_completion import CompletionItem
+
+    from wirebroker.cli.plumbing.running import ClusterFlags
+    from wirebroker.client.kafka_client import KafkaClient
+
+    Names: TypeAlias = Callable[[KafkaClient], Awaitable[list[str]]]
+
+_TIMEOUT_S: Final = 2.0
+
+
+class CompletedName(StringParamType):
+    """Text whose completions are found when a shell asks for them."""
+
+    def __init__(self, names: Callable[[click.Context], list[str]], *, end: str = "") -> None:
+        """Take the function that returns the names, and the text after each name."""
+        self._names = names
+        self._end = end
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the names that begin with the incomplete word."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - for shells alone
+
+        del param
+        whole = [f"{each}{self._end}" for each in self._names(ctx)]
+        return [CompletionItem(each) for each in whole if each.startswith(incomplete)]
+
+
+def _asked(ctx: click.Context, names: Names) -> list[str]:
+    """Ask the cluster that the flags before the incomplete word name."""
+    from wirebroker.cli.plumbing.running import asked_quietly  # noqa: PLC0415 - for shells alone
+
+    given: dict[str, Any] = {}
+    for each in (ctx.parent, ctx):  # flags of scripts may come before the subcommand
+        given |= {} if each is None else each.params
+    flags = {
+        "bootstrap": given.get("bootstrap") or given.get("bootstrap_server"),
+        "client_config": given.get("client_config") or given.get("command_config"),
+        "timeout_s": _TIMEOUT_S,
+        "output": "table",
+        "tls": bool(given.get("tls")),
+        **{name: given.get(name) for name in ("tls_ca", "tls_cert", "sasl_user", "sasl_mechanism")},
+    }
+    try:
+        return sorted(asked_quietly(cast("ClusterFlags", flags), names))
+    except (ClientError, click.UsageError):
+        return []  # a shell shows no errors during typing
+
+
+async def _topics(client: KafkaClient) -> list[str]:
+    return [each.name for each in (await client.metadata()).topics]
+
+
+async def _groups(client: KafkaClient) -> list[str]:
+    from wirebroker.client.groups.groups import list_groups  # noqa: PLC0415 - for shells alone
+
+    return [each.name for each in await list_groups(client)]
+
+
+async def _brokers(client: KafkaClient) -> list[str]:
+    return [*map(str, await client.broker_ids()), "all"]
+
+
+def _configs(ctx: click.Context) -> list[str]:
+    from wirebroker.config.rows.topic import TOPIC_ROWS  # noqa: PLC0415 - likewise
+    from wirebroker.config.table import ROWS  # noqa: PLC0415 - for shells alone
+
+    return sorted(ROWS if ctx.params.get("kind") == "broker" else TOPIC_ROWS)
+
+
+def _resources(ctx: click.Context) -> list[str]:
+    return _asked(ctx, _brokers if ctx.params.get("kind") == "broker" else _topics)
+
+
+TOPIC_NAME: Final = CompletedName(lambda ctx: _asked(ctx, _topics))
+GROUP_NAME: Final = CompletedName(lambda ctx: _asked(ctx, _groups))
+# What `config KIND NAME` names: a topic or a broker.
+RESOURCE_NAME: Final = CompletedName(_resources)
+CONFIG_NAME: Final = CompletedName(_configs)
+CONFIG_SETTING: Final = CompletedName(_configs, end="=")

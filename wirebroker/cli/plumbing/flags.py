@@ -1,0 +1,123 @@
+"""Flags that several verbs have: partitions, times, `--yes`."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.client.topics.leaders import TopicPartition
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+
+_UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_AGO: Final = re.compile(r"-?(\d+)([smhdw])")
+_LASTING: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
+
+
+def yes_flag(command: _Command) -> _Command:
+    """Add `--yes` to a command that deletes or changes what can't be brought back."""
+    return click.option("--yes", is_flag=True, help="Do it.")(command)
+
+
+def dry_run_hint(what: str) -> str:
+    """Return the line that follows what a verb has only shown."""
+    return f"nothing is changed: this {what}; add --yes to do it"
+
+
+def partition_list(
+    _context: click.Context, _option: click.Parameter, text: str | None, /
+) -> list[int] | None:
+    """Read numbers of partitions with commas between (click's callback).
+
+    Raises:
+        click.UsageError: It is something else.
+    """
+    if text is None:
+        return None
+    texts = text.split(",")
+    if not all(each.isascii() and each.isdigit() for each in texts):
+        raise click.UsageError(f"{text!r} is no list of partitions: write 0,1,2")
+    return list(dict.fromkeys(map(int, texts)))
+
+
+def escaped_text(
+    _context: click.Context, _option: click.Parameter, text: str | None, /
+) -> bytes | None:
+    r"""Read text with escapes such as `\t` (a click callback).
+
+    Raises:
+        click.UsageError: An escape has no meaning.
+    """
+    if text is None:
+        return None
+    from wirebroker.cli.plumbing.record_format import text_of  # noqa: PLC0415 - for few verbs
+
+    try:
+        return text_of(text)
+    except ValueError as error:
+        raise click.UsageError(f"{text!r}: {error}") from None
+
+
+def time_ms(_context: click.Context, _option: click.Parameter, text: str | None, /) -> int | None:
+    """Read a time (click's callback): how long ago, ms since 1970, or ISO 8601 (local time).
+
+    Raises:
+        click.UsageError: It is none.
+    """
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return SystemClock().now_ms() - int(ago[1]) * _UNITS_MS[ago[2]]
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        raise click.UsageError(
+            f"{text!r} is no time: write 2026-11-22T10:00, ms since 1970, or 2h for two hours ago"
+        ) from None
+
+
+def duration_ms(
+    _context: click.Context, _option: click.Parameter, text: str | None, /
+) -> int | None:
+    """Read how long something lasts (click's callback), as 30s, 15m, 12h, 7d or 2w; not nothing.
+
+    Raises:
+        click.UsageError: It is something else.
+    """
+    if text is None:
+        return None
+    found = _LASTING.fullmatch(text)
+    if found is None:
+        raise click.UsageError(f"{text!r} is no time: write 30s, 15m, 12h, 7d or 2w")
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def chosen_partitions(
+    places: list[TopicPartition], partitions: list[int] | None
+) -> list[TopicPartition]:
+    """Return the partitions of one topic that are meant; None is all.
+
+    Raises:
+        ClientError: One is not there.
+    """
+    if partitions is None:
+        return places
+    known = {place.partition: place for place in places}
+    for each in partitions:
+        if each not in known:
+            raise ClientError(
+                f"there is no partition {each}: the topic has {len(known)}, from 0 on"
+            )
+    return [known[each] for each in partitions]

@@ -1,0 +1,112 @@
+r"""How `consume` writes a record: by a format in kcat's habit, or as a line of JSON.
+
+%s value   %k key   %t topic   %p partition   %o offset   %T timestamp in ms   %h headers
+%S and %K  lengths of value and key, -1 for none          %% a percent sign
+\n \t \r \0 \\ as in C
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.codecs.records.record import Record
+
+    Writer: TypeAlias = Callable[[TopicPartition, Record], bytes]
+
+_ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+_PIECE: Final = re.compile(r"%(.)|\\(.)|([^%\\]+)|(.)", re.DOTALL)
+
+_FIELDS: Final[dict[str, Writer]] = {
+    "s": lambda _, record: record.value or b"",
+    "k": lambda _, record: record.key or b"",
+    "S": lambda _, record: _length(record.value),
+    "K": lambda _, record: _length(record.key),
+    "t": lambda place, _: place.topic.encode(),
+    "p": lambda place, _: b"%d" % place.partition,
+    "o": lambda _, record: b"%d" % record.offset,
+    "T": lambda _, record: b"%d" % record.timestamp,
+    "h": lambda _, record: b",".join(
+        b"%b=%b" % (name.encode("utf-8", "surrogateescape"), value or b"")
+        for name, value in record.headers
+    ),
+    "%": lambda _, __: b"%",
+}
+
+
+def writer_of(text: str) -> Writer:
+    """Return what writes records in a format.
+
+    Raises:
+        ValueError: The format has a sign that means nothing.
+    """
+    pieces: list[Writer] = []
+    for field, escape, plain, lost in _PIECE.findall(text):
+        if field:
+            if field not in _FIELDS:
+                raise ValueError(f"%{field} means nothing in a format; there are {_known()}")
+            pieces.append(_FIELDS[field])
+        elif lost:
+            raise ValueError(f"the format ends with a {lost}")
+        elif escape and escape not in _ESCAPES:
+            raise ValueError(f"\\{escape} means nothing in a format")
+        else:
+            pieces.append(_constant(_ESCAPES[escape] if escape else plain.encode()))
+    return lambda place, record: b"".join([piece(place, record) for piece in pieces])
+
+
+def text_of(text: str) -> bytes:
+    """Return text with a format's escapes, but without fields, as bytes.
+
+    Raises:
+        ValueError: An escape has no meaning.
+    """
+    pieces: list[bytes] = []
+    for plain, escape in re.findall(r"([^\\]+)|\\(.?)", text, re.DOTALL):
+        if not plain and escape not in _ESCAPES:
+            raise ValueError(f"\\{escape} has no meaning; write \\\\ for a backslash")
+        pieces.append(plain.encode() if plain else _ESCAPES[escape])
+    return b"".join(pieces)
+
+
+def json_line_of(place: TopicPartition, record: Record) -> bytes:
+    """Return a record as a line of JSON; bytes that are no UTF-8 as `{"base64": "…"}`."""
+    row = {
+        "topic": place.topic,
+        "partition": place.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": _plain(record.key),
+        "value": _plain(record.value),
+        "headers": [{"key": name, "value": _plain(value)} for name, value in record.headers],
+    }
+    # A header's key that is no UTF-8 has surrogates, which only escapes can carry.
+    is_text = all(name.isprintable() for name, _ in record.headers)
+    return json.dumps(row, ensure_ascii=not is_text).encode() + b"\n"
+
+
+def _known() -> str:
+    return " ".join(f"%{each}" for each in _FIELDS)
+
+
+def _constant(data: bytes) -> Writer:
+    return lambda _, __: data
+
+
+def _length(data: bytes | None) -> bytes:
+    return b"%d" % (-1 if data is None else len(data))
+
+
+def _plain(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

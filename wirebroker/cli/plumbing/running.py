@@ -1,0 +1,204 @@
+"""What all verbs share that ask a cluster: their flags, the loop they run on, how they end.
+
+Exit status: 0 done, 1 the cluster can't be reached or refuses, 2 a mistake in the arguments; 130
+and 143 after SIGINT and SIGTERM, which end a verb quietly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.base.signals import on_signal
+from wirebroker.cli.plumbing.output import Output, tell
+from wirebroker.cli.plumbing.profiles import current_profile, profile_file
+from wirebroker.cli.plumbing.security_flags import (
+    SecurityFlags,
+    client_settings,
+    security_flags,
+    way_to_cluster,
+)
+from wirebroker.client.addresses import DEFAULT_PORT, addresses_of
+from wirebroker.client.errors import FLAG_NAMES, ClientError, FlagNames
+from wirebroker.client.kafka_client import KafkaClient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+FAILED: Final = 1
+_TERMINATED: Final = 128 + signal.SIGTERM
+_VARIABLE: Final = "WIREBROKER_BOOTSTRAP"
+_DEFAULT: Final = f"127.0.0.1:{DEFAULT_PORT}"
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+_Answer = TypeVar("_Answer")
+
+
+class ClusterFlags(SecurityFlags):
+    """The flags that every verb has that asks a cluster."""
+
+    bootstrap: str | None
+    timeout_s: float
+    output: str
+
+
+def cluster_flags(command: _Command) -> _Command:
+    """Add the flags of every verb that asks a cluster to one, which hands them on to `run_verb`."""
+    return _with_flags(security_flags(command, has_config=False))
+
+
+def cluster_flags_beside_config(command: _Command) -> _Command:
+    """Add them to a verb that has a --config of its own."""
+    return _with_flags(security_flags(command, has_config=True))
+
+
+def _with_flags(command: _Command) -> _Command:
+    for option in (
+        click.option(
+            "--output",
+            type=click.Choice(["table", "json"]),
+            default="table",
+            help="Form of what is printed. [default: table]",
+        ),
+        click.option(
+            "--timeout",
+            "timeout_s",
+            type=click.FloatRange(0.1, 3600),
+            default=30.0,
+            metavar="SECONDS",
+            help="How long a request may take. [default: 30]",
+        ),
+        click.option(
+            "-b",
+            "--bootstrap",
+            metavar="HOST:PORT,...",
+            help=f"Brokers to begin with. [default: {_VARIABLE}, a profile's, else {_DEFAULT}]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def run_verb(
+    flags: ClusterFlags,
+    work: Callable[[KafkaClient, Output], Awaitable[None]],
+    *,
+    flag_names: FlagNames = FLAG_NAMES,
+) -> int:
+    """Connect to the cluster, do the work, and return the exit status.
+
+    Args:
+        flags: Which cluster, and how it is reached.
+        work: What is to be done.
+        flag_names: What a message names that says how to reach another.
+
+    Raises:
+        click.UsageError: The addresses are none, or settings can't be used.
+    """
+    client = _client(flags, flag_names)
+    output = Output(is_json=flags["output"] == "json")
+
+    async def connected() -> None:
+        async with client:
+            await work(client, output)
+
+    with output:
+        try:
+            return asyncio.run(_until_terminated(connected()))
+        except ClientError as error:
+            tell(f"wirebroker: {error}")
+            return FAILED
+    return 0  # whoever read the output has closed it
+
+
+def asked_quietly(
+    flags: ClusterFlags, question: Callable[[KafkaClient], Awaitable[_Answer]]
+) -> _Answer:
+    """Return a cluster's response to a question; print nothing.
+
+    Raises:
+        ClientError: The cluster does not respond, or refuses.
+        click.UsageError: As of `run_verb`.
+    """
+    client = _client(flags, FLAG_NAMES)
+
+    async def connected() -> _Answer:
+        async with client:
+            return await question(client)
+
+    return asyncio.run(connected())
+
+
+def _client(flags: ClusterFlags, flag_names: FlagNames) -> KafkaClient:
+    from_profile = _profile(flags)
+    if from_profile is not None:
+        flags["client_config"] = from_profile
+    settings = client_settings(flags)
+    of_file, of_variable = settings.get("bootstrap.servers"), os.environ.get(_VARIABLE)
+    named = flags["bootstrap"] or (
+        of_variable or of_file if from_profile else of_file or of_variable
+    )
+    try:
+        addresses = addresses_of(named or _DEFAULT)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    way = way_to_cluster(settings)
+    return KafkaClient(
+        addresses,
+        timeout_s=flags["timeout_s"],
+        dialer=way.dialer,
+        handshake=way.handshake,
+        flags=flag_names,
+        clock=SystemClock(),
+        random=random.Random(),  # noqa: S311 - for pauses
+    )
+
+
+def _profile(flags: ClusterFlags) -> Path | None:
+    """Return the settings of the profile in use, unless a file of settings is named."""
+    if flags["client_config"] or os.environ.get("WIREBROKER_CLIENT_CONFIG"):
+        return None
+    name = current_profile()
+    return None if name is None else profile_file(name)
+
+
+async def _until_terminated(work: Awaitable[None]) -> int:
+    """Do the work; SIGTERM ends it as SIGINT does, so that what it began is ended too."""
+    task = asyncio.ensure_future(work)
+    is_terminated = False
+
+    def terminate() -> None:
+        nonlocal is_terminated
+        is_terminated = True
+        task.cancel()
+
+    on_signal("SIGTERM", terminate)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not is_terminated:
+            raise
+        return _TERMINATED
+    return 0
+
+
+def pairs(texts: tuple[str, ...], flag: str) -> dict[str, str]:
+    """Read `key=value` flags.
+
+    Raises:
+        click.UsageError: One has no key or no equals sign.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{flag} {text} cannot be used: write {flag} key=value")
+        found[key] = value
+    return found

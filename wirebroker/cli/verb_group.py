@@ -1,0 +1,92 @@
+"""The root of the verbs: each one's module is imported when it is asked for.
+
+So `--version` and `--help` cost nothing of what `topic` or `serve` need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+
+import click
+
+from wirebroker.base.garbage import uncollected
+from wirebroker.base.lean_asyncio import import_without_ssl
+from wirebroker.cli.table import SCRIPTS, VERBS
+from wirebroker.cli.unserved_scripts import instead_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+# Where the verbs are that ask a cluster: in plain text, unless they find out that it is by TLS.
+_ASKING: Final = ("wirebroker.cli.verbs.", "wirebroker.cli.kafka.")
+_SUFFIX: Final = ".sh"
+_SCRIPT_NAMES: Final = frozenset(each.name for each in SCRIPTS)
+
+
+class VerbGroup(click.Group):
+    """A click group over the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the table's order."""
+        del ctx
+        return [verb.name for verb in (*VERBS, *SCRIPTS)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one verb; the name of a script may end in .sh.
+
+        Raises:
+            click.UsageError: Kafka has a script of that name, which is not here.
+        """
+        name = cmd_name.removesuffix(_SUFFIX)
+        names = {cmd_name, name} if name in _SCRIPT_NAMES else {cmd_name}
+        for verb in (*VERBS, *SCRIPTS):
+            if verb.name in names:
+                module, _, attribute = verb.place.partition(":")
+                with uncollected():
+                    if module.startswith(_ASKING):
+                        import_without_ssl()
+                    return cast("click.Command", getattr(import_module(module), attribute))
+        instead = instead_of(name)
+        if instead is not None and not ctx.resilient_parsing:
+            raise click.UsageError(f"{name} is not here: {instead}")
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb.
+
+        Raises:
+            click.UsageError: There is no such verb; the error suggests a similar one.
+        """
+        name = args[0]
+        if self.get_command(ctx, name) is None and not (
+            name.startswith("-") or ctx.resilient_parsing
+        ):
+            from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+
+            near = get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f". Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the verbs that begin so, by the table alone, or the flags."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - for shells alone
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(verb.name, help=verb.help)
+            for verb in (*VERBS, *SCRIPTS)
+            if verb.name.startswith(incomplete)
+        ]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs by the table alone."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb.name, verb.help) for verb in VERBS])
+        with formatter.section("As Kafka's own scripts"):
+            formatter.write_dl([(script.name, script.help) for script in SCRIPTS])

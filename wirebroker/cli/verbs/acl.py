@@ -1,0 +1,276 @@
+"""`wirebroker acl …`: who may do what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
+
+import click
+
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.cli.plumbing.flags import dry_run_hint, yes_flag
+from wirebroker.cli.plumbing.output import tell
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.checks.dry_runs import check_cluster_rights
+from wirebroker.client.security.acls import (
+    ANY,
+    CLUSTER_NAME,
+    MATCH,
+    OPERATIONS,
+    PERMISSIONS,
+    AccessRule,
+    RuleFilter,
+    create_acls,
+    delete_acls,
+    list_acls,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+
+_EVERY_HOST: Final = "*"
+_COLUMNS: Final = (
+    "principal",
+    "host",
+    "operation",
+    "permission",
+    "resource_type",
+    "resource_name",
+    "pattern_type",
+)
+
+
+class _ResourceFlags(TypedDict):
+    """What rules are about."""
+
+    topics: tuple[str, ...]
+    group_names: tuple[str, ...]
+    transactional_ids: tuple[str, ...]
+    users: tuple[str, ...]
+    delegation_tokens: tuple[str, ...]
+    of_cluster: bool
+
+
+def _resource_flags(command: _Command) -> _Command:
+    for option in (
+        click.option("--cluster", "of_cluster", is_flag=True, help="The cluster itself."),
+        click.option(
+            "--delegation-token",
+            "delegation_tokens",
+            multiple=True,
+            metavar="ID",
+            help="A delegation token; * is all.",
+        ),
+        click.option(
+            "--user-principal",
+            "users",
+            multiple=True,
+            metavar="PRINCIPAL",
+            help="A user, of tokens, as User:NAME; * is all.",
+        ),
+        click.option(
+            "--transactional-id",
+            "transactional_ids",
+            multiple=True,
+            metavar="ID",
+            help="A transactional id; * is all.",
+        ),
+        click.option(
+            "--group",
+            "group_names",
+            multiple=True,
+            type=GROUP_NAME,
+            metavar="GROUP",
+            help="A group; * is all.",
+        ),
+        click.option(
+            "--topic",
+            "topics",
+            multiple=True,
+            type=TOPIC_NAME,
+            metavar="TOPIC",
+            help="A topic; * is all.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _resources(flags: _ResourceFlags) -> list[tuple[str, str]]:
+    """Return types and names."""
+    named = {
+        "topic": flags["topics"],
+        "group": flags["group_names"],
+        "transactional_id": flags["transactional_ids"],
+        "user": flags["users"],
+        "delegation_token": flags["delegation_tokens"],
+    }
+    found = [(kind, name) for kind, names in named.items() for name in names]
+    return found + ([("cluster", CLUSTER_NAME)] if flags["of_cluster"] else [])
+
+
+@click.group()
+def acl() -> None:
+    """Show and change who may do what (ACLs).
+
+    A principal is User:NAME, or User:* for everybody.
+    """
+
+
+class _CreateFlags(_ResourceFlags, ClusterFlags):
+    pass
+
+
+@acl.command("create")
+@click.option("--allow", multiple=True, metavar="PRINCIPAL", help="Who may.")
+@click.option("--deny", multiple=True, metavar="PRINCIPAL", help="Who may not, whatever else says.")
+@click.option(
+    "--operation",
+    "operations",
+    multiple=True,
+    required=True,
+    type=click.Choice([each for each in OPERATIONS if each != ANY], case_sensitive=False),
+    help="May do what; may be given many times.",
+)
+@click.option("--host", "hosts", multiple=True, metavar="IP", help="From there alone.")
+@click.option("--prefixed", is_flag=True, help="All names that begin with the one given.")
+@_resource_flags
+@cluster_flags
+def create(
+    *,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    operations: tuple[str, ...],
+    hosts: tuple[str, ...],
+    prefixed: bool,
+    **flags: Unpack[_CreateFlags],
+) -> int:
+    """Add rules: each principal, operation, host and resource together is one."""
+    who = [("allow", each) for each in allow] + [("deny", each) for each in deny]
+    if not who:
+        raise click.UsageError("give --allow or --deny")
+    resources = _resources(flags)
+    if not resources:
+        raise click.UsageError("say what the rules are about: --topic, --group, --cluster, …")
+    for each in flags["users"]:
+        if ":" not in each and each != "*":  # it would apply to nobody
+            raise click.UsageError(f"--user-principal {each!r} is no principal: write User:{each}")
+    rules = [
+        AccessRule(
+            kind,
+            name,
+            "prefixed" if prefixed and kind != "cluster" else "literal",
+            principal,
+            host,
+            operation,
+            permission,
+        )
+        for kind, name in resources
+        for permission, principal in who
+        for operation in operations
+        for host in hosts or (_EVERY_HOST,)
+    ]
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await create_acls(client, rules)
+        _show(out, {"created": [each._asdict() for each in rules]}, rules)
+
+    return run_verb(flags, work)
+
+
+class _FilterFlags(_ResourceFlags, ClusterFlags):
+    principal: str | None
+    operation: str
+    permission: str
+    host: str | None
+    matching: bool
+
+
+def _filter_flags(command: _Command) -> _Command:
+    for option in (
+        click.option(
+            "--matching",
+            is_flag=True,
+            help="All that apply to the name given: also prefixes of it, and *.",
+        ),
+        click.option("--host", metavar="IP", help="Of this host."),
+        click.option(
+            "--permission",
+            type=click.Choice(list(PERMISSIONS)),
+            default=ANY,
+            help="Which permission. [default: any]",
+        ),
+        click.option(
+            "--operation",
+            type=click.Choice(list(OPERATIONS), case_sensitive=False),
+            default=ANY,
+            help="Which operation. [default: any]",
+        ),
+        click.option("--principal", metavar="PRINCIPAL", help="Whose."),
+    ):
+        command = option(command)
+    return _resource_flags(command)
+
+
+def _filters(flags: _FilterFlags) -> list[RuleFilter]:
+    shared = RuleFilter(
+        principal=flags["principal"],
+        host=flags["host"],
+        operation=flags["operation"],
+        permission=flags["permission"],
+    )
+    pattern = MATCH if flags["matching"] else ANY
+    resources = _resources(flags)
+    return [
+        shared._replace(resource_type=kind, resource_name=name, pattern_type=pattern)
+        for kind, name in resources
+    ] or [shared]
+
+
+@acl.command("list")
+@_filter_flags
+@cluster_flags
+def list_(**flags: Unpack[_FilterFlags]) -> int:
+    """List rules, all or those that the flags name."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rules = await _found(client, _filters(flags))
+        _show(out, [each._asdict() for each in rules], rules)
+
+    return run_verb(flags, work)
+
+
+@acl.command("delete")
+@_filter_flags
+@yes_flag
+@cluster_flags
+def delete(*, yes: bool, **flags: Unpack[_FilterFlags]) -> int:
+    """Delete the rules that the flags name; without --yes say which."""
+    filters = _filters(flags)
+    if filters == [RuleFilter()]:
+        raise click.UsageError("say which: give --topic, --principal or another of the flags")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if not yes:
+            await check_cluster_rights(client, "alter", "rules cannot be deleted")
+            rules = await _found(client, filters)
+            _show(out, {"would_delete": [each._asdict() for each in rules]}, rules)
+            tell(dry_run_hint("would be deleted"))
+            return
+        rules = [rule for each in filters for rule in await delete_acls(client, each)]
+        _show(out, {"deleted": [each._asdict() for each in rules]}, rules)
+
+    return run_verb(flags, work)
+
+
+async def _found(client: KafkaClient, filters: list[RuleFilter]) -> list[AccessRule]:
+    return sorted({rule for each in filters for rule in await list_acls(client, each)})
+
+
+def _show(out: Output, data: Any, rules: list[AccessRule]) -> None:
+    out.show(data, out.table([each._asdict() for each in rules], _COLUMNS))

@@ -1,0 +1,169 @@
+"""`wirebroker cluster`: who is there, what is on the disks, who does not come back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wirebroker.base.wording import counted
+from wirebroker.cli.plumbing.flags import dry_run_hint, yes_flag
+from wirebroker.cli.plumbing.output import tell
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.checks.dry_runs import (
+    check_broker_unregistration,
+    check_controller_unregistration,
+)
+from wirebroker.client.cluster.brokers import (
+    log_dirs_of,
+    unregister_broker,
+    unregister_controller,
+    who_answers,
+)
+from wirebroker.client.cluster.quorum import controller_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.cluster.quorum import ActiveNode
+    from wirebroker.client.kafka_client import KafkaClient
+
+_OUTDATED: Final = (
+    "the state below is the last one received from the controller; it may list brokers that have"
+    " died since"
+)
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+@cluster_flags
+def cluster(context: click.Context, **flags: Unpack[ClusterFlags]) -> int:
+    """Show a cluster and its brokers."""
+    return 0 if context.invoked_subcommand else _show(flags)
+
+
+@cluster.command()
+@cluster_flags
+def info(**flags: Unpack[ClusterFlags]) -> int:
+    """Show the cluster and its brokers, as `wirebroker cluster` does."""
+    return _show(flags)
+
+
+@cluster.command("log-dirs")
+@click.option(
+    "--broker",
+    "brokers",
+    type=int,
+    multiple=True,
+    metavar="ID",
+    help="Limit to this broker (repeatable).",
+)
+@cluster_flags
+def log_dirs(*, brokers: tuple[int, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """Show the data directories of brokers, and how full they are."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = [each._asdict() for each in await log_dirs_of(client, brokers)]
+        columns = (
+            *("broker_id", "path", "error", "replica_count"),
+            *("size_bytes", "usable_bytes", "total_bytes"),
+        )
+        out.show(rows, out.table(rows, columns))
+
+    return run_verb(flags, work)
+
+
+@cluster.command()
+@click.argument("broker_id", type=int, metavar="ID")
+@yes_flag
+@cluster_flags
+def unregister(*, broker_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Unregister a permanently stopped broker; without --yes only show what would be done.
+
+    Its replicas are not moved: do that first (`wirebroker reassign`).
+    """
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if not yes:
+            await check_broker_unregistration(client, broker_id)
+            tell(dry_run_hint(f"unregisters broker {broker_id}"))
+            return
+        await unregister_broker(client, broker_id)
+        out.show({"broker_id": broker_id}, [f"broker {broker_id} is no longer registered"])
+
+    return run_verb(flags, work)
+
+
+@cluster.command(name="unregister-controller")
+@click.argument("controller_id", type=int, metavar="ID")
+@yes_flag
+@cluster_flags
+def unregister_controller_(*, controller_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Unregister a permanently stopped controller; without --yes only show what would be done.
+
+    If it is a voter, remove it from the quorum first (kafka-metadata-quorum remove-controller).
+    """
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if not yes:
+            await check_controller_unregistration(client, controller_id)
+            tell(dry_run_hint(f"unregisters controller {controller_id}"))
+            return
+        await unregister_controller(client, controller_id)
+        gone = [f"controller {controller_id} is no longer registered"]
+        out.show({"controller_id": controller_id}, gone)
+
+    return run_verb(flags, work)
+
+
+def _show(flags: ClusterFlags) -> int:
+    async def work(client: KafkaClient, out: Output) -> None:
+        found = await client.metadata()
+        controller = await controller_of(client, found.controller_id)
+        rows = [
+            {"broker": each.node_id, "host": each.host, "port": each.port, "rack": each.rack}
+            for each in sorted(found.brokers, key=lambda each: each.node_id)
+        ]
+        columns = ["broker", "host", "port", "rack"]
+        if controller.is_silent:
+            # Brokers that died since then are still listed: only a controller removes them.
+            answers = await who_answers(client, [each["broker"] for each in rows])
+            rows = [{**each, "answers": answers[each["broker"]]} for each in rows]
+            columns.append("answers")
+        summary = _summary_of(found, controller, rows)
+        lines = [
+            f"{out.title('cluster')} {found.cluster_id}, {_named(controller)}",
+            f"{counted(summary['topic_count'], 'topic')},"
+            f" {counted(summary['partition_count'], 'partition')}:"
+            f" {summary['leaderless_count']} without a leader,"
+            f" {summary['under_replicated_count']} under-replicated",
+        ]
+        if controller.is_silent:
+            lines.append(_OUTDATED)
+        out.show(summary, [*lines, *out.table(rows, columns)])
+
+    return run_verb(flags, work)
+
+
+def _named(controller: ActiveNode) -> str:
+    if controller.problem is None:
+        return f"controller {controller.node_id}"
+    what = "no controller responds" if controller.is_silent else "its controller is not known"
+    return f"{what}: {controller.problem}"
+
+
+def _summary_of(found: Any, controller: ActiveNode, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    partitions = [part for each in found.topics for part in each.partitions]
+    return {
+        "cluster_id": found.cluster_id,
+        "controller_id": controller.node_id,
+        "controller_problem": controller.problem,
+        "brokers": rows,
+        "topic_count": len(found.topics),
+        "partition_count": len(partitions),
+        "leaderless_count": sum(each.leader_id < 0 for each in partitions),
+        "under_replicated_count": sum(
+            len(each.isr_nodes) < len(each.replica_nodes) for each in partitions
+        ),
+    }

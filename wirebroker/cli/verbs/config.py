@@ -1,0 +1,118 @@
+"""`wirebroker config …`: configs of topics and brokers, read and changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.cli.plumbing.completed_names import CONFIG_NAME, CONFIG_SETTING, RESOURCE_NAME
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, pairs, run_verb
+from wirebroker.client.configs.configs import BROKER, TOPIC, alter_configs, configs_of, label
+from wirebroker.client.errors import ClientError, did_you_mean
+from wirebroker.client.topics.topic_lookup import find_topics
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_ALL_BROKERS: Final = "all"
+
+
+@click.group()
+def config() -> None:
+    """Read and change configs.
+
+    KIND NAME is `topic orders`, `broker 1`, or `broker all` for what all brokers have.
+    """
+
+
+_kind = click.argument("kind", type=click.Choice(["topic", "broker"]), metavar="KIND")
+_name = click.argument("name", type=RESOURCE_NAME, metavar="NAME")
+
+
+@config.command("list")
+@_kind
+@_name
+@click.option("-a", "--all", "everything", is_flag=True, help="Also what is at its default.")
+@cluster_flags
+def list_(*, kind: str, name: str, everything: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """List the configs of a topic or broker that were set, or all of them."""
+    number, resource = _resource(kind, name)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await _check_that_it_is_there(client, number, resource)
+        rows = [
+            {
+                "name": each.name,
+                "value": each.value,
+                "source": each.source,
+                "is_read_only": each.is_read_only,
+            }
+            for each in await configs_of(client, number, resource)
+            if everything or each.is_set or each.source == "file"
+        ]
+        out.show(rows, out.table(rows, ("name", "value", "source")))
+
+    return run_verb(flags, work)
+
+
+@config.command("set")
+@_kind
+@_name
+@click.argument("settings", nargs=-1, required=True, type=CONFIG_SETTING, metavar="KEY=VALUE...")
+@cluster_flags
+def set_(*, kind: str, name: str, settings: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """Set configs of a topic or broker; all of them or none."""
+    number, resource = _resource(kind, name)
+    changes: dict[str, str | None] = {**pairs(settings, "a setting")}
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await _alter(client, number, resource, changes)
+        out.show({"set": changes}, [f"{label(number, resource)}: {each}" for each in settings])
+
+    return run_verb(flags, work)
+
+
+@config.command()
+@_kind
+@_name
+@click.argument("keys", nargs=-1, required=True, type=CONFIG_NAME, metavar="KEY...")
+@cluster_flags
+def unset(*, kind: str, name: str, keys: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """Take configs of a topic or broker back to their defaults."""
+    number, resource = _resource(kind, name)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await _alter(client, number, resource, dict.fromkeys(keys))
+        lines = [f"{label(number, resource)}: {each} is at its default" for each in keys]
+        out.show({"unset": list(keys)}, lines)
+
+    return run_verb(flags, work)
+
+
+async def _alter(client: KafkaClient, kind: int, name: str, changes: dict[str, str | None]) -> None:
+    await _check_that_it_is_there(client, kind, name)
+    known = {each.name for each in await configs_of(client, kind, name)}
+    for key in changes:
+        # Brokers take names that they don't know for their plugins'; topics have none of those.
+        if kind == TOPIC and key not in known:
+            raise ClientError(f"topics have no config {key}{did_you_mean(key, known)}")
+    await alter_configs(client, kind, name, changes)
+
+
+async def _check_that_it_is_there(client: KafkaClient, kind: int, name: str) -> None:
+    if kind == TOPIC:  # else its name would get an answer that doesn't say what was meant
+        await find_topics(client, [name])
+
+
+def _resource(kind: str, name: str) -> tuple[int, str]:
+    if kind == "topic":
+        return TOPIC, name
+    if name == _ALL_BROKERS:
+        return BROKER, ""
+    if not (name.isascii() and name.isdigit()):
+        raise click.UsageError(f"{name} is no broker: write its id, or {_ALL_BROKERS}")
+    return BROKER, name

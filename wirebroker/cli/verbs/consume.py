@@ -1,0 +1,182 @@
+"""`wirebroker consume TOPIC...`: records as lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.cli.plumbing.flags import chosen_partitions, partition_list, time_ms
+from wirebroker.cli.plumbing.record_format import json_line_of, writer_of
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.groups.group_consuming import GroupReader
+from wirebroker.client.groups.group_membership import GroupMembership
+from wirebroker.client.records.consuming import PartitionsReader
+from wirebroker.client.topics.leaders import EARLIEST, LATEST, clamped, offsets_at, partitions_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.cli.plumbing.record_format import Writer
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.codecs.records.record import Record
+
+_WORDS: Final = {"start": EARLIEST, "end": LATEST}
+_ISOLATIONS: Final = ["read_uncommitted", "read_committed"]
+
+
+def _offset(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
+    """Read --offset: a number, or one of the words as it is."""
+    if text is None or text in _WORDS:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise click.UsageError(f"--offset {text}: write start, end, N, or -N") from None
+
+
+@click.command()
+@click.argument("topics", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
+@click.option("--from-beginning", is_flag=True, help="The same as --offset start.")
+@click.option(
+    "-o",
+    "--offset",
+    callback=_offset,
+    metavar="WHERE",
+    help="start, end, an offset, or -N for the last N of each partition. [default: end]",
+)
+@click.option(
+    "--from-time",
+    callback=time_ms,
+    metavar="TIME",
+    help="What is as late: 2026-11-22T10:00, ms since 1970, or 2h for two hours ago.",
+)
+@click.option("-n", "--count", type=click.IntRange(1), metavar="N", help="Stop after N records.")
+@click.option("-e", "--exit", "exits", is_flag=True, help="Stop where the topics end now.")
+@click.option(
+    "-p", "--partition", "partitions", callback=partition_list, metavar="N,...", help="Only these."
+)
+@click.option(
+    "-g",
+    "--group",
+    type=GROUP_NAME,
+    metavar="GROUP",
+    help="Read as a member of a consumer group: go on where it has committed, and commit what was"
+    " printed. The flags that say where to begin are for what it hasn't committed.",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(_ISOLATIONS),
+    default="read_uncommitted",
+    help="read_committed leaves out what transactions have aborted or not committed yet."
+    " [default: read_uncommitted]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    metavar="TEXT",
+    help=r"In kcat's habit: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h"
+    r" headers, \n. [default: %s\n]",
+)
+@cluster_flags
+def consume(
+    *,
+    topics: tuple[str, ...],
+    from_beginning: bool,
+    offset: int | str | None,
+    from_time: int | None,
+    count: int | None,
+    exits: bool,
+    partitions: list[int] | None,
+    group: str | None,
+    isolation: str,
+    as_json: bool,
+    form: str | None,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Print the records of topics, and go on as more come."""
+    if [from_beginning, offset is not None, from_time is not None].count(True) > 1:
+        raise click.UsageError("give one of --from-beginning, --offset and --from-time")
+    if group is not None and partitions is not None:
+        raise click.UsageError("give one of --group and --partition: a group shares partitions out")
+    writer = _writer(form, as_json=as_json or flags["output"] == "json")
+    where = "start" if from_beginning else "end" if offset is None else offset
+    read_committed = isolation == "read_committed"
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        found = await partitions_of(client, topics)
+        sink = _Sink(out, writer, count)
+
+        async def positions(places: list[TopicPartition]) -> dict[TopicPartition, int]:
+            return await _positions(client, places, where, from_time)
+
+        async def ends(places: list[TopicPartition]) -> dict[TopicPartition, int]:
+            latest = dict.fromkeys(places, LATEST)
+            return await offsets_at(client, latest, read_committed=read_committed)
+
+        if group is not None:
+            reader = GroupReader(client, GroupMembership(client, group, topics), sink.take)
+            await reader.run(positions, ends if exits else None, read_committed=read_committed)
+            return
+        places = [
+            place
+            for topic in topics
+            for place in chosen_partitions([each for each in found if each[0] == topic], partitions)
+        ]
+        until = await ends(places) if exits else None
+        await PartitionsReader(
+            client,
+            await positions(places),
+            sink.take,
+            until=until,
+            read_committed=read_committed,
+        ).run()
+
+    return run_verb(flags, work)
+
+
+def _writer(form: str | None, *, as_json: bool) -> Writer:
+    if form is not None and as_json:
+        raise click.UsageError("give one of --format and --json")
+    if as_json:
+        return json_line_of
+    try:
+        return writer_of(r"%s\n" if form is None else form)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+async def _positions(
+    client: KafkaClient, places: list[TopicPartition], where: int | str, from_time: int | None
+) -> dict[TopicPartition, int]:
+    """Return where reading begins."""
+    if from_time is not None:
+        return await offsets_at(client, dict.fromkeys(places, from_time))
+    if isinstance(where, str):
+        return await offsets_at(client, dict.fromkeys(places, _WORDS[where]))
+    if where >= 0:
+        return await clamped(client, dict.fromkeys(places, where))
+    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
+    return await clamped(client, {place: ends[place] + where for place in places})
+
+
+class _Sink:
+    """Prints records until there were enough."""
+
+    def __init__(self, out: Output, writer: Writer, most: int | None) -> None:
+        self._out = out
+        self._writer = writer
+        self._left = most
+
+    def take(self, place: TopicPartition, records: list[Record]) -> bool:
+        """Print them; return whether more are wanted."""
+        if self._left is not None:
+            del records[self._left :]
+            self._left -= len(records)
+        self._out.write(b"".join([self._writer(place, each) for each in records]))
+        return self._left != 0

@@ -1,0 +1,121 @@
+"""`wirebroker doctor`: what support would ask, asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wirebroker.cli.plumbing.running import FAILED, ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.checks.checkup import CheckupLimits, Weight, ask_all
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_SIGNS: Final = {Weight.TROUBLE: "!!", Weight.WARNING: "! ", Weight.OPEN: "? "}
+
+
+@click.command()
+@click.option(
+    "--lag",
+    type=click.IntRange(1),
+    default=10_000,
+    metavar="N",
+    help="Tell of groups so many records behind. [default: 10000]",
+)
+@click.option(
+    "--free",
+    "free_percent",
+    type=click.FloatRange(0, 100),
+    default=10.0,
+    metavar="PERCENT",
+    help="Tell of disks with less room. [default: 10]",
+)
+@click.option(
+    "--skew",
+    "skew_s",
+    type=click.FloatRange(0.1),
+    default=5.0,
+    metavar="SECONDS",
+    help="Tell of clocks that differ by more. [default: 5]",
+)
+@click.option(
+    "--wait",
+    "patience_s",
+    type=click.FloatRange(0, 600),
+    default=5.0,
+    metavar="SECONDS",
+    help="How long a rebalance may take. [default: 5]",
+)
+@click.option(
+    "--metrics",
+    "metrics_urls",
+    multiple=True,
+    metavar="URL",
+    help="Check request times in a broker's /metrics page as well. Repeatable.",
+)
+@click.option(
+    "--slow",
+    "slow_ms",
+    type=click.FloatRange(0),
+    default=1000.0,
+    metavar="MS",
+    help="Report APIs where 1 of 100 requests takes longer, with --metrics. [default: 1000]",
+)
+@cluster_flags
+def doctor(
+    *,
+    lag: int,
+    free_percent: float,
+    skew_s: float,
+    patience_s: float,
+    metrics_urls: tuple[str, ...],
+    slow_ms: float,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Ask a cluster what support would ask, and say what to do about each answer.
+
+    Addresses that clients can't reach, partitions without leaders or replicas in sync, groups that
+    hang or lag, disks, controllers and clocks, transactions that stay open, throttles left behind,
+    and with --metrics slow requests and where they wait.
+    Exit status 1 if something is wrong, 0 if nothing is but what could not be asked.
+    """
+    is_sick = False
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        nonlocal is_sick
+        limits = CheckupLimits(
+            lag,
+            free_percent / 100,
+            int(skew_s * 1000),
+            patience_s,
+            client.is_asked_locally,
+            metrics_urls,
+            slow_ms,
+        )
+        found = await ask_all(client, limits)
+        rows: list[dict[str, Any]] = []
+        lines: list[str] = []
+        for name, symptoms in found.items():
+            is_sick = is_sick or any(each.weight is not Weight.OPEN for each in symptoms)
+            if not symptoms:
+                lines.append(f"ok  {name}")
+            for each in symptoms:
+                lines += [
+                    f"{_SIGNS[each.weight]}  {out.title(name)}: {each.what}",
+                    f"      next: {each.next_step}",
+                ]
+            rows.append(
+                {
+                    "question": name,
+                    "symptoms": [
+                        {**each._asdict(), "weight": each.weight.value} for each in symptoms
+                    ],
+                }
+            )
+        out.show(rows, lines)
+
+    return run_verb(flags, work) or (FAILED if is_sick else 0)

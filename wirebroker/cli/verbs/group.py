@@ -1,0 +1,287 @@
+"""`wirebroker group …`: consumer groups listed, described, moved, deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wirebroker.base.wording import counted
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME, TOPIC_NAME
+from wirebroker.cli.plumbing.flags import (
+    chosen_partitions,
+    dry_run_hint,
+    partition_list,
+    time_ms,
+    yes_flag,
+)
+from wirebroker.cli.plumbing.output import tell
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.checks.dry_runs import check_group_deletion, check_offset_commit
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import (
+    commit,
+    committed_of,
+    delete_group,
+    describe_group,
+    list_groups,
+    progress_of,
+)
+from wirebroker.client.topics.leaders import EARLIEST, LATEST, clamped, offsets_at, partitions_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.groups.groups import DescribedConsumers, GroupProgress
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
+
+_WORDS: Final = {"start": EARLIEST, "end": LATEST}
+
+# Share groups have no committed offsets (KIP-932).
+_WITHOUT_OFFSETS: Final = "share"
+
+
+@click.group()
+def group() -> None:
+    """Show consumer groups and their lag, move and delete them."""
+
+
+@group.command("list")
+@cluster_flags
+def list_(**flags: Unpack[ClusterFlags]) -> int:
+    """List groups."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = [each._asdict() for each in await list_groups(client)]
+        out.show(rows, out.table(rows, ("name", "state", "kind", "protocol")))
+
+    return run_verb(flags, work)
+
+
+# --- describe, lag ---
+
+
+@group.command()
+@click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
+@cluster_flags
+def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """Show the members of groups, what they have committed, and how far behind they are."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        data: list[dict[str, Any]] = []
+        lines: list[str] = []
+        for name in names:
+            found = await describe_group(client, name)
+            assigned = [place for each in found.members for place in each.partitions]
+            rows = _partition_rows(found, await progress_of(client, name, assigned))
+            data.append(_as_data(found, rows))
+            members = counted(len(found.members), "member")
+            assignor = f", {found.assignor}" if found.assignor else ""
+            lines += [*([""] if lines else []), f"{out.title(name)}  {found.state}, {members}"]
+            lines[-1] += assignor
+            columns = ("topic", "partition", "committed", "end", "lag", "client", "host")
+            lines += out.table(rows, columns) if rows else ["nothing is committed or assigned"]
+        out.show(data, lines)
+
+    return run_verb(flags, work)
+
+
+def _partition_rows(
+    found: DescribedConsumers, progress: list[GroupProgress]
+) -> list[dict[str, str | int | None]]:
+    owners = {place: member for member in found.members for place in member.partitions}
+    return [
+        {
+            "topic": each.place.topic,
+            "partition": each.place.partition,
+            "committed": each.committed,
+            "end": each.end,
+            "lag": each.lag,
+            "client": owners[each.place].client_id if each.place in owners else None,
+            "host": owners[each.place].host if each.place in owners else None,
+        }
+        for each in progress
+    ]
+
+
+def _as_data(found: DescribedConsumers, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    members = [
+        each._asdict() | {"partitions": [place._asdict() for place in each.partitions]}
+        for each in found.members
+    ]
+    return found._asdict() | {"members": members, "partitions": rows}
+
+
+@group.command()
+@click.argument("names", nargs=-1, type=GROUP_NAME, metavar="[GROUP...]")
+@cluster_flags
+def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """Show how many records groups are behind, by topic; without names all groups."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        chosen = names or [
+            each.name for each in await list_groups(client) if each.kind != _WITHOUT_OFFSETS
+        ]
+        rows: list[dict[str, Any]] = []
+        for name in chosen:
+            if names:
+                await describe_group(client, name)  # there is one of that name
+            by_topic: dict[str, list[int]] = {}
+            for each in await progress_of(client, name):
+                if each.lag is not None:
+                    by_topic.setdefault(each.place.topic, []).append(each.lag)
+            rows += [
+                {
+                    "group": name,
+                    "topic": topic,
+                    "partitions": len(lags),
+                    "lag": sum(lags),
+                    "most": max(lags),
+                }
+                for topic, lags in by_topic.items()
+            ]
+        out.show(rows, out.table(rows, ("group", "topic", "partitions", "lag", "most")))
+
+    return run_verb(flags, work)
+
+
+# --- seek, delete ---
+
+
+def _place(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
+    """Read --to: a word, or an offset."""
+    if text is None or text in _WORDS:
+        return text
+    if not (text.isascii() and text.isdigit()):
+        raise click.UsageError(f"--to {text}: write start, end or an offset")
+    return int(text)
+
+
+@group.command()
+@click.argument("name", type=GROUP_NAME, metavar="GROUP")
+@click.option("--to", "where", callback=_place, metavar="WHERE", help="start, end, or an offset.")
+@click.option(
+    "--to-time",
+    callback=time_ms,
+    metavar="TIME",
+    help="The first record as late: 2026-11-22T10:00, ms since 1970, or 2h for two hours ago.",
+)
+@click.option("--by", type=int, metavar="N", help="So many records forward, or back: -N.")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    type=TOPIC_NAME,
+    metavar="TOPIC",
+    help="Only there. [default: all that the group has committed]",
+)
+@click.option(
+    "-p", "--partition", "partitions", callback=partition_list, metavar="N,...", help="Only these."
+)
+@yes_flag
+@cluster_flags
+def seek(
+    *,
+    name: str,
+    where: int | str | None,
+    to_time: int | None,
+    by: int | None,
+    topics: tuple[str, ...],
+    partitions: list[int] | None,
+    yes: bool,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Move what a group without members has committed; without --yes say where to.
+
+    Its consumers go on from there when they start. A group that isn't there is made.
+    """
+    if [where is not None, to_time is not None, by is not None].count(True) != 1:
+        raise click.UsageError("give one of --to, --to-time and --by")
+    if partitions is not None and not topics:
+        raise click.UsageError("--partition needs --topic")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        committed = await committed_of(client, name)
+        places = await _chosen(client, name, committed, topics, partitions)
+        if by is None:
+            target = to_time if to_time is not None else where
+            assert target is not None
+            goals = await _goals(client, places, target, is_time=to_time is not None)
+        else:
+            moved = {place: at + by for place, at in committed.items() if place in places}
+            goals = await clamped(client, moved)
+        if yes:
+            await commit(client, name, goals)
+        else:
+            await check_offset_commit(client, name, goals)
+        rows = [
+            {**place._asdict(), "committed": committed.get(place), "goal": goal}
+            for place, goal in goals.items()
+        ]
+        data = {"group": name, "done": yes, "partitions": rows}
+        out.show(data, out.table(rows, ("topic", "partition", "committed", "goal")))
+        if not yes:
+            tell(dry_run_hint("would be moved"))
+
+    return run_verb(flags, work)
+
+
+async def _chosen(
+    client: KafkaClient,
+    name: str,
+    committed: dict[TopicPartition, int],
+    topics: tuple[str, ...],
+    partitions: list[int] | None,
+) -> list[TopicPartition]:
+    """Return the partitions whose offsets are to move."""
+    if not topics:
+        if not committed:
+            raise ClientError(f"group {name} has committed nothing; name a topic by --topic")
+        return list(committed)
+    return [
+        place
+        for topic in topics
+        for place in chosen_partitions(list(await partitions_of(client, [topic])), partitions)
+    ]
+
+
+async def _goals(
+    client: KafkaClient, places: list[TopicPartition], target: int | str, *, is_time: bool
+) -> dict[TopicPartition, int]:
+    """Return where each partition's offset is to be."""
+    if isinstance(target, str):
+        return await offsets_at(client, dict.fromkeys(places, _WORDS[target]))
+    if is_time:
+        return await offsets_at(client, dict.fromkeys(places, target))
+    return await clamped(client, dict.fromkeys(places, target))
+
+
+@group.command()
+@click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
+@yes_flag
+@cluster_flags
+def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Delete groups without members; without --yes say what would be deleted."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows: list[dict[str, Any]] = []
+        for name in names:
+            found = await describe_group(client, name)
+            count = len(await committed_of(client, name))
+            row = {"name": name, "state": found.state, "members": len(found.members)}
+            rows.append(row | {"committed": count})
+        if not yes:
+            for name in names:
+                await check_group_deletion(client, name)
+            data = {"would_delete": list(names)}
+            out.show(data, out.table(rows, ("name", "state", "members", "committed")))
+            tell(dry_run_hint("would be deleted"))
+            return
+        for name in names:
+            await delete_group(client, name)
+        out.show({"deleted": list(names)}, [f"{name}: deleted" for name in names])
+
+    return run_verb(flags, work)

@@ -1,0 +1,136 @@
+"""`wirebroker produce TOPIC < lines`: each line becomes a record."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wirebroker.base.wording import counted
+from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
+from wirebroker.cli.plumbing.flags import escaped_text
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, pairs, run_verb
+from wirebroker.cli.plumbing.standard_input import lines_of, records_of
+from wirebroker.client.errors import ClientError
+from wirebroker.client.records.partitioning import Partitioner
+from wirebroker.client.records.producing import TopicWriter
+from wirebroker.codecs.records.compression import Codec
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.codecs.records.batch import BareRecord
+
+_CODECS: Final = {codec.name.lower(): codec for codec in Codec}
+
+
+@click.command()
+@click.argument("topic", type=TOPIC_NAME, metavar="TOPIC")
+@click.option("-k", "--key", metavar="KEY", help="The key of all records.")
+@click.option(
+    "--key-separator",
+    metavar="TEXT",
+    callback=escaped_text,
+    help="Text between key and value in each line; \\t is a tab, as in `consume --format`.",
+)
+@click.option(
+    "-H", "--header", "headers", multiple=True, metavar="KEY=VALUE", help="A header of all records."
+)
+@click.option(
+    "-p",
+    "--partition",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Where all go. [default: by key, as Java's producer; without keys one for each batch]",
+)
+@click.option(
+    "-z", "--compression", type=click.Choice(list(_CODECS)), default="none", help="[default: none]"
+)
+@cluster_flags
+def produce(
+    *,
+    topic: str,
+    key: str | None,
+    key_separator: bytes | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+    compression: str,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Write the lines of standard input to a topic, each as a record.
+
+    Lines are sent as they come, in batches of what has come by then, and acknowledged by all
+    replicas in sync. A topic that is missing is made, if the cluster does that.
+    """
+    if key is not None and key_separator is not None:
+        raise click.UsageError("give one of --key and --key-separator")
+    if key_separator == b"":
+        raise click.UsageError("--key-separator is empty")
+    shape = _Shape(key, key_separator, pairs(headers, "--header"))
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        writer = TopicWriter(client, topic, _CODECS[compression])
+        await writer.open()
+        if partition is not None and partition >= writer.partition_count:
+            raise ClientError(
+                f"there is no partition {partition}: {topic} has {writer.partition_count}, from 0"
+            )
+        partitioner = Partitioner(writer.partition_count, random.Random())  # noqa: S311
+        try:
+            async for lines in lines_of(sys.stdin.fileno()):
+                records, fault = records_of(lines, shape.record_of)
+                await writer.write(
+                    [
+                        (
+                            partitioner.partition_of(each[0]) if partition is None else partition,
+                            each,
+                        )
+                        for each in records
+                    ]
+                )
+                partitioner.turn()
+                if fault is not None:
+                    raise fault
+        except ClientError as error:
+            count = sum(each.records for each in writer.stored)
+            before = f"{counted(count, 'record')} before {'is' if count == 1 else 'are'} stored"
+            raise ClientError(f"{error}; {before}") from error
+        columns = ("partition", "records", "first_offset", "last_offset")
+        rows = [{name: getattr(each, name) for name in columns} for each in writer.stored]
+        said = [
+            f"{topic}-{each.partition}: {each.records} stored,"
+            f" offsets {each.first_offset} to {each.last_offset}"
+            for each in writer.stored
+        ]
+        out.show({"topic": topic, "partitions": rows}, said)
+
+    return run_verb(flags, work)
+
+
+class _Shape:
+    """How a line becomes a record; counts lines, for the message about one that can't."""
+
+    def __init__(self, key: str | None, separator: bytes | None, headers: dict[str, str]) -> None:
+        self._key = None if key is None else key.encode()
+        self._separator = separator
+        self._headers = [(name, value.encode()) for name, value in headers.items()]
+        self._count = 0
+
+    def record_of(self, line: bytes) -> BareRecord:
+        """Return a line's record.
+
+        Raises:
+            ClientError: It has no key.
+        """
+        self._count += 1
+        if self._separator is None:
+            return self._key, line, self._headers
+        key, found, value = line.partition(self._separator)
+        if not found:
+            text = self._separator.decode()
+            raise ClientError(f"line {self._count} has no {text!r} between key and value")
+        return key, value, self._headers

@@ -1,0 +1,136 @@
+"""`wirebroker quota …`: how much clients may do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict, TypeVar
+
+import click
+
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, pairs, run_verb
+from wirebroker.client.configs.quotas import Entity, alter_quotas, list_quotas, shown_entity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_Command = TypeVar("_Command", bound="Callable[..., int]")
+
+
+class _EntityFlags(TypedDict):
+    """Whom quotas are about."""
+
+    user: str | None
+    client_id: str | None
+    ip: str | None
+    default_user: bool
+    default_client_id: bool
+    default_ip: bool
+
+
+class _QuotaFlags(_EntityFlags, ClusterFlags):
+    pass
+
+
+def _entity_flags(command: _Command) -> _Command:
+    for option in (
+        click.option("--default-ip", is_flag=True, help="Each address without a quota of its own."),
+        click.option("--ip", metavar="IP", help="An address, in digits."),
+        click.option(
+            "--default-client-id", is_flag=True, help="Each client id without one of its own."
+        ),
+        click.option("--client-id", metavar="ID", help="A client id."),
+        click.option("--default-user", is_flag=True, help="Each user without one of their own."),
+        click.option("--user", metavar="NAME", help="A user."),
+    ):
+        command = option(command)
+    return command
+
+
+def _entity(flags: _EntityFlags, *, is_needed: bool = True) -> Entity:
+    """Return whom the flags name.
+
+    Raises:
+        click.UsageError: They contradict each other, or name nobody who has to be named.
+    """
+    entity: Entity = {}
+    for kind, name, is_default in (
+        ("user", flags["user"], flags["default_user"]),
+        ("client-id", flags["client_id"], flags["default_client_id"]),
+        ("ip", flags["ip"], flags["default_ip"]),
+    ):
+        if name is not None and is_default:
+            raise click.UsageError(f"--{kind} and --default-{kind}: give one of them")
+        if name is not None or is_default:
+            entity[kind] = name
+    if is_needed and not entity:
+        raise click.UsageError("say whose quota it is: --user, --client-id, both, or --ip")
+    return entity
+
+
+@click.group()
+def quota() -> None:
+    """Show and change how much clients may do.
+
+    Of users and client ids: producer_byte_rate, consumer_byte_rate (bytes a second),
+    request_percentage, controller_mutation_rate (partitions a second); of addresses:
+    connection_creation_rate. The most exact one counts.
+    """
+
+
+@quota.command("list")
+@_entity_flags
+@cluster_flags
+def list_(**flags: Unpack[_QuotaFlags]) -> int:
+    """List quotas: all of them, or those of whom the flags name."""
+    wanted = _entity(flags, is_needed=False)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        found = await list_quotas(client, wanted)
+        rows = [
+            {"entity": shown_entity(entity), "quota": key, "value": f"{value:.15g}"}
+            for entity, values in found
+            for key, value in sorted(values.items())
+        ]
+        out.show([each._asdict() for each in found], out.table(rows, ("entity", "quota", "value")))
+
+    return run_verb(flags, work)
+
+
+@quota.command("set")
+@click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
+@_entity_flags
+@cluster_flags
+def set_(*, settings: tuple[str, ...], **flags: Unpack[_QuotaFlags]) -> int:
+    """Set quotas of whom the flags name; all of them or none."""
+    entity = _entity(flags)
+    changes: dict[str, float | None] = {}
+    for key, text in pairs(settings, "a quota").items():
+        try:
+            changes[key] = float(text)
+        except ValueError:
+            raise click.UsageError(f"a quota {key}={text} cannot be used: a number") from None
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await alter_quotas(client, entity, changes)
+        out.show({"set": changes}, [f"{shown_entity(entity)}: {each}" for each in settings])
+
+    return run_verb(flags, work)
+
+
+@quota.command()
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@_entity_flags
+@cluster_flags
+def unset(*, keys: tuple[str, ...], **flags: Unpack[_QuotaFlags]) -> int:
+    """Remove quotas of whom the flags name."""
+    entity = _entity(flags)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await alter_quotas(client, entity, dict.fromkeys(keys))
+        lines = [f"{shown_entity(entity)}: {each} is removed" for each in keys]
+        out.show({"unset": list(keys)}, lines)
+
+    return run_verb(flags, work)

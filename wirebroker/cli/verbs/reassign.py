@@ -1,0 +1,245 @@
+"""`wirebroker reassign …`: replicas moved to other brokers."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from wirebroker.base.wording import counted
+from wirebroker.cli.plumbing.completed_names import TOPIC_NAME
+from wirebroker.cli.plumbing.flags import dry_run_hint, partition_list, yes_flag
+from wirebroker.cli.plumbing.output import tell
+from wirebroker.cli.plumbing.running import FAILED, ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.checks.dry_runs import check_moves
+from wirebroker.client.errors import ClientError
+from wirebroker.client.replicas.reassignment_plan import plan_text, planned_replicas, read_plan
+from wirebroker.client.replicas.reassignments import list_reassignments, move_replicas, replicas_of
+from wirebroker.client.replicas.replication_throttle import throttle, unthrottle
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
+
+_plan_file = click.argument("file", type=click.File(), metavar="PLAN")
+
+
+@click.group()
+def reassign() -> None:
+    """Move replicas to other brokers.
+
+    PLAN is a file in the form of Kafka's own tool, or - for standard input:
+    `wirebroker reassign plan orders --brokers 2,3 > plan.json`.
+    """
+
+
+@reassign.command()
+@click.argument("topics", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
+@click.option(
+    "--brokers",
+    callback=partition_list,
+    metavar="ID,...",
+    help="Where replicas are to be. [default: all brokers]",
+)
+@click.option(
+    "-r",
+    "--replicas",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many each partition shall have. [default: as many as now]",
+)
+@cluster_flags
+def plan(
+    *,
+    topics: tuple[str, ...],
+    brokers: list[int] | None,
+    replicas: int | None,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Think up where replicas are to be, moving few of them; print the plan, change nothing.
+
+    The way back is printed to standard error.
+    """
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        running = await client.broker_ids()
+        unknown = sorted(set(brokers or ()) - set(running))
+        if unknown:
+            raise ClientError(f"there is no broker {unknown[0]}; running are {_listed(running)}")
+        current = await replicas_of(client, topics)
+        try:
+            wanted = planned_replicas(current, brokers or running, count=replicas)
+        except ValueError as error:
+            raise ClientError(str(error)) from None
+        if not out.is_json:
+            tell(f"as it is now: {plan_text(current)}")
+            moved = sum(wanted[place] != current[place] for place in current)
+            tell(f"changed: {moved} of {counted(len(current), 'partition')}")
+        out.line(plan_text(wanted))
+
+    return run_verb(flags, work)
+
+
+@reassign.command()
+@_plan_file
+@click.option(
+    "--throttle",
+    "bytes_per_s",
+    type=click.IntRange(1),
+    metavar="BYTES",
+    help="Most that the moves may take between two brokers, bytes/s; `verify` takes it away.",
+)
+@yes_flag
+@cluster_flags
+def execute(
+    *, file: IO[str], bytes_per_s: int | None, yes: bool, **flags: Unpack[ClusterFlags]
+) -> int:
+    """Begin the moves of a plan; without --yes say which."""
+    wanted = _read(file)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        current = await _current(client, wanted)
+        moves = {place: goal for place, goal in wanted.items() if goal != current[place]}
+        rows = [
+            {**place._asdict(), "replicas": current[place], "goal": goal}
+            for place, goal in moves.items()
+        ]
+        if yes:
+            if bytes_per_s is not None:
+                await throttle(client, current, moves, bytes_per_s)
+            await move_replicas(client, moves)
+        elif moves:
+            await check_moves(client, moves)
+        data = {"done": yes, "partitions": rows}
+        out.show(data, out.table(rows, ("topic", "partition", "replicas", "goal")))
+        if not yes:
+            tell(dry_run_hint("would be moved"))
+
+    return run_verb(flags, work)
+
+
+@reassign.command("list")
+@cluster_flags
+def list_(**flags: Unpack[ClusterFlags]) -> int:
+    """List the moves that are under way."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = [
+            {
+                **each.place._asdict(),
+                "replicas": each.replicas,
+                "adding": each.adding,
+                "removing": each.removing,
+            }
+            for each in await list_reassignments(client)
+        ]
+        columns = ("topic", "partition", "replicas", "adding", "removing")
+        out.show(rows, out.table(rows, columns))
+
+    return run_verb(flags, work)
+
+
+@reassign.command()
+@_plan_file
+@cluster_flags
+def verify(*, file: IO[str], **flags: Unpack[ClusterFlags]) -> int:
+    """Say how far the moves of a plan are; when all are done, take their throttle away.
+
+    Exit status 1 while they are not done.
+    """
+    wanted = _read(file)
+    is_done = True
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        nonlocal is_done
+        current = await _current(client, wanted)
+        under_way = {each.place for each in await list_reassignments(client)}
+        rows = [
+            {
+                **place._asdict(),
+                "replicas": current[place],
+                "goal": goal,
+                "state": _state(current[place], goal, is_under_way=place in under_way),
+            }
+            for place, goal in wanted.items()
+        ]
+        is_done = all(each["state"] == "done" for each in rows)
+        if is_done:
+            await _unthrottle(client, {place.topic for place in wanted})
+        out.show(
+            {"done": is_done, "partitions": rows},
+            out.table(rows, ("topic", "partition", "replicas", "goal", "state")),
+        )
+
+    status = run_verb(flags, work)
+    return status or (0 if is_done else FAILED)
+
+
+@reassign.command()
+@click.argument("file", type=click.File(), required=False, metavar="[PLAN]")
+@yes_flag
+@cluster_flags
+def cancel(*, file: IO[str] | None, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Take back moves that are under way, those of a plan or all; without --yes say which."""
+    wanted = None if file is None else _read(file)
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        found = [
+            each
+            for each in await list_reassignments(client)
+            if wanted is None or each.place in wanted
+        ]
+        if yes:
+            await move_replicas(client, {each.place: None for each in found})
+            await _unthrottle(client, {each.place.topic for each in found})
+        elif found:
+            await check_moves(client, {})
+        rows: list[dict[str, Any]] = [
+            {**each.place._asdict(), "replicas": each.replicas, "goal": each.goal} for each in found
+        ]
+        data = {"done": yes, "partitions": rows}
+        out.show(data, out.table(rows, ("topic", "partition", "replicas", "goal")))
+        if not yes:
+            tell(dry_run_hint("would be taken back"))
+
+    return run_verb(flags, work)
+
+
+def _read(file: IO[str]) -> dict[TopicPartition, list[int]]:
+    try:
+        return read_plan(file.read())
+    except ValueError as error:
+        name = "standard input" if file is sys.stdin else file.name
+        raise click.UsageError(f"{name} is no plan: {error}") from None
+
+
+async def _current(
+    client: KafkaClient, wanted: dict[TopicPartition, list[int]]
+) -> dict[TopicPartition, list[int]]:
+    """Return where the replicas of a plan's partitions are."""
+    current = await replicas_of(client, [place.topic for place in wanted])
+    for place in wanted:
+        if place not in current:
+            raise ClientError(f"there is no partition {place}")
+    return {place: current[place] for place in wanted}
+
+
+async def _unthrottle(client: KafkaClient, topics: set[str]) -> None:
+    if not topics:
+        return
+    for broker in await unthrottle(client, sorted(topics), await client.broker_ids()):
+        tell(f"broker {broker} does not answer: verify again when it does, it may be throttled")
+
+
+def _state(current: list[int], goal: list[int], *, is_under_way: bool) -> str:
+    if is_under_way:
+        return "under way"
+    return "done" if current == goal else "not begun"
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))

@@ -1,0 +1,70 @@
+"""`wirebroker share …`: share groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirebroker.cli.plumbing.completed_names import GROUP_NAME
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.groups.share_groups import (
+    describe_share_group,
+    list_share_groups,
+    shared_progress_of,
+)
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+
+@click.group()
+def share() -> None:
+    """Show share groups, whose members read the same partitions (KIP-932)."""
+
+
+@share.command("list")
+@cluster_flags
+def list_(**flags: Unpack[ClusterFlags]) -> int:
+    """List share groups."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = [
+            {"name": each.name, "state": each.state} for each in await list_share_groups(client)
+        ]
+        out.show(rows, out.table(rows, ("name", "state")))
+
+    return run_verb(flags, work)
+
+
+@share.command()
+@click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
+@cluster_flags
+def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """Show the members of share groups, and how far they are."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        described: list[dict[str, Any]] = []
+        lines: list[str] = []
+        for name in names:
+            found = await describe_share_group(client, name)
+            progress = [
+                {**each.place._asdict(), "start": each.start, "lag": each.lag}
+                for each in await shared_progress_of(client, name)
+            ]
+            members = [
+                each._asdict() | {"partitions": [f"{place}" for place in each.partitions]}
+                for each in found.members
+            ]
+            described.append(found._asdict() | {"members": members, "partitions": progress})
+            lines += [""] if lines else []
+            head = f"{found.state}, {found.assignor or 'no assignor'}, epoch {found.epoch}"
+            lines += [f"{out.title(found.name)}  {head}"]
+            lines += out.table(members, ("member_id", "client_id", "host", "partitions"))
+            lines += out.table(progress, ("topic", "partition", "start", "lag"))
+        out.show(described, lines)
+
+    return run_verb(flags, work)

@@ -1,0 +1,185 @@
+"""`wirebroker token …`: delegation tokens, passwords that end by themselves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wirebroker.cli.plumbing.flags import duration_ms
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.security.delegation_tokens import (
+    UNSET_MS,
+    create_token,
+    expire_token,
+    list_tokens,
+    renew_token,
+)
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.security.delegation_tokens import ListedToken
+
+_COLUMNS: Final = ("token_id", "owner", "requester", "renewers", "issued", "expires", "ends")
+
+
+def _principals(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...], /
+) -> tuple[str, ...]:
+    for each in texts:
+        _check_principal(each)
+    return texts
+
+
+def _principal(
+    _context: click.Context, _option: click.Parameter, text: str | None, /
+) -> str | None:
+    if text is not None:
+        _check_principal(text)
+    return text
+
+
+def _check_principal(text: str) -> None:
+    kind, colon, name = text.partition(":")
+    if not kind or not name:
+        wanted = "User:NAME" if colon or not text else f"User:{text}"
+        raise click.UsageError(f"{text!r} is no principal: write {wanted}")
+
+
+@click.group()
+def token() -> None:
+    """Make, show, renew and end delegation tokens.
+
+    Who has a token's HMAC logs in as its owner, by SCRAM, until it expires. Who asks has logged in
+    otherwise: by TLS, or by SASL with a password (KIP-48).
+    """
+
+
+@token.command()
+@click.option(
+    "--owner",
+    metavar="PRINCIPAL",
+    callback=_principal,
+    help="Whose it is, as User:NAME. [default: who asks]",
+)
+@click.option(
+    "--renewer",
+    "renewers",
+    multiple=True,
+    metavar="PRINCIPAL",
+    callback=_principals,
+    help="Who may renew and end it besides its owner, as User:NAME; may be given many times.",
+)
+@click.option(
+    "--lifetime",
+    "lifetime_ms",
+    metavar="TIME",
+    callback=duration_ms,
+    help="How long it can be renewed at most, as 12h or 7d. [default: the cluster's]",
+)
+@cluster_flags
+def create(
+    *,
+    owner: str | None,
+    renewers: tuple[str, ...],
+    lifetime_ms: int | None,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Make a token, and print its id and its HMAC: the user and the password of a login."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        made = await create_token(
+            client, owner=owner, renewers=renewers, lifetime_ms=_given(lifetime_ms)
+        )
+        row = _row(made)
+        lines = [f"{name:<10} {row[name]}" for name in ("token_id", "hmac", "owner", "expires")]
+        out.show(row, lines)
+
+    return run_verb(flags, work)
+
+
+@token.command("list")
+@click.argument("owners", nargs=-1, metavar="[PRINCIPAL...]", callback=_principals)
+@click.option("--hmac", is_flag=True, help="Show their HMACs, which are passwords.")
+@cluster_flags
+def list_(*, owners: tuple[str, ...], hmac: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """List tokens that may be seen: all, or those that these own, renew or have made."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = [_row(each) for each in await list_tokens(client, owners)]
+        if not hmac:
+            for each in rows:
+                del each["hmac"]
+        out.show(rows, out.table(rows, (*_COLUMNS, "hmac") if hmac else _COLUMNS))
+
+    return run_verb(flags, work)
+
+
+@token.command()
+@click.argument("token_id", metavar="TOKEN_ID")
+@click.option(
+    "--for",
+    "period_ms",
+    metavar="TIME",
+    callback=duration_ms,
+    help="From now on, as 30m or 12h. [default: the cluster's]",
+)
+@cluster_flags
+def renew(*, token_id: str, period_ms: int | None, **flags: Unpack[ClusterFlags]) -> int:
+    """Have a token expire later."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        expires = _time(await renew_token(client, token_id, _given(period_ms)))
+        out.show(
+            {"token_id": token_id, "expires": expires}, [f"token {token_id} expires at {expires}"]
+        )
+
+    return run_verb(flags, work)
+
+
+@token.command()
+@click.argument("token_id", metavar="TOKEN_ID")
+@click.option(
+    "--in",
+    "period_ms",
+    metavar="TIME",
+    callback=duration_ms,
+    help="Not now, but after this time, as 30m.",
+)
+@cluster_flags
+def expire(*, token_id: str, period_ms: int | None, **flags: Unpack[ClusterFlags]) -> int:
+    """End a token; who is logged in by it stays until the time that he was told."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        expires = _time(await expire_token(client, token_id, _given(period_ms)))
+        out.show(
+            {"token_id": token_id, "expires": expires}, [f"token {token_id} ends at {expires}"]
+        )
+
+    return run_verb(flags, work)
+
+
+def _given(period_ms: int | None) -> int:
+    return UNSET_MS if period_ms is None else period_ms
+
+
+def _row(found: ListedToken) -> dict[str, Any]:
+    return {
+        "token_id": found.token_id,
+        "owner": found.owner,
+        "requester": found.requester or None,
+        "renewers": found.renewers,
+        "issued": _time(found.issued_ms),
+        "expires": _time(found.expires_ms),
+        "ends": _time(found.ends_ms),
+        "hmac": found.hmac,
+    }
+
+
+def _time(time_ms: int) -> str:
+    """Return a time in ISO 8601, of UTC, to the second."""
+    return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,341 @@
+"""`wirebroker topic …`: topics listed, described, made, changed, trimmed, deleted."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from wirebroker.cli.plumbing.completed_names import CONFIG_NAME, CONFIG_SETTING, TOPIC_NAME
+from wirebroker.cli.plumbing.flags import (
+    chosen_partitions,
+    dry_run_hint,
+    partition_list,
+    time_ms,
+    yes_flag,
+)
+from wirebroker.cli.plumbing.output import tell
+from wirebroker.cli.plumbing.running import (
+    ClusterFlags,
+    cluster_flags,
+    cluster_flags_beside_config,
+    pairs,
+    run_verb,
+)
+from wirebroker.client.checks.dry_runs import check_deletable_records, check_deletable_topics
+from wirebroker.client.configs.configs import TOPIC, alter_configs, configs_of
+from wirebroker.client.topics.leaders import (
+    EARLIEST,
+    LATEST,
+    TopicPartition,
+    delete_records,
+    offsets_at,
+    partitions_of,
+)
+from wirebroker.client.topics.topic_lookup import find_topics
+from wirebroker.client.topics.topics import add_partitions, create_topics, delete_topics
+from wirebroker.codecs.primitives import uuid_text
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+_NO_ID: Final = bytes(16)
+_TRIM_COLUMNS: Final = ("partition", "start", "before", "end", "records")
+
+
+@click.group()
+def topic() -> None:
+    """List, make, change and delete topics."""
+
+
+# --- list ---
+
+
+@topic.command("list")
+@click.argument("pattern", required=False, metavar="[REGEX]")
+@click.option("--internal", is_flag=True, help="Also those that Kafka keeps for itself.")
+@cluster_flags
+def list_(*, pattern: str | None, internal: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """List topics, all or those whose name has a match of REGEX in it."""
+    try:
+        wanted = re.compile(pattern or "")
+    except re.error as error:
+        raise click.UsageError(f"{pattern} is no regular expression: {error}") from None
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = [
+            {
+                "name": each.name,
+                "partitions": len(each.partitions),
+                "replicas": len(each.partitions[0].replica_nodes) if each.partitions else 0,
+                "is_internal": each.is_internal,
+            }
+            for each in sorted((await client.metadata()).topics, key=lambda each: each.name)
+            if wanted.search(each.name) and (internal or not each.is_internal)
+        ]
+        out.show(rows, out.table(rows, ("name", "partitions", "replicas")))
+
+    return run_verb(flags, work)
+
+
+# --- describe ---
+
+
+@topic.command()
+@click.argument("names", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
+@cluster_flags
+def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """Show the partitions of topics, with their offsets, and the configs that were set."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        described = [await _described(client, each) for each in await find_topics(client, names)]
+        lines: list[str] = []
+        for each in described:
+            lines += ["", *_description(out, each)] if lines else _description(out, each)
+        out.show(described, lines)
+
+    return run_verb(flags, work)
+
+
+async def _described(client: KafkaClient, found: Any) -> dict[str, Any]:
+    places = [TopicPartition(found.name, each.partition_index) for each in found.partitions]
+    starts, ends, configs = await client.together(
+        offsets_at(client, dict.fromkeys(places, EARLIEST)),
+        offsets_at(client, dict.fromkeys(places, LATEST)),
+        configs_of(client, TOPIC, found.name),
+    )
+    return {
+        "name": found.name,
+        "topic_id": uuid_text(found.topic_id) if found.topic_id != _NO_ID else None,
+        "is_internal": found.is_internal,
+        "configs": {each.name: each.value for each in configs if each.is_set},
+        "partitions": [
+            {
+                "partition": each.partition_index,
+                "leader": each.leader_id,
+                "epoch": each.leader_epoch,
+                "replicas": list(each.replica_nodes),
+                "isr": list(each.isr_nodes),
+                "start": starts[place],
+                "end": ends[place],
+            }
+            for place, each in sorted(zip(places, found.partitions, strict=True))
+        ],
+    }
+
+
+def _description(out: Output, described: dict[str, Any]) -> list[str]:
+    lines = [f"{out.title(described['name'])}  id {described['topic_id'] or '-'}"]
+    lines += [f"  {name}={value}" for name, value in described["configs"].items()]
+    columns = ("partition", "leader", "epoch", "replicas", "isr", "start", "end")
+    return [*lines, *out.table(described["partitions"], columns)]
+
+
+# --- create, alter, delete ---
+
+
+@topic.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option(
+    "-p",
+    "--partitions",
+    type=click.IntRange(1),
+    default=None,
+    metavar="N",
+    help="How many each gets. [default: the brokers' num.partitions]",
+)
+@click.option(
+    "-r",
+    "--replicas",
+    type=click.IntRange(1),
+    default=None,
+    metavar="N",
+    help="How many replicas. [default: the brokers' default.replication.factor]",
+)
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    multiple=True,
+    type=CONFIG_SETTING,
+    metavar="KEY=VALUE",
+    help="A config.",
+)
+@click.option("--if-not-exists", is_flag=True, help="Leave those alone that are there.")
+@cluster_flags_beside_config
+def create(
+    *,
+    names: tuple[str, ...],
+    partitions: int | None,
+    replicas: int | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Make topics."""
+    settings = pairs(configs, "--config")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        made = await create_topics(
+            client,
+            dict.fromkeys(names, partitions or -1),
+            replication_factor=replicas or -1,
+            configs=settings,
+            may_exist=if_not_exists,
+        )
+        lines = [f"{name}: {'created' if name in made else 'is there'}" for name in names]
+        out.show({"created": made}, lines)
+
+    return run_verb(flags, work)
+
+
+@topic.command()
+@click.argument("name", type=TOPIC_NAME, metavar="TOPIC")
+@click.option(
+    "-p",
+    "--partitions",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many it shall have: more than now. Keys then go to other partitions.",
+)
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    multiple=True,
+    type=CONFIG_SETTING,
+    metavar="KEY=VALUE",
+    help="Set a config.",
+)
+@click.option(
+    "--unset",
+    multiple=True,
+    type=CONFIG_NAME,
+    metavar="KEY",
+    help="Take a config back to its default.",
+)
+@cluster_flags_beside_config
+def alter(
+    *,
+    name: str,
+    partitions: int | None,
+    configs: tuple[str, ...],
+    unset: tuple[str, ...],
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Give a topic more partitions or other configs."""
+    changes: dict[str, str | None] = {**pairs(configs, "--config"), **dict.fromkeys(unset)}
+    if not changes and partitions is None:
+        raise click.UsageError("nothing to change: give --partitions, --config or --unset")
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        await find_topics(client, [name])
+        if changes:
+            await alter_configs(client, TOPIC, name, changes)
+        if partitions is not None:
+            await add_partitions(client, name, partitions)
+        out.show({"altered": [name]}, [f"{name}: altered"])
+
+    return run_verb(flags, work)
+
+
+@topic.command()
+@click.argument("names", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
+@yes_flag
+@cluster_flags
+def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Delete topics with all that is in them; without --yes say what would be deleted."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        known = await find_topics(client, names)
+        if yes:
+            await delete_topics(client, names)
+            out.show({"deleted": list(names)}, [f"{name}: deleted" for name in names])
+            return
+        await check_deletable_topics(client, names)
+        rows = [{"name": each.name, "partitions": len(each.partitions)} for each in known]
+        out.show({"would_delete": list(names)}, out.table(rows, ("name", "partitions")))
+        tell(dry_run_hint("would be deleted"))
+
+    return run_verb(flags, work)
+
+
+# --- trim ---
+
+
+@topic.command()
+@click.argument("name", type=TOPIC_NAME, metavar="TOPIC")
+@click.option("--before-offset", type=click.IntRange(0), metavar="N", help="First offset to keep.")
+@click.option(
+    "--before-time",
+    callback=time_ms,
+    metavar="TIME",
+    help="Keep what is as late: 2026-11-22T10:00, ms since 1970, or 2h for two hours ago.",
+)
+@click.option("--all", "everything", is_flag=True, help="Keep nothing that is there now.")
+@click.option(
+    "-p",
+    "--partition",
+    "partitions",
+    callback=partition_list,
+    metavar="N,...",
+    help="Only of these.",
+)
+@yes_flag
+@cluster_flags
+def trim(
+    *,
+    name: str,
+    before_offset: int | None,
+    before_time: int | None,
+    everything: bool,
+    partitions: list[int] | None,
+    yes: bool,
+    **flags: Unpack[ClusterFlags],
+) -> int:
+    """Delete the oldest records of a topic; without --yes say which would be deleted."""
+    if [before_offset is not None, before_time is not None, everything].count(True) != 1:
+        raise click.UsageError("give one of --before-offset, --before-time and --all")
+    moment = before_time if before_time is not None else LATEST
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        places = chosen_partitions(list(await partitions_of(client, [name])), partitions)
+        rows = await _trim_rows(client, places, before_offset, moment)
+        if not yes:
+            await check_deletable_records(client, places)
+        else:
+            before = {
+                place: row["before"]
+                for place, row in zip(places, rows, strict=True)
+                if row["records"]
+            }
+            starts = await delete_records(client, before)
+            for place, row in zip(places, rows, strict=True):
+                row["start"] = starts.get(place, row["start"])
+        out.show({"topic": name, "done": yes, "partitions": rows}, out.table(rows, _TRIM_COLUMNS))
+        if not yes:
+            tell(dry_run_hint("would be deleted"))
+
+    return run_verb(flags, work)
+
+
+async def _trim_rows(
+    client: KafkaClient, places: list[TopicPartition], offset: int | None, moment: int
+) -> list[dict[str, int]]:
+    starts = await offsets_at(client, dict.fromkeys(places, EARLIEST))
+    ends = await offsets_at(client, dict.fromkeys(places, LATEST))
+    if offset is None:
+        chosen = await offsets_at(client, dict.fromkeys(places, moment))
+    else:
+        chosen = dict.fromkeys(places, offset)
+    rows: list[dict[str, int]] = []
+    for place in places:
+        start, end = starts[place], ends[place]
+        before = min(max(start, chosen[place]), end)
+        row = {"partition": place.partition, "start": start, "before": before, "end": end}
+        rows.append(row | {"records": before - start})
+    return rows

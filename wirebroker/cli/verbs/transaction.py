@@ -1,0 +1,101 @@
+"""`wirebroker transaction …`: what transactional producers are at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.cli.plumbing.flags import dry_run_hint, yes_flag
+from wirebroker.cli.plumbing.output import tell
+from wirebroker.cli.plumbing.running import ClusterFlags, cluster_flags, run_verb
+from wirebroker.client.transactions.transactions import (
+    abort_transaction,
+    describe_transaction,
+    list_transactions,
+)
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wirebroker.cli.plumbing.output import Output
+    from wirebroker.client.kafka_client import KafkaClient
+
+
+@click.group()
+def transaction() -> None:
+    """Show the state of transactional producers, and abort hanging transactions.
+
+    A transaction that stays open keeps consumers from reading on.
+    """
+
+
+@transaction.command("list")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    help="Those in this state alone, as Ongoing; may be given many times.",
+)
+@cluster_flags
+def list_(*, states: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
+    """List transactional ids with the state of each."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        rows = [
+            {
+                "transactional_id": each.transactional_id,
+                "state": each.state,
+                "producer_id": each.producer_id,
+                "coordinator": each.coordinator_id,
+            }
+            for each in await list_transactions(client, states=states)
+        ]
+        columns = ("transactional_id", "state", "producer_id", "coordinator")
+        out.show(rows, out.table(rows, columns))
+
+    return run_verb(flags, work)
+
+
+@transaction.command()
+@click.argument("transactional_id", metavar="ID")
+@cluster_flags
+def describe(*, transactional_id: str, **flags: Unpack[ClusterFlags]) -> int:
+    """Show one transaction: its producer, how long it is open, what it has written to."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        found = await describe_transaction(client, transactional_id)
+        open_ms = None
+        if found.started_ms is not None:
+            open_ms = max(0, SystemClock().now_ms() - found.started_ms)
+        data = {**found._asdict(), "open_ms": open_ms}
+        head = f"{out.title(found.transactional_id)} {found.state}"
+        producer = f"producer {found.producer_id}, epoch {found.producer_epoch}"
+        lines = [
+            f"{head}, {producer}, coordinator {found.coordinator_id}",
+            f"timeout {found.timeout_ms / 1000:g} s"
+            + ("" if open_ms is None else f", open for {open_ms / 1000:.1f} s"),
+        ]
+        out.show(data, [*lines, *(f"  {each}" for each in found.partitions)])
+
+    return run_verb(flags, work)
+
+
+@transaction.command()
+@click.argument("transactional_id", metavar="ID")
+@yes_flag
+@cluster_flags
+def abort(*, transactional_id: str, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
+    """Abort a transaction that stays open, and fence its producer; without --yes say so only."""
+
+    async def work(client: KafkaClient, out: Output) -> None:
+        if not yes:
+            await describe_transaction(client, transactional_id)
+            tell(dry_run_hint(f"aborts the transaction of {transactional_id}"))
+            return
+        await abort_transaction(client, transactional_id)
+        out.show({"transactional_id": transactional_id}, [f"{transactional_id} is aborted"])
+
+    return run_verb(flags, work)

@@ -1,0 +1,1 @@
+"""The cluster itself: brokers, the controllers' quorum, features."""

@@ -1,0 +1,57 @@
+"""The versions of requests that nodes serve, in the words of Kafka's tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.wording import camel_case
+from wirebroker.client.errors import check
+from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, ApiKey
+
+if TYPE_CHECKING:
+    from wirebroker.client.kafka_client import KafkaClient
+
+# Requests of clients that brokers serve only with a plugin for clients' metrics (KIP-714).
+_TELEMETRY: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+_KNOWN: Final = frozenset(map(int, ApiKey))
+# The body of an ApiVersions request.
+OUR_SOFTWARE: Final = {"client_software_name": "wirebroker", "client_software_version": "1"}
+
+
+async def api_versions_of(client: KafkaClient, node_id: int) -> Any:
+    """Return the ApiVersionsResponse of a node.
+
+    Raises:
+        ClientError: It does not respond or refuses.
+    """
+    answer = await client.request_of(node_id, ApiKey.API_VERSIONS, OUR_SOFTWARE)
+    check(answer.error_code, f"the versions of node {node_id} cannot be read")
+    return answer
+
+
+def version_lines(answer: Any) -> list[str]:
+    """Return a line for each request that the node serves, or that this client knows."""
+    served = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    return [
+        f"{_name(key)}({key}): {_range(key, served.get(key))}"
+        for key in sorted({*served, *map(int, API_VERSIONS), *_TELEMETRY})
+    ]
+
+
+def _name(key: int) -> str:
+    return camel_case(ApiKey(key).name) if key in _KNOWN else "UNKNOWN"
+
+
+def _range(key: int, served: tuple[int, int] | None) -> str:
+    if served is None:
+        return "UNSUPPORTED"
+    lowest, highest = served
+    shown = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
+    known = {**CONTROLLER_API_VERSIONS, **API_VERSIONS}.get(ApiKey(key)) if key in _KNOWN else None
+    if known is None:
+        return shown
+    if known.max_version < lowest:
+        return f"{shown} [unusable: node too new]"
+    if highest < known.min_version:
+        return f"{shown} [unusable: node too old]"
+    return f"{shown} [usable: {min(known.max_version, highest)}]"

@@ -1,0 +1,99 @@
+"""Features of a cluster: what its brokers support and what is finalized (KIP-584, KIP-1022)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.client.cluster.api_versions import OUR_SOFTWARE
+from wirebroker.client.errors import check, explained
+from wirebroker.codecs.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+# Kinds of changes, UpdateFeatures' upgrade_type.
+UPGRADE: Final = 1
+SAFE_DOWNGRADE: Final = 2
+UNSAFE_DOWNGRADE: Final = 3
+
+
+class Feature(NamedTuple):
+    """One feature.
+
+    Attributes:
+        name: As Kafka spells it.
+        lowest: The lowest level that the broker that was asked supports.
+        highest: The highest one.
+        level: Which is in force in the cluster; 0 if none is.
+    """
+
+    name: str
+    lowest: int
+    highest: int
+    level: int
+
+
+async def features_of(client: KafkaClient) -> list[Feature]:
+    """Return the features that a broker supports or the cluster has, in order of their names.
+
+    Raises:
+        ClientError: No broker responds.
+    """
+    return (await features_and_epoch(client))[0]
+
+
+async def features_and_epoch(client: KafkaClient) -> tuple[list[Feature], int]:
+    """Return the same, and the offset in the metadata that it is as of; -1 if that is unknown.
+
+    Raises:
+        ClientError: No broker responds.
+    """
+    answer = await client.request(ApiKey.API_VERSIONS, OUR_SOFTWARE)
+    check(answer.error_code, "the features cannot be read")
+    supported = {each.name: each for each in answer.supported_features}
+    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    found: list[Feature] = []
+    for name in sorted({*supported, *levels}):
+        each = supported.get(name)
+        lowest, highest = (0, 0) if each is None else (each.min_version, each.max_version)
+        found.append(Feature(name, lowest, highest, levels.get(name, 0)))
+    return found, answer.finalized_features_epoch
+
+
+async def update_features(
+    client: KafkaClient, levels: Mapping[str, int], kind: int, *, is_trial: bool
+) -> dict[str, str | None]:
+    """Change the levels of features; all of them or none.
+
+    Args:
+        client: The cluster.
+        levels: By name; 0 disables a feature.
+        kind: UPGRADE, SAFE_DOWNGRADE or UNSAFE_DOWNGRADE, which may lose what it has no place for.
+        is_trial: Whether to find out only whether it would be done.
+
+    Returns:
+        By name why a feature was refused; None where it was not.
+
+    Raises:
+        ClientError: The cluster refuses the whole request, or does not answer.
+    """
+
+    def body(version: int) -> dict[str, Any]:
+        changes: list[dict[str, Any]] = []
+        for name, level in levels.items():
+            change: dict[str, Any] = {"feature": name, "max_version_level": level}
+            change |= {"upgrade_type": kind} if version >= 1 else {"allow_downgrade": kind > 1}
+            changes.append(change)
+        asked = {"timeout_ms": int(client.timeout_s * 1000), "feature_updates": changes}
+        return asked | ({"validate_only": is_trial} if version >= 1 else {})
+
+    answer = await client.request_of_controller(ApiKey.UPDATE_FEATURES, body)
+    check(answer.error_code, "the features cannot be changed", answer.error_message)
+    refused = {
+        each.feature: explained(each.error_code, each.error_message)
+        for each in answer.results
+        if each.error_code
+    }
+    return {name: refused.get(name) for name in levels}

@@ -1,0 +1,1 @@
+"""Configs and quotas, read and changed."""

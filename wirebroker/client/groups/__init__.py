@@ -1,0 +1,1 @@
+"""Consumer and share groups: membership, members, offsets."""

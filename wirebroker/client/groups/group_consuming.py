@@ -1,0 +1,146 @@
+"""Records read as a member of a group: its share of the partitions, committed as they are taken.
+
+What was taken is committed before partitions go to another member, each few seconds, and at the
+end, however that comes: at least once, and once if nobody is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import committed_of
+from wirebroker.client.records.consuming import PartitionsReader
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import TypeAlias
+
+    from wirebroker.client.groups.group_membership import GroupMembership
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.codecs.records.record import Record
+
+    # Finds an offset for each of some partitions.
+    Places: TypeAlias = Callable[[list[TopicPartition]], Awaitable[dict[TopicPartition, int]]]
+
+# Between two heartbeats; a rebalance is noticed so late. Java's default is 3 s.
+_HEARTBEAT_S: Final = 1.0
+# Every so many heartbeats what was taken is committed (auto.commit.interval.ms is 5 s).
+_COMMIT_EVERY: Final = 5
+# How long a member that ends waits for its last commit.
+_GOODBYE_S: Final = 5.0
+
+
+class GroupReader:
+    """Reads a member's share, whatever that is by then."""
+
+    __slots__ = ("_client", "_committed", "_membership", "_take")
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        membership: GroupMembership,
+        take: Callable[[TopicPartition, list[Record]], bool],
+    ) -> None:
+        """Take the group, and what is given the records as of PartitionsReader."""
+        self._client = client
+        self._membership = membership
+        self._take = take
+        self._committed: dict[TopicPartition, int] = {}
+
+    async def run(self, begin: Places, end: Places | None, *, read_committed: bool = False) -> None:
+        """Read until nothing more is wanted, then leave the group.
+
+        Args:
+            begin: Says where to begin in partitions that the group has committed nothing for.
+            end: Says where reading ends; None: it doesn't.
+            read_committed: As of PartitionsReader.
+
+        Raises:
+            ClientError: The group or the leaders don't answer, or refuse.
+        """
+        try:
+            while not await self._read_share(begin, end, read_committed=read_committed):
+                pass
+        finally:
+            self._membership.abort()
+
+    async def _read_share(self, begin: Places, end: Places | None, *, read_committed: bool) -> bool:
+        """Read until partitions are shared out anew; return whether all is read."""
+        places = await self._membership.join()
+        self._committed = {
+            place: offset
+            for place, offset in (await committed_of(self._client, self._membership.group)).items()
+            if place in places
+        }
+        fresh = [place for place in places if place not in self._committed]
+        reader = PartitionsReader(
+            self._client,
+            self._committed | (await begin(fresh) if fresh else {}),
+            self._take,
+            until=None if end is None else await end(places),
+            read_committed=read_committed,
+        )
+        reading = asyncio.create_task(self._read(reader, is_bounded=end is not None))
+        beating = asyncio.create_task(self._beat(reader))
+        tasks = (reading, beating)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await _ended(tasks)
+            await self._say_goodbye(reader)
+            raise
+        is_read = reading.done()
+        failures = [each for each in await _ended(tasks) if isinstance(each, ClientError)]
+        if failures or is_read:
+            await self._say_goodbye(reader)
+        if failures:
+            raise failures[0]
+        if not is_read:
+            await self._commit(reader.positions)
+        return is_read
+
+    async def _read(self, reader: PartitionsReader, *, is_bounded: bool) -> None:
+        """Read; who was given no partition waits for some, unless it is to stop at their ends."""
+        if reader.positions or is_bounded:
+            await reader.run()
+            return
+        await asyncio.get_running_loop().create_future()
+
+    async def _beat(self, reader: PartitionsReader) -> None:
+        """Say that this member is alive until partitions are shared out anew."""
+        count = 0
+        while await self._membership.goes_on():
+            count += 1
+            if count % _COMMIT_EVERY == 0:
+                await self._commit(reader.positions)
+            await pause(_HEARTBEAT_S)
+
+    async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Commit what has changed; what a group no longer takes others will read again."""
+        changed = {place: at for place, at in positions.items() if self._committed.get(place) != at}
+        if changed and await self._membership.commit(changed) is None:
+            self._committed |= changed
+
+    async def _say_goodbye(self, reader: PartitionsReader) -> None:
+        if not self._membership.is_member:
+            return
+        try:
+            async with asyncio.timeout(_GOODBYE_S):
+                await self._commit(reader.positions)
+                await self._membership.leave()
+        except TimeoutError:
+            group = self._membership.group
+            raise ClientError(
+                f"group {group} does not answer: what was read last may be read again"
+            ) from None
+
+
+async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> list[BaseException | None]:
+    """End tasks and return what came of each."""
+    for task in tasks:
+        task.cancel()
+    return await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,39 @@
+"""Who of a group reads which partitions, when it falls to us to say: runs of each topic's numbers.
+
+    a topic of 5 partitions, members A and B:    A: 0 1 2    B: 3 4
+
+Source: Kafka's RangeAssignor, without racks; the name under which members agree on it is "range".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.client.topics.leaders import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def assigned_by_range(
+    subscriptions: Mapping[str, Sequence[str]], partition_counts: Mapping[str, int]
+) -> dict[str, list[TopicPartition]]:
+    """Share partitions out.
+
+    Args:
+        subscriptions: The topics that each member wants, by the member's id.
+        partition_counts: How many each topic has; a topic that isn't there has none.
+
+    Returns:
+        Each member's partitions, perhaps none.
+    """
+    shares: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
+    for topic in sorted({topic for topics in subscriptions.values() for topic in topics}):
+        members = sorted(member for member, topics in subscriptions.items() if topic in topics)
+        each, more = divmod(partition_counts.get(topic, 0), len(members))
+        first = 0
+        for index, member in enumerate(members):
+            last = first + each + (index < more)
+            shares[member] += [TopicPartition(topic, number) for number in range(first, last)]
+            first = last
+    return shares

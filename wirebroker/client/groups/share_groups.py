@@ -1,0 +1,125 @@
+"""Share groups (KIP-932): their members, and how far they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.client.errors import ClientError, check, did_you_mean
+from wirebroker.client.groups.groups import list_groups
+from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from wirebroker.client.groups.groups import ListedGroup
+    from wirebroker.client.kafka_client import KafkaClient
+
+SHARE: Final = "share"
+_UNKNOWN: Final = -1
+
+
+class ShareMember(NamedTuple):
+    """A member with the partitions that it reads, perhaps beside others."""
+
+    member_id: str
+    client_id: str
+    host: str
+    partitions: list[TopicPartition]
+
+
+class DescribedShareGroup(NamedTuple):
+    """A share group with its members."""
+
+    name: str
+    state: str
+    epoch: int
+    assignor: str
+    members: list[ShareMember]
+
+
+class SharedProgress(NamedTuple):
+    """How far a share group is in one partition; None where it isn't told.
+
+    Attributes:
+        place: The partition.
+        start: All records before this offset are done with.
+        lag: How many records are not done with.
+    """
+
+    place: TopicPartition
+    start: int | None
+    lag: int | None
+
+
+async def list_share_groups(client: KafkaClient) -> list[ListedGroup]:
+    """Return the share groups, by name.
+
+    Raises:
+        ClientError: A broker doesn't answer.
+    """
+    return [each for each in await list_groups(client) if each.kind == SHARE]
+
+
+async def describe_share_group(client: KafkaClient, name: str) -> DescribedShareGroup:
+    """Return a share group with its members.
+
+    Raises:
+        ClientError: There is none of that name, or the cluster serves none.
+    """
+    answer = await client.request_of_coordinator(
+        name, ApiKey.SHARE_GROUP_DESCRIBE, {"group_ids": [name]}, error_of=_first_error
+    )
+    (row,) = answer.groups
+    if row.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        others = [each.name for each in await list_share_groups(client)]
+        raise ClientError(
+            f"there is no share group {name}{did_you_mean(name, others)}", code=row.error_code
+        )
+    check(row.error_code, f"share group {name} cannot be described", row.error_message)
+    members = [
+        ShareMember(
+            each.member_id,
+            each.client_id,
+            each.client_host.removeprefix("/"),
+            sorted(
+                TopicPartition(topic.topic_name, partition)
+                for topic in each.assignment.topic_partitions
+                for partition in topic.partitions
+            ),
+        )
+        for each in row.members
+    ]
+    return DescribedShareGroup(name, row.group_state, row.group_epoch, row.assignor_name, members)
+
+
+async def shared_progress_of(client: KafkaClient, name: str) -> list[SharedProgress]:
+    """Return how far a share group is in each partition that it has begun to read.
+
+    Raises:
+        ClientError: It is refused.
+    """
+    what = f"the offsets of share group {name} cannot be read"
+    answer = await client.request_of_coordinator(
+        name,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        {"groups": [{"group_id": name, "topics": None}]},
+        error_of=_first_error,
+    )
+    (row,) = answer.groups
+    check(row.error_code, what, row.error_message)
+    found: list[SharedProgress] = []
+    for topic in row.topics:
+        for each in topic.partitions:
+            check(each.error_code, what, each.error_message)
+            place = TopicPartition(topic.topic_name, each.partition_index)
+            lag = getattr(each, "lag", _UNKNOWN)
+            found.append(SharedProgress(place, _told(each.start_offset), _told(lag)))
+    return sorted(found, key=lambda each: each.place)
+
+
+def _first_error(answer: Any) -> int:
+    return int(answer.groups[0].error_code)
+
+
+def _told(number: int) -> int | None:
+    return None if number == _UNKNOWN else number

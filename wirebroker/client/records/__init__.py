@@ -1,0 +1,1 @@
+"""Records read and written."""

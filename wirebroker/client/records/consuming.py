@@ -1,0 +1,209 @@
+"""Records read from partitions, from all their leaders at once, and on as more come.
+
+A leader that moves or a broker that starts again is followed; only when nothing has been answered
+for as long as a request may take, that ends the reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.client.errors import PASSING, ClientError, check
+from wirebroker.client.records.aborted import AbortedFilter
+from wirebroker.client.records.fetched_batches import fetched_batches
+from wirebroker.client.topics.leaders import TopicPartition, clamped, partitions_of
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import iterate_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.codecs.records.record import Record
+
+# The last version that names topics by name.
+_BY_NAME: Final = 12
+# How long a leader waits for records that are not there yet, ms.
+_WAIT_MS: Final = 500
+_ANSWER_BYTES: Final = 8 << 20
+_PARTITION_BYTES: Final = 1 << 20
+# Before a partition that has moved, or a broker that is gone, is looked for again.
+_AGAIN_S: Final = 0.1
+_MOVED: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR}
+# Asked again, it would be answered the same.
+_REFUSED: Final = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+
+
+class PartitionsReader:
+    """Reads some partitions.
+
+    Attributes:
+        positions: The next offset of each.
+    """
+
+    __slots__ = (
+        "_client",
+        "_committed",
+        "_failing_since",
+        "_is_done",
+        "_take",
+        "_until",
+        "positions",
+    )
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        positions: Mapping[TopicPartition, int],
+        take: Callable[[TopicPartition, list[Record]], bool],
+        *,
+        until: Mapping[TopicPartition, int] | None = None,
+        read_committed: bool = False,
+    ) -> None:
+        """Take what is to be read.
+
+        Args:
+            client: The cluster.
+            positions: From which offset on; one that a partition doesn't have becomes the nearest
+                that it has.
+            take: Is given the records as they come, those of a partition in order, never none; it
+                returns whether more are wanted.
+            until: Where reading a partition ends; without it reading goes on for ever.
+            read_committed: Whether records of transactions that were aborted, or are open, are
+                left out.
+        """
+        self.positions = dict(positions)
+        self._client = client
+        self._take = take
+        self._until = until
+        self._committed: dict[TopicPartition, AbortedFilter] | None = None
+        if read_committed:
+            self._committed = {place: AbortedFilter() for place in positions}
+        self._is_done = False
+        self._failing_since: float | None = None
+
+    async def run(self) -> None:
+        """Read until everything is read or nothing more is wanted.
+
+        Raises:
+            ClientError: Leaders don't answer, refuse, or send what is no record batch.
+        """
+        while not self._is_done and (places := self._open()):
+            try:
+                topics = sorted({place.topic for place in places})
+                leaders = await partitions_of(self._client, topics)
+                by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+                for place in places:
+                    by_leader[leaders[place]].append(place)
+                await self._read_from(by_leader)
+            except ClientError as error:
+                if error.code in _REFUSED or not self._goes_on():
+                    raise
+                await pause(_AGAIN_S)
+
+    def _open(self) -> list[TopicPartition]:
+        if self._until is None:
+            return list(self.positions)
+        return [place for place, at in self.positions.items() if at < self._until[place]]
+
+    def _goes_on(self) -> bool:
+        """Tell whether it is worth trying again, after a failure."""
+        now = self._client.clock.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        return now - self._failing_since < self._client.timeout_s
+
+    async def _read_from(self, by_leader: Mapping[int, list[TopicPartition]]) -> None:
+        """Read from several leaders until one has no more to give, or has lost a partition."""
+        tasks = [
+            asyncio.create_task(self._follow(leader, places))
+            for leader, places in by_leader.items()
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, leader: int, places: list[TopicPartition]) -> None:
+        wait_ms = min(_WAIT_MS, int(self._client.timeout_s * 500))
+        while not self._is_done:
+            open_places = set(self._open())
+            places = [place for place in places if place in open_places]
+            if not places:
+                return
+            answer = await self._client.request_of(
+                leader, ApiKey.FETCH, self._question(places, wait_ms), at_most=_BY_NAME
+            )
+            check(answer.error_code, "fetching is refused")
+            for topic in answer.responses:
+                for row in topic.partitions:
+                    place = TopicPartition(topic.topic, row.partition_index)
+                    if not await self._took(place, row):
+                        self._failing_since = None
+                        await pause(_AGAIN_S)
+                        return
+                    if self._is_done:
+                        return
+            self._failing_since = None
+            # Who stands first gets a batch of any size: each in turn.
+            places = [*places[1:], places[0]]
+
+    def _question(self, places: list[TopicPartition], wait_ms: int) -> dict[str, Any]:
+        topics: dict[str, list[dict[str, int]]] = defaultdict(list)
+        for place in places:
+            topics[place.topic].append(
+                {
+                    "partition": place.partition,
+                    "fetch_offset": self.positions[place],
+                    "partition_max_bytes": _PARTITION_BYTES,
+                }
+            )
+        rows = [{"topic": name, "partitions": rows} for name, rows in topics.items()]
+        limits = {"max_wait_ms": wait_ms, "min_bytes": 1, "max_bytes": _ANSWER_BYTES}
+        isolation = {"isolation_level": int(self._committed is not None)}
+        return {"replica_id": -1, **limits, **isolation, "topics": rows}
+
+    async def _took(self, place: TopicPartition, row: Any) -> bool:
+        """Hand on what a leader has answered for a partition; say if it is another's by now."""
+        if row.error_code in _MOVED:
+            return False
+        if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            nearest = await clamped(self._client, {place: self.positions[place]})
+            self.positions |= nearest
+            return True
+        check(row.error_code, f"fetching {place} is refused")
+        aborted = None if self._committed is None else self._committed[place]
+        if aborted is not None:
+            aborted.begin(row.aborted_transactions or ())
+        try:
+            for header, batch in fetched_batches(memoryview(row.records or b"")):
+                is_read = not header.is_control
+                if aborted is not None:
+                    is_read = aborted.lets_through(header, batch)
+                records = iterate_records(batch, header) if is_read else iter(())
+                wanted = [each for each in records if self._is_wanted(place, each.offset)]
+                if wanted and not self._is_done:
+                    self._is_done = not self._take(place, wanted)
+                    self.positions[place] = wanted[-1].offset + 1
+                if self._is_done:
+                    break
+                behind = header.last_offset + 1
+                if self._until is not None:  # what came meanwhile is not read yet
+                    behind = min(behind, self._until[place])
+                self.positions[place] = max(self.positions[place], behind)
+        except KafkaError as error:
+            raise ClientError(f"{place} at offset {self.positions[place]}: {error}") from error
+        return True
+
+    def _is_wanted(self, place: TopicPartition, offset: int) -> bool:
+        if offset < self.positions[place]:
+            return False
+        return self._until is None or offset < self._until[place]

@@ -1,0 +1,122 @@
+"""Many records written as fast as the cluster takes them, or at a rate: for measurements.
+
+Several batches are under way at a time, so their order is not kept; what is refused for a passing
+reason ends the run, as any error does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.base.clock import pause
+from wirebroker.base.wording import counted
+from wirebroker.client.errors import check
+from wirebroker.client.topics.leaders import partitions_of
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.records.batch import build_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.client.topics.leaders import TopicPartition
+    from wirebroker.codecs.records.compression import Codec
+
+# The last version that names topics by name.
+_BY_NAME: Final = 12
+
+
+class LoadPlan(NamedTuple):
+    """What is to be written.
+
+    Attributes:
+        topic: Where; it is there.
+        records: How many.
+        batch_records: How many in a batch, at least 1.
+        in_flight: Batches under way at a time.
+        codec: How batches are compressed.
+        acks: 1, or -1 for all replicas in sync.
+        records_per_s: The rate; None is as fast as can be.
+    """
+
+    topic: str
+    records: int
+    batch_records: int
+    in_flight: int
+    codec: Codec
+    acks: int = -1
+    records_per_s: float | None = None
+
+
+class LoadWriter:
+    """One run of a plan."""
+
+    __slots__ = ("_client", "_leaders", "_left", "_on_stored", "_plan", "_sent", "_start", "_turn")
+
+    def __init__(
+        self, client: KafkaClient, plan: LoadPlan, on_stored: Callable[[int, int, float], None]
+    ) -> None:
+        """Take the plan.
+
+        Args:
+            client: The cluster.
+            plan: What is written.
+            on_stored: Is told of each batch how many records and bytes of values it had, and how
+                long it took, in seconds.
+        """
+        self._client = client
+        self._plan = plan
+        self._on_stored = on_stored
+        self._left = plan.records
+        self._sent = 0
+        self._turn = 0
+        self._start = 0.0
+        self._leaders: list[tuple[TopicPartition, int]] = []
+
+    async def run(self, values: Iterator[bytes]) -> None:
+        """Write the next of these values until there were enough.
+
+        Raises:
+            ClientError: A batch is refused.
+        """
+        found = await partitions_of(self._client, [self._plan.topic], may_create=True)
+        self._leaders = list(found.items())
+        self._start = self._client.clock.monotonic()
+        workers = [self._work(values) for _ in range(self._plan.in_flight)]
+        await self._client.together(*workers)
+
+    async def _work(self, values: Iterator[bytes]) -> None:
+        plan = self._plan
+        while self._left:
+            count = min(plan.batch_records, self._left)
+            self._left -= count
+            due = self._sent
+            self._sent += count
+            place, leader = self._leaders[self._turn % len(self._leaders)]
+            self._turn += 1
+            if plan.records_per_s is not None:
+                now = self._client.clock.monotonic()
+                wait_s = self._start + due / plan.records_per_s - now
+                if wait_s > 0:
+                    await pause(wait_s)
+            some = [next(values) for _ in range(count)]
+            await self._write(place, leader, some)
+
+    async def _write(self, place: TopicPartition, leader: int, values: list[bytes]) -> None:
+        clock = self._client.clock
+        records = build_batch(
+            [(None, value, ()) for value in values],
+            timestamp_ms=clock.now_ms(),
+            codec=self._plan.codec,
+        )
+        rows = [{"index": place.partition, "records": records}]
+        body: dict[str, Any] = {
+            "acks": self._plan.acks,
+            "timeout_ms": int(self._client.timeout_s * 1000),
+            "topic_data": [{"name": place.topic, "partition_data": rows}],
+        }
+        began = clock.monotonic()
+        answer = await self._client.request_of(leader, ApiKey.PRODUCE, body, at_most=_BY_NAME)
+        (row,) = answer.responses[0].partition_responses
+        check(row.error_code, f"refused: {counted(len(values), 'record')} for {place}")
+        self._on_stored(len(values), sum(map(len, values)), clock.monotonic() - began)

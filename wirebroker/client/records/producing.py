@@ -1,0 +1,178 @@
+"""Records written to a topic: in batches, acknowledged by all replicas in sync, in order.
+
+One batch of a partition is under way at a time, so order is kept without idempotence. What a leader
+has refused for a passing reason is sent again; when a connection is lost it is not known whether
+its records were stored, and that ends the work with a message that says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.base.wording import counted
+from wirebroker.client.errors import PASSING, ClientError, check
+from wirebroker.client.topics.leaders import partitions_of
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.records.batch import build_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.codecs.records.batch import BareRecord
+    from wirebroker.codecs.records.compression import Codec
+
+# The last version that names topics by name.
+_BY_NAME: Final = 12
+_ALL_IN_SYNC: Final = -1
+# Half of Kafka's default max.message.bytes; a single record may be larger.
+_BATCH_BYTES: Final = 512 << 10
+# What a record costs besides its key and value, at most.
+_RECORD_OVERHEAD_BYTES: Final = 21
+# A leader may learn of a new topic after whoever was asked for metadata.
+_AGAIN: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+class Stored(NamedTuple):
+    """What has been written to one partition."""
+
+    partition: int
+    records: int
+    first_offset: int
+    last_offset: int
+    append_time_ms: int  # of the last, where the topic has LogAppendTime; else -1
+
+
+class TopicWriter:
+    """Writes records to the partitions of one topic.
+
+    Attributes:
+        partition_count: How many the topic has.
+    """
+
+    __slots__ = ("_client", "_codec", "_leaders", "_stored", "_topic", "partition_count")
+
+    def __init__(self, client: KafkaClient, topic: str, codec: Codec) -> None:
+        self._client = client
+        self._topic = topic
+        self._codec = codec
+        self._leaders: dict[int, int] = {}
+        self._stored: dict[int, Stored] = {}
+        self.partition_count = 0
+
+    @property
+    def stored(self) -> list[Stored]:
+        """What has been acknowledged, by partition."""
+        return [self._stored[each] for each in sorted(self._stored)]
+
+    async def open(self) -> None:
+        """Find the topic, which the cluster may make now, and its leaders.
+
+        Raises:
+            ClientError: It is not there.
+        """
+        found = await partitions_of(self._client, [self._topic], may_create=True)
+        self._leaders = {place.partition: leader for place, leader in found.items()}
+        self.partition_count = len(found)
+
+    async def write(
+        self, records: Sequence[tuple[int, BareRecord]], *, timestamp_ms: int | None = None
+    ) -> None:
+        """Write records to their partitions, and return when all are acknowledged.
+
+        Args:
+            records: Each with the number of its partition.
+            timestamp_ms: When they were created, since 1970; None: now.
+
+        Raises:
+            ClientError: Some are refused, or may be stored or not; UNKNOWN_TOPIC_OR_PARTITION
+                before any is written.
+        """
+        for partition, _ in records:
+            if partition not in self._leaders:
+                raise ClientError(
+                    f"there is no partition {partition}: {self._topic} has "
+                    f"{self.partition_count}, from 0",
+                    code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                )
+        waiting = _batches(records)
+        async for _ in self._client.tries():
+            while waiting:
+                refused = await self._write_firsts(waiting, timestamp_ms)
+                for partition in set(waiting) - set(refused):
+                    waiting[partition].popleft()
+                    if not waiting[partition]:
+                        del waiting[partition]
+                if refused:
+                    break
+            if not waiting:
+                return
+            await self.open()
+        raise ClientError(f"partitions {sorted(waiting)} of {self._topic} have no leader")
+
+    async def _write_firsts(
+        self, waiting: dict[int, deque[list[BareRecord]]], timestamp_ms: int | None
+    ) -> list[int]:
+        """Send the first batch of each partition; return those that have moved."""
+        by_leader: dict[int, list[int]] = defaultdict(list)
+        for partition in waiting:
+            by_leader[self._leaders[partition]].append(partition)
+        now_ms = self._client.clock.now_ms() if timestamp_ms is None else timestamp_ms
+        requests: list[Any] = []
+        for leader, partitions in by_leader.items():
+            data = [
+                {
+                    "index": partition,
+                    "records": build_batch(
+                        waiting[partition][0], timestamp_ms=now_ms, codec=self._codec
+                    ),
+                }
+                for partition in partitions
+            ]
+            body = {
+                "acks": _ALL_IN_SYNC,
+                "timeout_ms": int(self._client.timeout_s * 1000),
+                "topic_data": [{"name": self._topic, "partition_data": data}],
+            }
+            requests.append(self._client.request_of(leader, ApiKey.PRODUCE, body, at_most=_BY_NAME))
+        refused: list[int] = []
+        for answer in await self._client.together(*requests):
+            for row in answer.responses[0].partition_responses:
+                if row.error_code in _AGAIN:
+                    refused.append(row.index)
+                else:
+                    self._note(row, len(waiting[row.index][0]))
+        return refused
+
+    def _note(self, row: Any, count: int) -> None:
+        check(
+            row.error_code,
+            f"refused: {counted(count, 'record')} for {self._topic}-{row.index}",
+            getattr(row, "error_message", None),
+        )
+        last = row.base_offset + count - 1
+        before = self._stored.get(row.index)
+        if before is None:
+            before = Stored(row.index, 0, row.base_offset, last, -1)
+        self._stored[row.index] = before._replace(
+            records=before.records + count,
+            last_offset=last,
+            append_time_ms=row.log_append_time_ms,
+        )
+
+
+def _batches(records: Sequence[tuple[int, BareRecord]]) -> dict[int, deque[list[BareRecord]]]:
+    """Cut records into batches for each partition, in order."""
+    found: dict[int, deque[list[BareRecord]]] = defaultdict(deque)
+    sizes: dict[int, int] = {}
+    for partition, record in records:
+        key, value, _ = record
+        size = len(key or b"") + len(value or b"") + _RECORD_OVERHEAD_BYTES
+        if partition not in sizes or sizes[partition] + size > _BATCH_BYTES:
+            found[partition].append([])
+            sizes[partition] = 0
+        found[partition][-1].append(record)
+        sizes[partition] += size
+    return found

@@ -1,0 +1,1 @@
+"""Replicas: elections, reassignments, moves between log directories."""

@@ -1,0 +1,93 @@
+"""Replicas moved between the data directories of their brokers (KIP-113)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.client.cluster.brokers import described_log_dirs
+from wirebroker.client.errors import check
+from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+
+class PlacedReplica(NamedTuple):
+    """A replica of a partition on a broker; in the order of Kafka's tools."""
+
+    broker_id: int
+    place: TopicPartition
+
+    def __str__(self) -> str:
+        return f"{self.place}-{self.broker_id}"
+
+
+class ReplicaDirectories(NamedTuple):
+    """Where a replica is, and where it is being moved to; None if nowhere."""
+
+    current: str | None
+    future: str | None
+
+
+async def directories_of(
+    client: KafkaClient, replicas: Collection[PlacedReplica]
+) -> dict[PlacedReplica, ReplicaDirectories]:
+    """Return the data directories of replicas.
+
+    Raises:
+        ClientError: A broker does not respond, or the user is not allowed to see it.
+    """
+    brokers = sorted({each.broker_id for each in replicas})
+    found = dict.fromkeys(replicas, ReplicaDirectories(None, None))
+    for broker_id, results in (await described_log_dirs(client, brokers)).items():
+        for result in results:
+            for topic in result.topics:
+                for log in topic.partitions:
+                    place = TopicPartition(topic.name, log.partition_index)
+                    replica = PlacedReplica(broker_id, place)
+                    if replica in found:
+                        field = "future" if log.is_future_key else "current"
+                        found[replica] = found[replica]._replace(**{field: result.log_dir})
+    return found
+
+
+async def move_directories(
+    client: KafkaClient, wanted: Mapping[PlacedReplica, str]
+) -> list[PlacedReplica]:
+    """Start moving replicas into directories of their brokers.
+
+    Returns:
+        The replicas whose moves were started; the others are not on their brokers yet.
+
+    Raises:
+        ClientError: A move is refused.
+    """
+    started: list[PlacedReplica] = []
+    for broker_id in sorted({each.broker_id for each in wanted}):
+        body = {"dirs": _directories(wanted, broker_id)}
+        answer = await client.request_of(broker_id, ApiKey.ALTER_REPLICA_LOG_DIRS, body)
+        for topic in answer.results:
+            for each in topic.partitions:
+                place = TopicPartition(topic.topic_name, each.partition_index)
+                replica = PlacedReplica(broker_id, place)
+                if each.error_code == ErrorCode.REPLICA_NOT_AVAILABLE:
+                    continue
+                check(each.error_code, f"Failed to alter dir for {replica}")
+                started.append(replica)
+    return started
+
+
+def _directories(wanted: Mapping[PlacedReplica, str], broker_id: int) -> list[dict[str, Any]]:
+    paths: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for replica, path in wanted.items():
+        if replica.broker_id == broker_id:
+            paths[path][replica.place.topic].append(replica.place.partition)
+    return [
+        {"path": path, "topics": [{"name": name, "partitions": p} for name, p in topics.items()]}
+        for path, topics in paths.items()
+    ]

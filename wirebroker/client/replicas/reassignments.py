@@ -1,0 +1,124 @@
+"""Replicas moved to other brokers (KIP-455)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.client.errors import check
+from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.client.topics.topic_lookup import find_topics
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+
+class Reassignment(NamedTuple):
+    """A partition whose replicas are under way."""
+
+    place: TopicPartition
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+
+    @property
+    def goal(self) -> list[int]:
+        """The replicas that it will have."""
+        return [each for each in self.replicas if each not in self.removing]
+
+
+async def list_reassignments(client: KafkaClient) -> list[Reassignment]:
+    """Return what is under way.
+
+    Raises:
+        ClientError: The user may not see it.
+    """
+    body = {"timeout_ms": int(client.timeout_s * 1000), "topics": None}
+    answer = await client.request_of_controller(ApiKey.LIST_PARTITION_REASSIGNMENTS, body)
+    check(answer.error_code, "reassignments cannot be listed", answer.error_message)
+    return sorted(
+        Reassignment(
+            TopicPartition(topic.name, each.partition_index),
+            list(each.replicas),
+            list(each.adding_replicas),
+            list(each.removing_replicas),
+        )
+        for topic in answer.topics
+        for each in topic.partitions
+    )
+
+
+async def move_replicas(
+    client: KafkaClient, replicas: Mapping[TopicPartition, Sequence[int] | None]
+) -> list[TopicPartition]:
+    """Have replicas moved; None takes back what is under way.
+
+    Returns:
+        The partitions for which there was nothing to take back.
+
+    Raises:
+        ClientError: One is refused; others may be under way.
+    """
+    idle: list[TopicPartition] = []
+    for place, each in (await alter_reassignments(client, replicas)).items():
+        if each.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
+            idle.append(place)
+            continue
+        check(each.error_code, f"{place} cannot be moved", each.error_message)
+    return idle
+
+
+async def alter_reassignments(
+    client: KafkaClient,
+    replicas: Mapping[TopicPartition, Sequence[int] | None],
+    *,
+    keeps_factor: bool = False,
+) -> dict[TopicPartition, Any]:
+    """Start or cancel moves, and return the result of each partition.
+
+    Args:
+        client: The cluster.
+        replicas: The new replicas of each partition; None cancels a move.
+        keeps_factor: Whether a move that changes the replication factor is refused (KIP-860).
+
+    Raises:
+        ClientError: The request is refused as a whole.
+    """
+    topics: dict[str, list[dict[str, Any]]] = {}
+    for place, wanted in replicas.items():
+        row = {
+            "partition_index": place.partition,
+            "replicas": None if wanted is None else list(wanted),
+        }
+        topics.setdefault(place.topic, []).append(row)
+    body: dict[str, Any] = {
+        "timeout_ms": int(client.timeout_s * 1000),
+        "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
+    }
+    if keeps_factor:
+        body["allow_replication_factor_change"] = False
+    answer = await client.request_of_controller(ApiKey.ALTER_PARTITION_REASSIGNMENTS, body)
+    check(answer.error_code, "replicas cannot be moved", answer.error_message)
+    return {
+        TopicPartition(topic.name, each.partition_index): each
+        for topic in answer.responses
+        for each in topic.partitions
+    }
+
+
+async def replicas_of(
+    client: KafkaClient, topics: Iterable[str]
+) -> dict[TopicPartition, list[int]]:
+    """Return where the replicas of all partitions of topics are, the preferred leader first.
+
+    Raises:
+        ClientError: A topic is not there.
+    """
+    return {
+        TopicPartition(topic.name, each.partition_index): list(each.replica_nodes)
+        for topic in await find_topics(client, list(dict.fromkeys(topics)))
+        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+    }

@@ -1,0 +1,1 @@
+"""Topics, their partitions, and the leaders that answer for them."""

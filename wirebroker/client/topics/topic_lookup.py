@@ -1,0 +1,87 @@
+"""Topics looked up by name, made on first use where the cluster does that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.client.configs.configs import BROKER, configs_of
+from wirebroker.client.errors import PASSING, ClientError, check, did_you_mean
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+_MAKES_TOPICS: Final = "auto.create.topics.enable"
+# Whether a cluster makes topics on first use may not be had, for want of the permission to ask.
+# While it makes one it says that there is none, as one that makes none does: after so long it is
+# taken for the latter.
+_CREATION_S: Final = 3.0
+
+
+async def find_topics(
+    client: KafkaClient, names: Sequence[str], *, may_create: bool = False
+) -> list[Any]:
+    """Return the metadata of topics that are there, in this order, each with its leaders.
+
+    Args:
+        client: The cluster.
+        names: The topics'.
+        may_create: Whether those that are missing are made, if the cluster does so.
+
+    Raises:
+        ClientError: One is not there (UNKNOWN_TOPIC_OR_PARTITION), or has no leader for as long as
+            a request may take.
+    """
+    found: dict[str, Any] = {}
+    makes_topics = None if may_create else False
+    given_up = client.clock.monotonic()
+    async for _ in client.tries():
+        answer = await client.metadata(names, may_create=may_create)
+        found = {each.name: each for each in answer.topics}
+        missing = [name for name in names if found[name].error_code == _UNKNOWN]
+        if missing and makes_topics is None:
+            makes_topics = await _makes_topics(client, answer.brokers)
+            if makes_topics is None:
+                makes_topics = True
+                given_up += _CREATION_S
+            elif makes_topics:
+                given_up += client.timeout_s
+        if missing and (not makes_topics or client.clock.monotonic() >= given_up):
+            raise await _no_such_topic(client, missing[0], is_wanted=may_create)
+        if not missing and not any(_is_unsettled(each) for each in found.values()):
+            break
+    for name in names:
+        check(found[name].error_code, f"topic {name} cannot be used")
+    return [found[name] for name in names]
+
+
+async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | None:
+    """Ask whether the cluster makes topics on first use; None if it does not say."""
+    if not brokers:
+        return None
+    broker = str(brokers[0].node_id)
+    try:
+        configs = await configs_of(client, BROKER, broker, names=[_MAKES_TOPICS])
+    except ClientError as error:
+        if not error.code:
+            raise
+        return None
+    return next((each.value == "true" for each in configs if each.name == _MAKES_TOPICS), None)
+
+
+async def _no_such_topic(client: KafkaClient, name: str, *, is_wanted: bool) -> ClientError:
+    """Return the error; if the topic is wanted, it says how to create it."""
+    others = [each.name for each in (await client.metadata()).topics]
+    hint = did_you_mean(name, others)
+    if not hint and is_wanted:
+        hint = f"; `wirebroker topic create {name}` creates it"
+    return ClientError(f"there is no topic {name}{hint}", code=_UNKNOWN)
+
+
+def _is_unsettled(topic: Any) -> bool:
+    return topic.error_code in PASSING or any(
+        each.error_code in PASSING or each.leader_id < 0 for each in topic.partitions
+    )

@@ -1,0 +1,158 @@
+"""Topics made, changed and deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.wording import counted
+from wirebroker.client.errors import check
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wirebroker.client.kafka_client import KafkaClient
+
+# The last version of DeleteTopics that goes by names alone.
+_BY_NAME: Final = 5
+_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def create_topics(
+    client: KafkaClient,
+    partitions: Mapping[str, int],
+    *,
+    replication_factor: int = -1,
+    configs: Mapping[str, str],
+    assignment: Sequence[Sequence[int]] = (),
+    may_exist: bool = False,
+) -> list[str]:
+    """Make topics, and return when they have leaders.
+
+    Args:
+        client: The cluster.
+        partitions: How many each gets, by name; -1 is the brokers' num.partitions.
+        replication_factor: -1 is the brokers' default.replication.factor.
+        configs: Of each.
+        assignment: The brokers of each partition, the preferred leader first, where they are to be
+            others than the cluster chooses; both numbers above are -1 then.
+        may_exist: Whether those that are there already are no mistake.
+
+    Returns:
+        The names of those that were made.
+
+    Raises:
+        ClientError: One could not be made; those before it are.
+    """
+    rows = [
+        {
+            "name": name,
+            "num_partitions": count,
+            "replication_factor": replication_factor,
+            "assignments": [
+                {"partition_index": index, "broker_ids": list(brokers)}
+                for index, brokers in enumerate(assignment)
+            ],
+            "configs": [{"name": key, "value": value} for key, value in configs.items()],
+        }
+        for name, count in partitions.items()
+    ]
+    answer = await client.request_of_controller(
+        ApiKey.CREATE_TOPICS, {"topics": rows, "timeout_ms": _timeout_ms(client)}
+    )
+    found = {each.name: each for each in answer.topics}
+    made: list[str] = []
+    for name in partitions:
+        row = found[name]
+        if may_exist and row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            continue
+        message = getattr(row, "error_message", None)
+        check(row.error_code, f"topic {name} cannot be created", message)
+        made.append(name)
+    await _known(client, made, 1)
+    return made
+
+
+async def list_topics(client: KafkaClient) -> dict[str, int]:
+    """Return how many partitions each topic has, by name, Kafka's own left out.
+
+    Raises:
+        ClientError: Nobody answers.
+    """
+    found = [each for each in (await client.metadata()).topics if not each.is_internal]
+    return {each.name: len(each.partitions) for each in sorted(found, key=lambda each: each.name)}
+
+
+async def add_partitions(
+    client: KafkaClient, topic: str, count: int, *, assignment: Sequence[Sequence[int]] = ()
+) -> None:
+    """Let a topic have `count` partitions, more than it has.
+
+    Args:
+        client: The cluster.
+        topic: Its name.
+        count: How many it shall have.
+        assignment: The brokers of each new partition, if they are to be others than the cluster
+            chooses.
+
+    Raises:
+        ClientError: It is refused.
+    """
+    rows = [{"broker_ids": list(brokers)} for brokers in assignment]
+    answer = await client.request_of_controller(
+        ApiKey.CREATE_PARTITIONS,
+        {
+            "topics": [{"name": topic, "count": count, "assignments": rows or None}],
+            "timeout_ms": _timeout_ms(client),
+        },
+    )
+    (row,) = answer.results
+    check(
+        row.error_code,
+        f"topic {topic} cannot have {counted(count, 'partition')}",
+        row.error_message,
+    )
+    await _known(client, [topic], count)
+
+
+async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:
+    """Delete topics.
+
+    Raises:
+        ClientError: One could not be deleted; those before it are.
+    """
+    answer = await client.request_of_controller(
+        ApiKey.DELETE_TOPICS,
+        {"topic_names": list(names), "timeout_ms": _timeout_ms(client)},
+        at_most=_BY_NAME,
+    )
+    for row in answer.responses:
+        message: Any = getattr(row, "error_message", None)
+        check(row.error_code, f"topic {row.name} cannot be deleted", message)
+    await _known(client, names, 0)
+
+
+async def _known(client: KafkaClient, names: Sequence[str], at_least: int) -> None:
+    """Wait until brokers know of a change: with KRaft it is a moment after it was made.
+
+    Args:
+        client: The cluster.
+        names: The topics.
+        at_least: How many partitions with leaders each must have; 0: it must be gone.
+    """
+    async for _ in client.tries():
+        answer = await client.metadata(names)
+        if at_least == 0:
+            if all(each.error_code == _UNKNOWN for each in answer.topics):
+                return
+        elif all(
+            len(each.partitions) >= at_least
+            and all(part.leader_id >= 0 for part in each.partitions)
+            for each in answer.topics
+        ):
+            return
+
+
+def _timeout_ms(client: KafkaClient) -> int:
+    return int(client.timeout_s * 1000)

@@ -1,1 +1,0 @@
-"""Replicas, partitions and the metadata log of this node."""

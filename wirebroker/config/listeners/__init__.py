@@ -1,0 +1,1 @@
+"""Listeners of the broker and of HTTP, as the settings describe them."""

@@ -1,0 +1,310 @@
+"""Listeners: what `listeners` and its companions say, as a list of addresses to open.
+
+    listeners=INSIDE://:9092,OUTSIDE://0.0.0.0:9094
+    advertised.listeners=INSIDE://broker1:9092,OUTSIDE://kafka.example.org:443
+    listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
+
+With `advertised.listeners=auto` a client is told the address at which its connection arrived.
+Those named in controller.listener.names are the controller's, by which other nodes follow the
+metadata and ask for changes; the broker and the controller of one process need none between them.
+A broker that joins others must have none of those names.
+
+What reads SASL and TLS is imported where a listener, or a peer, has them.
+
+A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.config.lookup import PROTOCOLS
+from wirebroker.config.quorum import is_controller_alone, is_member
+from wirebroker.config.rows.row import ConfigError
+
+if TYPE_CHECKING:
+    from wirebroker.config.security.outgoing import OutgoingSecurity
+    from wirebroker.config.security.sasl import SaslSettings
+    from wirebroker.config.security.tls import TlsSettings
+    from wirebroker.config.values import Config
+
+# Kafka's SocketServerConfigs.URI_PARSE_REGEXP, whose dot stands for no line end.
+_LISTENER = re.compile(
+    r"([^:/\n\r\x85\u2028\u2029]+)://"
+    r"(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]{1,6})"
+)
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by default
+
+
+class Address(NamedTuple):
+    """A host and a port; the host is empty for every interface, the port 0 for a free one."""
+
+    host: str
+    port: int
+
+
+class ListenerConfig(NamedTuple):
+    """One listener.
+
+    Attributes:
+        name: In capitals, as Kafka keeps it.
+        host: To bind to; empty for every interface, IPv6 without brackets.
+        port: To bind to; 0 for a free one.
+        protocol: The security protocol.
+        advertised: What clients are told; None for the address their connection arrived at. Port
+            0 stands for the port that was bound.
+        sasl: How clients authenticate; None if they need not.
+        tls: How they are spoken to; None if in plain text.
+    """
+
+    name: str
+    host: str
+    port: int
+    protocol: str
+    advertised: Address | None
+    sasl: SaslSettings | None = None
+    tls: TlsSettings | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether whoever reaches it is served."""
+        has_certificates = self.tls is not None and self.tls.client_auth == "required"
+        return self.sasl is None and not has_certificates
+
+    @property
+    def protocol_number(self) -> int:
+        """Return the security protocol as registrations have it."""
+        return PROTOCOLS.index(self.protocol)
+
+
+def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
+    """Return the listeners to open, in the order in which they are written.
+
+    Raises:
+        ConfigError: An address, a name or a protocol can't be used.
+    """
+    found, controller = _all_listeners(config), _controller_names(config)
+    mine = tuple(each for each in found if each.name not in controller)
+    if is_controller_alone(config):
+        if mine:
+            raise ConfigError(
+                f"listeners: {mine[0].name} is not in controller.listener.names, and "
+                "process.roles=controller opens no other listeners"
+            )
+        return ()
+    if not mine:
+        raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
+    _check_inter_broker(config, list(mine))
+    return mine
+
+
+def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
+    """Return the listeners of this node's controller, in the order in which they are written.
+
+    Raises:
+        ConfigError: An address, a name or a protocol can't be used.
+    """
+    if is_member(config):
+        return ()
+    controller = _controller_names(config)
+    found = tuple(each for each in _all_listeners(config) if each.name in controller)
+    if not found and is_controller_alone(config):
+        raise ConfigError(
+            "process.roles=controller needs a listener that controller.listener.names names"
+        )
+    return found
+
+
+def _controller_names(config: Config) -> set[str]:
+    return {name.upper() for name in config.list("controller.listener.names")}
+
+
+def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
+    addresses = parse_addresses("listeners", config.list("listeners"))
+    _check_ports(addresses)
+    controller = _controller_names(config)
+    protocols = _protocol_map(config, controller)
+    _check_controller(config, controller, addresses, protocols)
+    told = _advertised(config, addresses.keys() - controller, controller)
+    found: list[ListenerConfig] = []
+    for name, address in addresses.items():
+        protocol = _protocol(name, protocols)
+        sasl = tls = None
+        if protocol.startswith("SASL_"):
+            from wirebroker.config.security.sasl import sasl_settings  # noqa: PLC0415 - see above
+
+            sasl = sasl_settings(config, name)
+        if protocol.endswith("SSL"):
+            from wirebroker.config.security.tls import tls_settings  # noqa: PLC0415 - see above
+
+            tls = tls_settings(config, name, protocol)
+        found.append(ListenerConfig(name, *address, protocol, told.get(name), sasl, tls))
+    return tuple(found)
+
+
+def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Address]:
+    """Read NAME://host:port items; names become capitals.
+
+    Raises:
+        ConfigError: An item hasn't that form, its port is out of range, or a name comes twice.
+    """
+    addresses: dict[str, Address] = {}
+    for item in items:
+        match = _LISTENER.fullmatch(item)
+        if match is None:
+            shown = item if item.isprintable() else ascii(item)
+            raise ConfigError(f"{config_name}: {shown} cannot be used: write NAME://host:port")
+        name, port = match.group(1).upper(), int(match.group(4))
+        if not 0 <= port <= 65535:
+            raise ConfigError(f"{config_name}: {item} cannot be used: ports go from 0 to 65535")
+        if name in addresses:
+            raise ConfigError(f"{config_name}: {name} stands there twice")
+        addresses[name] = Address(match.group(2) or match.group(3) or "", port)
+    return addresses
+
+
+def is_wildcard(host: str) -> bool:
+    """Tell whether the host of a listener stands for every interface."""
+    return host in _EVERYWHERE
+
+
+def is_auto(config: Config) -> bool:
+    """Tell whether each client is told the address that it came by."""
+    return config.list("advertised.listeners") in (("auto",), ())
+
+
+def _advertised(config: Config, names: set[str], controller: set[str]) -> dict[str, Address]:
+    """Return what is told of each listener; nothing at all for `auto`."""
+    if is_auto(config):
+        return {}
+    told = parse_addresses("advertised.listeners", config.list("advertised.listeners"))
+    for name, address in told.items():
+        if name not in names | controller:
+            raise ConfigError(f"advertised.listeners: {name} is not one of listeners")
+        if is_wildcard(address.host):
+            raise ConfigError(
+                f"advertised.listeners: {name} needs an address that clients can reach, "
+                f"not '{address.host}'"
+            )
+    return told
+
+
+def _protocol_map(config: Config, controller: set[str]) -> dict[str, str]:
+    name_of_map = "listener.security.protocol.map"
+    protocols = {} if config.is_set(name_of_map) else dict.fromkeys(controller, "PLAINTEXT")
+    for item in config.str(name_of_map).split(","):
+        name, colon, protocol = (part.strip() for part in item.partition(":"))
+        if not item.strip():
+            continue
+        if not colon or protocol.upper() not in PROTOCOLS:
+            raise ConfigError(f"{name_of_map}: {item.strip()} cannot be used: write NAME:PLAINTEXT")
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def _check_controller(
+    config: Config,
+    controller: set[str],
+    addresses: dict[str, Address],
+    protocols: dict[str, str],
+) -> None:
+    """Check whose the controller's listeners are, and what they speak."""
+    if is_member(config):
+        for name in sorted(controller & addresses.keys()):
+            raise ConfigError(
+                f"listeners: {name} is one of controller.listener.names, which are other nodes' "
+                "with process.roles=broker"
+            )
+        for name in sorted(controller & protocols.keys()):
+            _protocol(name, protocols)  # as which the controllers are asked
+        return
+    if controller and not controller & addresses.keys():
+        raise ConfigError("listeners: none of controller.listener.names is among them")
+    for name in sorted(controller & addresses.keys() - protocols.keys()):
+        raise ConfigError(
+            f"listeners: {name} is not in listener.security.protocol.map: add {name}:PLAINTEXT"
+        )
+
+
+def _protocol(name: str, protocols: dict[str, str]) -> str:
+    protocol = protocols.get(name)
+    if protocol is None:
+        raise ConfigError(
+            f"listeners: {name} is not in listener.security.protocol.map: add {name}:PLAINTEXT"
+        )
+    return protocol
+
+
+def _check_ports(addresses: dict[str, Address]) -> None:
+    """Refuse a port that two listeners share, unless one is IPv4 and the other IPv6."""
+    taken: dict[int, list[tuple[str, str]]] = {}
+    for name, (host, port) in addresses.items():
+        others = taken.setdefault(port, [])
+        if port and any((":" in other) == (":" in host) for _, other in others):
+            raise ConfigError(f"listeners: {others[0][0]} and {name} share port {port}")
+        others.append((name, host))
+
+
+def inter_broker_listener(config: Config) -> str:
+    """Return the name of the listener for other brokers, which need not be there."""
+    by_protocol = config.str("security.inter.broker.protocol")
+    return (config.optional_str("inter.broker.listener.name") or by_protocol).upper()
+
+
+def between_brokers(config: Config) -> OutgoingSecurity:
+    """Return how other brokers are spoken to.
+
+    Raises:
+        ConfigError: Something is missing, or not served.
+    """
+    from wirebroker.config.security.outgoing import outgoing_security  # noqa: PLC0415 - see above
+
+    name = inter_broker_listener(config)
+    mechanism = config.str("sasl.mechanism.inter.broker.protocol")
+    protocol = _protocol_map(config, set()).get(name, "PLAINTEXT")
+    return outgoing_security(config, listener=name, protocol=protocol, mechanism=mechanism)
+
+
+def to_controllers(config: Config) -> OutgoingSecurity:
+    """Return how controllers of other processes are spoken to.
+
+    Raises:
+        ConfigError: Something is missing, or not served.
+    """
+    from wirebroker.config.security.outgoing import outgoing_security  # noqa: PLC0415 - see above
+
+    names = config.list("controller.listener.names")
+    name = names[0].upper() if names else "CONTROLLER"
+    mechanism = config.str("sasl.mechanism.controller.protocol")
+    protocol = _protocol_map(config, {name}).get(name, "PLAINTEXT")
+    return outgoing_security(config, listener=name, protocol=protocol, mechanism=mechanism)
+
+
+def has_peers(config: Config) -> bool:
+    """Tell whether this node is one of a cluster of several, as far as it can know."""
+    return is_member(config) or bool(controller_listeners_of(config))
+
+
+def opens_tls(config: Config) -> bool:
+    """Tell whether connections that this node opens, if it is one of several, go over TLS."""
+    names = {inter_broker_listener(config), *_controller_names(config)}
+    protocols = _protocol_map(config, _controller_names(config))
+    return any(protocols.get(name, "").endswith("SSL") for name in names)
+
+
+def _check_inter_broker(config: Config, found: list[ListenerConfig]) -> None:
+    named, by_protocol = "inter.broker.listener.name", "security.inter.broker.protocol"
+    is_named = config.optional_str(named) is not None
+    if is_named and config.is_set(by_protocol):
+        raise ConfigError(f"{named} and {by_protocol} are both set: give one of them")
+    wanted = inter_broker_listener(config)
+    listener = next((each for each in found if each.name == wanted), None)
+    if listener is None and (is_named or config.is_set(by_protocol)):
+        name = named if is_named else by_protocol
+        value = config.str(named) if is_named else wanted
+        raise ConfigError(f"{name}: {value} is not an advertised listener")
+    if listener is not None and listener.sasl is not None:
+        from wirebroker.config.security.sasl import check_between_brokers  # noqa: PLC0415 - see above
+
+        check_between_brokers(config, listener.name, listener.sasl.mechanisms)

@@ -1,0 +1,1 @@
+"""What a config is: its row, its type, its text; the configs of topics."""

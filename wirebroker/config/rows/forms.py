@@ -1,0 +1,169 @@
+'''Short forms in which the table's rows are written.
+
+    integer("num.partitions", 1, "Partitions of a topic whose creator doesn't say.", 1)
+
+Kafka's configs without effect are listed in blocks with the reason, a line each; a feature that
+begins to read one writes its row out.
+
+    kept("the event loop does this work.", """
+        num.io.threads int 8 1.. cluster-wide doubles
+        queued.max.requests int 500 - read-only
+    """)
+
+A leaf.
+'''
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+
+from wirebroker.config.rows.row import (
+    ConfigRow,
+    ConfigType,
+    ConfigValue,
+    Effect,
+    Mutability,
+    OfListener,
+)
+from wirebroker.config.rows.texts import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+READ_ONLY: Final = Mutability.READ_ONLY
+PER_BROKER: Final = Mutability.PER_BROKER
+CLUSTER_WIDE: Final = Mutability.CLUSTER_WIDE
+INT_MAX: Final = (1 << 31) - 1
+
+
+class Options(TypedDict, total=False):
+    """What few rows say; ConfigRow tells of each."""
+
+    at_most: float
+    also: int
+    choices: tuple[str, ...]
+    check: Callable[[ConfigValue], str | None]
+    mutability: Mutability
+    effect: Effect
+    of_listener: OfListener
+    at_most_doubles: bool
+    profile: str
+    internal: bool
+
+
+def integer(
+    name: str,
+    default: int | None,
+    doc: str,
+    at_least: int | None = None,
+    **options: Unpack[Options],
+) -> ConfigRow:
+    """Return the row of a whole number of 32 bits."""
+    return _row(ConfigType.INT, name, default, doc, at_least, **options)
+
+
+def long(
+    name: str,
+    default: int | None,
+    doc: str,
+    at_least: int | None = None,
+    **options: Unpack[Options],
+) -> ConfigRow:
+    """Return the row of a whole number of 64 bits."""
+    return _row(ConfigType.LONG, name, default, doc, at_least, **options)
+
+
+def short(
+    name: str, default: int, doc: str, at_least: int | None = None, **options: Unpack[Options]
+) -> ConfigRow:
+    """Return the row of a whole number of 16 bits."""
+    return _row(ConfigType.SHORT, name, default, doc, at_least, **options)
+
+
+def double(
+    name: str, default: float, doc: str, at_least: float | None = None, **options: Unpack[Options]
+) -> ConfigRow:
+    """Return the row of a decimal number."""
+    return _row(ConfigType.DOUBLE, name, default, doc, at_least, **options)
+
+
+def boolean(name: str, default: bool, doc: str, **options: Unpack[Options]) -> ConfigRow:
+    """Return the row of what is true or false."""
+    return _row(ConfigType.BOOLEAN, name, default, doc, **options)
+
+
+def text(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
+    """Return the row of a text."""
+    return _row(ConfigType.STRING, name, default, doc, **options)
+
+
+def class_name(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
+    """Return the row of a class name."""
+    return _row(ConfigType.CLASS, name, default, doc, **options)
+
+
+def password(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
+    """Return the row of a text that is never shown."""
+    return _row(ConfigType.PASSWORD, name, default, doc, **options)
+
+
+def items(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
+    """Return the row of a list; its default is items with commas."""
+    return _row(ConfigType.LIST, name, default, doc, **options)
+
+
+def kept(why: str, lines: str) -> tuple[ConfigRow, ...]:
+    """Return rows without effect: they are described, and can be changed as in Kafka.
+
+    Args:
+        why: Why they have no effect, as the end of a sentence.
+        lines: Of each its name, type, default (`-` for unset, `""` for empty), range or choices
+            (`-` for none), level, and marks:
+            doubles: a change at most doubles or halves it;
+            each: a listener's own may be set for all brokers;
+            only-each: there is none but the listeners' own;
+            class: AlterConfigs takes no other class than the default;
+            asks: another value than the default asks for protection;
+            internal: DescribeConfigs shows it only where it is set.
+    """
+    doc = f"Has no effect in wirebroker: {why}"
+    return tuple(_kept_row(line, doc) for line in lines.splitlines() if line.strip())
+
+
+def _row(
+    type: ConfigType,  # noqa: A002 - the row's own word
+    name: str,
+    default: ConfigValue,
+    doc: str,
+    at_least: float | None = None,
+    **options: Unpack[Options],
+) -> ConfigRow:
+    return ConfigRow(
+        name=name, type=type, default=text_of(default), doc=doc, at_least=at_least, **options
+    )
+
+
+def _kept_row(line: str, doc: str) -> ConfigRow:
+    name, kind, default, allowed, level, *marks = line.split()
+    assert {*marks} <= {"doubles", "each", "only-each", "class", "asks", "internal"}, line
+    least, dots, most = allowed.partition("..")
+    type_ = ConfigType[kind.upper()]
+    own = OfListener.CLUSTER_WIDE if "each" in marks else OfListener.PER_BROKER
+    there = () if default == "-" else (default,)
+    return ConfigRow(
+        name=name,
+        type=type_,
+        default=None if default == "-" else default.strip('"'),
+        doc=doc,
+        at_least=int(least) if dots else None,
+        at_most=int(most) if most else None,
+        choices=() if dots or allowed == "-" else tuple(allowed.split(",")),
+        mutability=Mutability(level),
+        effect=Effect.KEPT,
+        of_listener=OfListener.ONLY if "only-each" in marks else own,
+        at_most_doubles="doubles" in marks,
+        # An empty list of classes needs none of them.
+        classes=(*there, *([""] if type_ is ConfigType.LIST else [])) if "class" in marks else None,
+        asks="asks" in marks,
+        internal="internal" in marks,
+    )

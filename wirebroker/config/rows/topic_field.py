@@ -1,0 +1,132 @@
+"""A topic's config as a field of TopicSettings: the field's default, and its row, in one place.
+
+    retention_bytes: int = long(-1, "Size of a partition beyond which …", "log.retention.bytes")
+
+The config's name is the field's with dots. `givers` are the broker configs that give the default to
+topics that don't set it, highest precedence first; in most cases there is one, alike in all else.
+
+A leaf.  Source: Kafka's LogConfig and ServerTopicConfigSynonyms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+
+from wirebroker.config.rows.row import ConfigRow, ConfigType, ConfigValue, Mutability
+from wirebroker.config.rows.texts import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.config.rows.forms import Options
+
+LONG_MAX: Final = (1 << 63) - 1
+MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+
+
+class Giver(NamedTuple):
+    """One of several broker configs for a topic config, and what differs from the topic's row.
+
+    Attributes:
+        name: The broker config's.
+        type: Its type.
+        default: Its default; of several givers only the last has one.
+        at_least: The least number it may be.
+        mutability: Whether it may be changed; only the one in the topic's unit can.
+        factor: What makes the topic's unit of its.
+    """
+
+    name: str
+    type: ConfigType = ConfigType.LONG
+    default: str | None = None
+    at_least: float | None = None
+    mutability: Mutability = Mutability.CLUSTER_WIDE
+    factor: int = 1
+
+
+def hours(name: str, default: int, at_least: int | None = None) -> Giver:
+    """Return a broker config in hours, whose default is the topics'."""
+    return Giver(name, ConfigType.INT, str(default), at_least, Mutability.READ_ONLY, HOUR_MS)
+
+
+def minutes(name: str) -> Giver:
+    """Return a broker config in minutes that is unset by default."""
+    return Giver(name, ConfigType.INT, None, None, Mutability.READ_ONLY, MINUTE_MS)
+
+
+def _maker(type: ConfigType) -> Callable[..., Any]:  # noqa: A002 - the row's own word
+    """Return what makes fields of a type."""
+
+    def make(
+        default: ConfigValue,
+        doc: str,
+        *givers: str | Giver,
+        at_least: float | None = None,
+        **options: Unpack[Options],
+    ) -> Any:
+        row = ConfigRow(
+            name="",
+            type=type,
+            default=text_of(default),
+            doc=doc,
+            at_least=at_least,
+            synonyms=tuple(each if isinstance(each, str) else each.name for each in givers),
+            **options,
+        )
+        return field(default=default, metadata={"row": row, "givers": givers})
+
+    return make
+
+
+boolean = _maker(ConfigType.BOOLEAN)
+integer = _maker(ConfigType.INT)
+long = _maker(ConfigType.LONG)
+double = _maker(ConfigType.DOUBLE)
+text = _maker(ConfigType.STRING)
+items = _maker(ConfigType.LIST)
+
+
+def topic_rows(settings: type) -> dict[str, ConfigRow]:
+    """Return the rows of the topic configs that are a class's fields."""
+    return {
+        name: replace(each.metadata["row"], name=name)
+        for each in fields(settings)
+        for name in (each.name.replace("_", "."),)
+    }
+
+
+def unit_factors(settings: type) -> dict[str, int]:
+    """Return the broker configs in another unit than their topic config's, and the factor to it."""
+    return {each.name: each.factor for each in _unlike(settings).values() if each.factor != 1}
+
+
+def giving_rows(settings: type) -> list[ConfigRow]:
+    """Make the rows of the broker configs that give topic configs their defaults."""
+    unlike = _unlike(settings)
+    rows: list[ConfigRow] = []
+    for topic_row in topic_rows(settings).values():
+        names = topic_row.synonyms
+        for name in names:
+            row = replace(
+                topic_row,
+                name=name,
+                doc=f"Default of the topic config {topic_row.name}. {topic_row.doc}",
+                topic_name=topic_row.name,
+                synonyms=names if len(names) > 1 else (),
+                mutability=Mutability.CLUSTER_WIDE,
+            )
+            if name in unlike:
+                _, type_, default, at_least, mutability, _ = unlike[name]
+                row = replace(
+                    row, type=type_, default=default, at_least=at_least, mutability=mutability
+                )
+            rows.append(row)
+    return rows
+
+
+def _unlike(settings: type) -> dict[str, Giver]:
+    givers = [giver for each in fields(settings) for giver in each.metadata["givers"]]
+    return {each.name: each for each in givers if isinstance(each, Giver)}

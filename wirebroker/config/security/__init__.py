@@ -1,0 +1,1 @@
+"""Settings of TLS, SASL, OAuth and Kerberos."""

@@ -1,0 +1,210 @@
+"""What a listener with OAUTHBEARER is told: whose tokens are believed, what stands in them.
+
+    sasl.oauthbearer.jwks.endpoint.url=file:///etc/wirebroker/jwks.json      tokens signed by these
+    sasl.oauthbearer.expected.issuer, .expected.audience, .clock.skew.seconds, .sub.claim.name
+
+Keys of a web server are read from it (security/key_reading.py) if its address stands in
+org.apache.kafka.sasl.oauthbearer.allowed.urls, which is a property of Java's in Kafka.
+
+Without keys the JAAS line alone counts, as in Kafka: then tokens are not signed, whoever
+can connect is whoever they say, and a warning at the start says so.
+
+    …OAuthBearerLoginModule required unsecuredValidatorRequiredScope="kafka";
+
+The only place that keys come from is the one that stands here: nothing in a token is fetched.
+
+A leaf.  Source: Kafka's OAuthBearerValidatorCallbackHandler and its unsecured one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from wirebroker.config.java.java_options import ALLOWED_URLS
+from wirebroker.config.rows.row import ConfigError
+from wirebroker.config.security.client_tls import client_tls
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.config.security.tls import TlsSettings
+    from wirebroker.config.values import Config
+
+_KEYS: Final = "sasl.oauthbearer.jwks.endpoint.url"
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+_HANDLER: Final = "sasl.server.callback.handler.class"
+_VALIDATOR: Final = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+)
+_MOST_BYTES: Final = "sasl.server.max.receive.size"
+_UNSECURED: Final = "unsecuredValidator"
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class OAuthSettings:
+    """What tokens have to be.
+
+    Attributes:
+        keys_file: JSON Web Keys (RFC 7517) of which one has signed.
+        keys_url: A web server that has them; if there is neither, nobody signs.
+        keys_tls: How that is spoken to by https.
+        refresh_ms: How often they are read again.
+        retry_ms: How soon, if the server does not answer; each time twice as long.
+        most_retry_ms: Until it is this long.
+        issuer: Who made them; None: anybody.
+        audiences: For whom; they name one of these, if there are any.
+        takes_any_audience: Whether tokens may name any audience if `audiences` is empty.
+        skew_ms: How far clocks may differ.
+        subject_claim: What names the user.
+        scope_claim: What names the scopes.
+        required_scopes: All of which they have.
+        most_bytes: Of a token.
+    """
+
+    keys_file: Path | None = None
+    keys_url: str | None = None
+    keys_tls: TlsSettings | None = None
+    refresh_ms: int = 3_600_000
+    retry_ms: int = 100
+    most_retry_ms: int = 10_000
+    issuer: str | None = None
+    audiences: tuple[str, ...] = ()
+    takes_any_audience: bool = False
+    skew_ms: int = 0
+    subject_claim: str = "sub"
+    scope_claim: str = "scope"
+    required_scopes: tuple[str, ...] = ()
+    most_bytes: int = 524_288
+
+    @property
+    def are_signed(self) -> bool:
+        """Whether somebody has to have signed tokens."""
+        return self.keys_file is not None or self.keys_url is not None
+
+
+def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) -> OAuthSettings:
+    """Return what a listener is told.
+
+    Args:
+        config: All that is set.
+        listener: Which.
+        options: Of its JAAS line.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    handler = config.listener_value(listener, _HANDLER, mechanism="OAUTHBEARER")
+    if handler and handler != _VALIDATOR:
+        raise ConfigError(f"{_HANDLER}={handler} cannot be used: only {_VALIDATOR} is served")
+    url = config.listener_value(listener, _KEYS)
+    if not url:
+        if handler:
+            raise ConfigError(f"{_KEYS} is missing: it names the keys that sign tokens")
+        return _unsecured(options, config.int(_MOST_BYTES))
+    is_file = urlsplit(str(url)).scheme == "file"
+    if not is_file:
+        check_web_address(_KEYS, str(url), config.list(ALLOWED_URLS))
+    by_tls = urlsplit(str(url)).scheme == "https"
+    issuer = _text(config, listener, "sasl.oauthbearer.expected.issuer")
+    audiences = _texts(config, listener, "sasl.oauthbearer.expected.audience")
+    if not audiences:
+        _check_allowed(config, listener, "audience", "sasl.oauthbearer.allow.unverified.audience")
+    if issuer is None:
+        _check_allowed(config, listener, "issuer", "sasl.oauthbearer.allow.unverified.issuer")
+    return OAuthSettings(
+        keys_file=_file_of(str(url)) if is_file else None,
+        keys_url=None if is_file else str(url),
+        keys_tls=client_tls(options) if by_tls else None,
+        refresh_ms=_number(config, listener, "sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        retry_ms=_number(config, listener, "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+        most_retry_ms=_number(
+            config, listener, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"
+        ),
+        issuer=issuer,
+        audiences=audiences,
+        takes_any_audience=not audiences,
+        skew_ms=1000 * _number(config, listener, "sasl.oauthbearer.clock.skew.seconds"),
+        subject_claim=_text(config, listener, "sasl.oauthbearer.sub.claim.name") or "sub",
+        scope_claim=_text(config, listener, "sasl.oauthbearer.scope.claim.name") or "scope",
+        most_bytes=config.int(_MOST_BYTES),
+    )
+
+
+def _check_allowed(config: Config, listener: str, claim: str, switch: str) -> None:
+    """Refuse settings that accept any audience or issuer, unless the switch allows that."""
+    if not config.listener_value(listener, switch):
+        raise ConfigError(
+            f"sasl.oauthbearer.expected.{claim} is missing: without it tokens of any {claim} would "
+            f"be accepted; set it, or {switch}=true"
+        )
+
+
+def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> None:
+    """Check an address that is to be asked.
+
+    Args:
+        name: Of the setting that has it, for the error.
+        url: The address.
+        allowed: Those that may be asked; None for any.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        port_is_good = parts.port is None or parts.port > 0
+    except ValueError:
+        host, port_is_good = None, False
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not host or not port_is_good or parts.username:
+        raise ConfigError(f"{name}={url} cannot be used: write https://host/path or file:///path")
+    if parts.scheme == "http" and host not in _LOOPBACK:
+        raise ConfigError(
+            f"{name}={url} cannot be used: whoever is on the way could change what it says; "
+            "write https (http does for this machine alone)"
+        )
+    if allowed is not None and url not in allowed:
+        raise ConfigError(f"{name}={url} cannot be used: {ALLOWED_URLS} does not name it")
+
+
+def _unsecured(options: Mapping[str, str], most_bytes: int) -> OAuthSettings:
+    skew = options.get(f"{_UNSECURED}AllowableClockSkewMs", "0").strip() or "0"
+    if not (skew.isascii() and skew.isdigit()):
+        raise ConfigError(f"{_UNSECURED}AllowableClockSkewMs={skew} cannot be used: milliseconds")
+    return OAuthSettings(
+        skew_ms=int(skew),
+        subject_claim=options.get(f"{_UNSECURED}PrincipalClaimName", "").strip() or "sub",
+        scope_claim=options.get(f"{_UNSECURED}ScopeClaimName", "").strip() or "scope",
+        required_scopes=tuple(options.get(f"{_UNSECURED}RequiredScope", "").split()),
+        most_bytes=most_bytes,
+    )
+
+
+def _file_of(url: str) -> Path:
+    parts = urlsplit(url)
+    if parts.netloc not in {"", "localhost"}:
+        raise ConfigError(f"{_KEYS}={url} cannot be used: write file:///path of a file of keys")
+    path = Path(unquote(parts.path))
+    if not path.is_file():
+        raise ConfigError(f"{_KEYS}={url} cannot be used: there is no such file")
+    return path
+
+
+def _number(config: Config, listener: str, name: str) -> int:
+    value = config.listener_value(listener, name)
+    assert isinstance(value, int)
+    return value
+
+
+def _text(config: Config, listener: str, name: str) -> str | None:
+    value = config.listener_value(listener, name)
+    return str(value) if value else None
+
+
+def _texts(config: Config, listener: str, name: str) -> tuple[str, ...]:
+    value = config.listener_value(listener, name)
+    return value if isinstance(value, tuple) else ()

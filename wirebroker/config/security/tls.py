@@ -1,0 +1,207 @@
+"""What a side of TLS is told: key, certificates, whom to trust, versions, ciphers.
+
+    ssl.keystore.type=PEM
+    ssl.keystore.location=/etc/kafka/broker.pem                 key and certificates, or
+    ssl.keystore.key=-----BEGIN PRIVATE KEY----- …              both as they are
+    ssl.keystore.certificate.chain=-----BEGIN CERTIFICATE----- …
+    listener.name.outside.ssl.keystore.location=…               of one listener
+
+security/tls/key_stores.py reads the files; here are only their paths. With SASL_SSL a client's
+certificate is requested only if the listener's own setting says so (KIP-684).
+
+A leaf.  Source: Kafka's SslConfigs, BrokerSecurityConfigs, DefaultSslEngineFactory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.lookup import listener_config
+from wirebroker.config.rows.row import ConfigError
+from wirebroker.config.security.cipher_suites import suites_for_openssl
+from wirebroker.config.security.principal_rules import DEFAULT_RULES, PrincipalRule, principal_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.config.values import Config
+
+STORE_TYPES: Final = ("PEM", "PKCS12", "JKS")
+VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+_NO_AUTH: Final = "none"
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class StoreSettings:
+    """Where keys or certificates are.
+
+    Attributes:
+        type: One of STORE_TYPES; PKCS12 may stand in a store that calls itself JKS, as in Java.
+        location: A file; empty if there is none.
+        password: Of the file; of the key where that has no own.
+        certificates: PEM in place of a file: of a keystore its chain, of a truststore what is
+            trusted.
+        key: PEM in place of a file, of a keystore.
+        key_password: Of the key.
+        name: What the settings of this store begin with, for people.
+    """
+
+    type: str = "PEM"
+    location: str = ""
+    password: str = field(default="", repr=False)
+    certificates: str = ""
+    key: str = field(default="", repr=False)
+    key_password: str = field(default="", repr=False)
+    name: str = "ssl.keystore"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.location or self.certificates)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class TlsSettings:
+    """One side of TLS.
+
+    Attributes:
+        keystore: Ours.
+        truststore: Whom we believe; if there is none, whom the system does.
+        client_auth: "none", "requested" or "required": a client's certificate.
+        versions: Of VERSIONS.
+        cipher_suites: Names as OpenSSL has them, of TLS 1.2; None for its own choice.
+        checks_host: Whether a server's certificate has to name it (our own connections).
+        rules: From certificates to users.
+        may_change_subject: Whether another certificate may name another owner while we run.
+        may_change_names: Whether it may name other hosts.
+    """
+
+    keystore: StoreSettings = StoreSettings()
+    truststore: StoreSettings = StoreSettings(name="ssl.truststore")
+    client_auth: str = _NO_AUTH
+    versions: tuple[str, ...] = VERSIONS
+    cipher_suites: tuple[str, ...] | None = None
+    checks_host: bool = True
+    rules: tuple[PrincipalRule, ...] = DEFAULT_RULES
+    may_change_subject: bool = False
+    may_change_names: bool = False
+
+
+def tls_settings(config: Config, listener: str, protocol: str) -> TlsSettings:
+    """Return how a listener speaks TLS: its own values, else the broker's.
+
+    Raises:
+        ConfigError: They can't be used.
+    """
+    settings = _settings(config, listener)
+    if not settings.keystore.is_there:
+        name = listener_config(listener, "ssl.keystore.location")
+        raise ConfigError(
+            f"{name} is missing: {listener} needs a key and a certificate "
+            "(`wirebroker certs DIR` makes some to try with)"
+        )
+    if settings.keystore.type not in STORE_TYPES or settings.truststore.type not in STORE_TYPES:
+        raise ConfigError(
+            f"ssl.keystore.type and ssl.truststore.type can be {', '.join(STORE_TYPES)}"
+        )
+    if protocol != "SASL_SSL" or config.is_set(listener_config(listener, "ssl.client.auth")):
+        return settings
+    return replace(settings, client_auth=_NO_AUTH)
+
+
+def outgoing_tls_settings(config: Config, listener: str) -> TlsSettings:
+    """Return how we speak TLS to others' listeners of that name.
+
+    Raises:
+        ConfigError: The settings can't be used.
+    """
+    return _settings(config, listener)
+
+
+def check_stores(value_of: Callable[[str], object]) -> None:
+    """Refuse configs of a keystore or a truststore that exclude or need each other.
+
+    Args:
+        value_of: Returns the value of a config, None if it is not set.
+
+    Raises:
+        ConfigError: As in Kafka's DefaultSslEngineFactory.
+    """
+    key, chain = "ssl.keystore.key", "ssl.keystore.certificate.chain"
+    if value_of(key) is not None and value_of(chain) is None:
+        raise ConfigError(f"{key} is set and {chain} is not: set both, or a file in their place")
+    if value_of(chain) is not None and value_of(key) is None:
+        raise ConfigError(f"{chain} is set and {key} is not: set both, or a file in their place")
+    for store, text in (("ssl.keystore", key), ("ssl.truststore", "ssl.truststore.certificates")):
+        _check_store(value_of, store, text)
+    location, password = "ssl.keystore.location", "ssl.keystore.password"
+    is_pem = str(value_of("ssl.keystore.type")).upper() == "PEM"
+    if value_of(location) and not is_pem and value_of(password) is None:
+        raise ConfigError(f"{location} is set and {password} is not: a keystore has a password")
+
+
+def _check_store(value_of: Callable[[str], object], store: str, text: str) -> None:
+    location, password = f"{store}.location", f"{store}.password"
+    is_pem = str(value_of(f"{store}.type")).upper() == "PEM"
+    if value_of(text) is not None:
+        if not is_pem:
+            raise ConfigError(f"{text} is PEM: set {store}.type=PEM, or a file in its place")
+        if value_of(location):
+            raise ConfigError(f"{text} and {location} are both set: remove one of them")
+    if value_of(password) is None:
+        return
+    if is_pem:
+        raise ConfigError(
+            f"{password} is set and {store}.type is PEM: PEM has no password of a store, remove it"
+            + (" (a key's is ssl.key.password)" if store == "ssl.keystore" else "")
+        )
+    if not value_of(location):
+        raise ConfigError(f"{password} is set and {location} is not: set both, or neither")
+
+
+def _settings(config: Config, listener: str) -> TlsSettings:
+    def text(name: str) -> str:
+        value = config.listener_value(listener, name)
+        return value if isinstance(value, str) else ""
+
+    def items(name: str) -> tuple[str, ...]:
+        value = config.listener_value(listener, name)
+        return value if isinstance(value, tuple) else ()
+
+    try:
+        rules = principal_rules(text("ssl.principal.mapping.rules"))
+    except ValueError as error:
+        raise ConfigError(f"ssl.principal.mapping.rules cannot be used: {error}") from None
+    check_stores(partial(config.listener_value, listener))
+    # Kafka lets Java choose for an empty list.
+    versions = items("ssl.enabled.protocols") or VERSIONS
+    try:
+        suites, versions = suites_for_openssl(items("ssl.cipher.suites"), versions)
+    except ValueError as error:
+        raise ConfigError(f"ssl.cipher.suites cannot be used: {error}") from None
+    return TlsSettings(
+        keystore=StoreSettings(
+            type=text("ssl.keystore.type").upper(),
+            location=text("ssl.keystore.location"),
+            password=text("ssl.keystore.password"),
+            certificates=text("ssl.keystore.certificate.chain"),
+            key=text("ssl.keystore.key"),
+            key_password=text("ssl.key.password"),
+        ),
+        truststore=StoreSettings(
+            type=text("ssl.truststore.type").upper(),
+            location=text("ssl.truststore.location"),
+            password=text("ssl.truststore.password"),
+            certificates=text("ssl.truststore.certificates"),
+            name="ssl.truststore",
+        ),
+        client_auth=text("ssl.client.auth"),
+        versions=versions,
+        cipher_suites=suites,
+        checks_host=text("ssl.endpoint.identification.algorithm").lower() == "https",
+        rules=rules,
+        may_change_subject=config.listener_value(listener, "ssl.allow.dn.changes") is True,
+        may_change_names=config.listener_value(listener, "ssl.allow.san.changes") is True,
+    )

@@ -1,0 +1,228 @@
+"""Which dynamic configs of brokers can be used: asked before they are written, and when they apply.
+
+A change is checked as the state after it, in Kafka's order: names that may not be changed, types,
+names that only single brokers may have, the values together, and the step from the old values to
+the new (threads at most double or halve; listeners come and go but do not change).
+
+What the metadata log already holds may be another broker's, or a newer one's: what can't be used of
+it is passed over with a sentence, as Kafka does.
+
+A leaf.  Source: Kafka's DynamicBrokerConfig, LogCleaner, ConnectionQuotas; asked of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.config.listeners.listeners import is_auto, listeners_of
+from wirebroker.config.lookup import (
+    READ_PER_LISTENER,
+    base_name,
+    is_of_a_listener,
+    is_read_only,
+    listener_config,
+    row_of,
+)
+from wirebroker.config.protection import asking_names
+from wirebroker.config.rows.row import ConfigError, Mutability, OfListener
+from wirebroker.config.table import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.config.listeners.listeners import ListenerConfig
+    from wirebroker.config.values import Config
+
+# Where keys come from that sign tokens: said by who starts the broker, never by a client.
+_WHOSE_TOKENS: Final = "sasl.oauthbearer."
+_ALL_THREADS: Final = sorted(row.name for row in ROWS.values() if row.at_most_doubles)
+# Each listener may have its own, and is asked for it.
+_THREADS_OF_LISTENERS: Final = tuple(
+    name for name in _ALL_THREADS if ROWS[name].of_listener is OfListener.CLUSTER_WIDE
+)
+_THREADS: Final = tuple(name for name in _ALL_THREADS if name not in _THREADS_OF_LISTENERS)
+
+
+def check_change(
+    config: Config,
+    *,
+    cluster_wide: Mapping[str, str],
+    this_broker: Mapping[str, str],
+    is_default: bool,
+) -> None:
+    """Check the dynamic configs after a change.
+
+    Args:
+        config: What is in force now.
+        cluster_wide: The configs of all brokers.
+        this_broker: Those of this one.
+        is_default: Whether `cluster_wide` is what changes, else `this_broker`.
+
+    Raises:
+        ConfigError: They can't be used.
+    """
+    changed = cluster_wide if is_default else this_broker
+    for refusal in _refusals(changed, config, is_default=is_default).values():
+        raise ConfigError(refusal)
+    try:
+        after = config.with_dynamic(
+            cluster_wide=usable(cluster_wide, config, is_default=True),
+            this_broker=usable(this_broker, config, is_default=False),
+        )
+        _check_step(config, after)
+    except ConfigError as error:
+        raise ConfigError(config.redacted(str(error))) from None
+
+
+def with_usable(
+    config: Config, *, cluster_wide: Mapping[str, str], this_broker: Mapping[str, str]
+) -> tuple[Config, list[str]]:
+    """Return the configuration under what can be used of these, and why the rest can't."""
+    problems = [
+        *_refusals(cluster_wide, config, is_default=True).values(),
+        *_refusals(this_broker, config, is_default=False).values(),
+    ]
+    wide = usable(cluster_wide, config, is_default=True)
+    own = usable(this_broker, config, is_default=False)
+    nothing: dict[str, str] = {}
+    for for_all, for_this in ((wide, own), (wide, nothing), (nothing, nothing)):
+        try:
+            found = config.with_dynamic(cluster_wide=for_all, this_broker=for_this)
+            listeners_of(found)
+        except ConfigError as error:
+            problems.append(config.redacted(str(error)))
+        else:
+            return found, problems
+    raise AssertionError("the static configuration was used before")
+
+
+def usable(configs: Mapping[str, str], config: Config, *, is_default: bool) -> dict[str, str]:
+    """Return those of the dynamic configs that can be used, each taken by itself."""
+    refused = _refusals(configs, config, is_default=is_default)
+    return {name: value for name, value in configs.items() if name not in refused}
+
+
+def placeholder_refusal(name: str, value: str, config: Config) -> str | None:
+    """Return why a value of a request cannot be set if a config provider would resolve it."""
+    found = config.placeholder_in(value)
+    return found and (
+        f"{name}={found} cannot be set by a request: placeholders of config providers are"
+        " resolved in the broker's configuration file and environment only"
+    )
+
+
+def _refusals(configs: Mapping[str, str], config: Config, *, is_default: bool) -> dict[str, str]:
+    """Return why configs can't be set, for those that can't."""
+    refusals: dict[str, str] = {}
+    for name, value in configs.items():
+        refusal = (
+            placeholder_refusal(name, value, config)
+            or _name_refusal(name)
+            or _value_refusal(name, value)
+        )
+        if refusal is None and is_default and _is_for_single_brokers(name):
+            refusal = f"{name} can be set for single brokers only"
+        if refusal is not None:
+            refusals[name] = refusal
+    return refusals
+
+
+def _name_refusal(name: str) -> str | None:
+    if is_read_only(name):
+        return f"{name} cannot be changed while the broker runs"
+    if is_of_a_listener(name) and base_name(name).startswith(_WHOSE_TOKENS):
+        return f"{name} cannot be changed while the broker runs"
+    row = ROWS.get(name)
+    if row is not None and row.of_listener is OfListener.ONLY:
+        return f"{name} can be changed for single listeners only: listener.name.<listener>.{name}"
+    if row is None and name.startswith("wirebroker."):
+        return f"{name} is not a config"
+    return None
+
+
+def _value_refusal(name: str, value: str) -> str | None:
+    row = row_of(name)
+    if row is not None:
+        try:
+            replace(row, name=name).parse(value)
+        except ConfigError as error:
+            return str(error)
+    if asking_names({name: value}):
+        return f"{name} asks for protection that is not there yet"
+    row = ROWS.get(name)
+    if row is not None and row.classes is not None and value.strip() not in row.classes:
+        return f"{name}={value} cannot be used: there is no such class"
+    return None
+
+
+def _is_for_single_brokers(name: str) -> bool:
+    row = row_of(name)
+    if is_of_a_listener(name):
+        return row is None or row.of_listener is not OfListener.CLUSTER_WIDE
+    return row is not None and row.mutability is Mutability.PER_BROKER
+
+
+def _check_step(old: Config, new: Config) -> None:
+    """Check the step from one configuration to the next."""
+    for name in _THREADS:
+        _check_threads(name, old.set_or_default(name), new.set_or_default(name))
+    _check_local_retention(new)
+    for listener in _check_listeners(old, new):
+        for name in _THREADS_OF_LISTENERS:
+            _check_threads(
+                listener_config(listener.name, name),
+                old.listener_int(listener.name, name),
+                new.listener_int(listener.name, name),
+            )
+        for name in READ_PER_LISTENER:
+            if new.listener_int(listener.name, name) <= 0:
+                raise ConfigError(f"{name}=0 cannot be used: {listener.name} would accept nobody")
+
+
+def _check_threads(name: str, old: object, new: object) -> None:
+    assert isinstance(old, int)
+    assert isinstance(new, int)
+    if new == old:
+        return
+    if not old // 2 <= new <= old * 2:
+        raise ConfigError(
+            f"{name}={new} cannot be used: from {old} it can become {max(1, old // 2)} to {old * 2}"
+        )
+
+
+def _check_local_retention(new: Config) -> None:
+    """Refuse to keep more on the local disk than is kept at all."""
+    settings = new.topic_settings({})
+    for name, whole in (
+        ("log.local.retention.ms", settings.retention_ms),
+        ("log.local.retention.bytes", settings.retention_bytes),
+    ):
+        local = new.int(name)
+        if whole >= 0 and local != -2 and (local == -1 or local > whole):
+            raise ConfigError(f"{name}={local} cannot be used: {whole} is kept in all")
+
+
+def _check_listeners(old: Config, new: Config) -> tuple[ListenerConfig, ...]:
+    """Return the listeners there will be.
+
+    What the broker is registered with cannot change while it runs: listeners that are advertised
+    stay where they are. With `advertised.listeners=auto` these are all of the configuration file.
+    """
+    before = {listener.name: listener for listener in listeners_of(old)}
+    after = listeners_of(new)
+    for listener in after:
+        known = before.get(listener.name)
+        if known is not None and known.protocol != listener.protocol:
+            raise ConfigError(
+                f"listener.security.protocol.map: the protocol of {listener.name} cannot be changed"
+            )
+    if is_auto(new):
+        addresses = {listener.name: (listener.host, listener.port) for listener in after}
+        for listener in listeners_of(new.with_dynamic(cluster_wide={}, this_broker={})):
+            if addresses.get(listener.name) != (listener.host, listener.port):
+                raise ConfigError(
+                    f"listeners: {listener.name} is registered with the cluster, and stays until "
+                    "a restart"
+                )
+    return after

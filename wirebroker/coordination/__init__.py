@@ -1,0 +1,1 @@
+"""The engine over internal partitions: group coordinators and their topics."""

@@ -1,0 +1,310 @@
+"""The partitions of an internal topic that this node leads: loaded, served, given up.
+
+    elected   --> read from its start and replayed --> served by an engine, until
+    resigned  --> whoever waits gets NOT_COORDINATOR, the state is dropped
+
+That is the same at start, at a failover, when a disk fails and at the stop: `follow` is told by the
+replicas (leadership.py) what this node begins and ends to lead, in the turn in which it happens.
+Each term has a shard, a log and an engine of its own, under the leader epoch of its election, which
+is the coordinator's epoch; a partition that is elected again under a later epoch, with or without a
+resignation between, is loaded anew.
+
+While a partition is loaded its requests get COORDINATOR_LOAD_IN_PROGRESS; the others do not notice.
+
+Source: Kafka's CoordinatorRuntime.scheduleLoadOperation, scheduleUnloadOperation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from wirebroker.base.clock import Slices
+from wirebroker.base.wording import few_of
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.coordination.coordinator_loading import load
+from wirebroker.coordination.partition_log import PartitionLog
+from wirebroker.coordinator.machine import Machine
+from wirebroker.engine.engine import Engine
+from wirebroker.engine.waiter import Waiter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.coordinator.outcome import Marker, Moment, Outcome, Token
+    from wirebroker.engine.waiter import Response
+    from wirebroker.replica.leadership import LeadershipChange
+    from wirebroker.replica.partition import Partition
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+
+logger = logging.getLogger(__name__)
+
+# Of partitions in a line: when a broker stops all of them go at once.
+_MOST_SHOWN = 5
+
+
+class Shard(Machine, Protocol):
+    """The machine of one partition: what is loaded from its records."""
+
+    def replay(self, key: bytes, value: bytes | None, producer_id: int = ..., /) -> None:
+        """Take over a record that is in the log, decided or of a producer's open transaction."""
+        ...
+
+    def replay_end(self, producer_id: int, is_commit: bool, /) -> None:
+        """Take over a marker: what the producer's open transaction holds counts, or never did."""
+        ...
+
+    def describe(self) -> str:
+        """Say in a few words what it holds, for the operator."""
+        ...
+
+
+ShardT = TypeVar("ShardT", bound=Shard)
+
+
+class _Term(Generic[ShardT]):
+    """This node's leadership of one partition in one leader epoch."""
+
+    __slots__ = ("engine", "error", "loading", "log", "shard")
+
+    # engine is None <=> error is not None
+
+    def __init__(self, shard: ShardT, log: PartitionLog) -> None:
+        self.shard = shard
+        self.log = log
+        # Set once it is loaded.
+        self.engine: Engine[ShardT] | None = None
+        # What requests are told until then, and what they go on being told if it cannot be loaded.
+        self.error: ErrorCode | None = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self.loading: asyncio.Task[None] | None = None
+
+
+class CoordinatorPartitions(Generic[ShardT]):
+    """All partitions of one internal topic that this node leads."""
+
+    __slots__ = (
+        "_base_sequence",
+        "_clock",
+        "_codec",
+        "_commit_timeout_ms",
+        "_is_stopped",
+        "_new_shard",
+        "_on_disk_failure",
+        "_on_effect",
+        "_terms",
+        "_topic",
+    )
+
+    # _is_stopped => not _terms
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        new_shard: Callable[[int], ShardT],
+        clock: Clock,
+        codec: Codec = Codec.NONE,
+        base_sequence: int = 0,
+        commit_timeout_ms: int = 5_000,
+        on_disk_failure: Callable[[Partition, OSError], None],
+        on_effect: Callable[[Engine[ShardT], Any], None] | None = None,
+    ) -> None:
+        """Begin without any.
+
+        Args:
+            topic: The internal topic.
+            new_shard: Makes an empty shard for a term under a coordinator epoch.
+            clock: Wall time for records, monotonic time for timers.
+            codec: Of the batches that are written.
+            base_sequence: In each batch that is written.
+            commit_timeout_ms: How long an answer waits for its records to be committed.
+            on_disk_failure: Told of an append that has failed.
+            on_effect: Brings about what outcomes ask for.
+        """
+        self._topic = topic
+        self._new_shard = new_shard
+        self._clock = clock
+        self._codec = codec
+        self._base_sequence = base_sequence
+        self._commit_timeout_ms = commit_timeout_ms
+        self._on_disk_failure = on_disk_failure
+        self._on_effect = on_effect
+        self._terms: dict[int, _Term[ShardT]] = {}
+        self._is_stopped = False
+
+    # -- elected and resigned ----------------------------------------------------------------
+
+    def follow(self, change: LeadershipChange) -> None:
+        """Begin and end terms; other topics' are passed over."""
+        assert not self._is_stopped, "who has stopped is told nothing any more"
+        resigned = [each for each in change.resigned if each.partition.topic == self._topic]
+        for partition, leader_epoch in resigned:
+            self._resign(partition, leader_epoch)
+        if resigned:
+            indexes = few_of([str(each.partition.index) for each in resigned], _MOST_SHOWN)
+            logger.info("this node coordinates %s no more: %s", self._topic, indexes)
+        for partition, leader_epoch in change.elected:
+            if partition.topic == self._topic:
+                self._elect(partition, leader_epoch)
+
+    async def stop(self) -> None:
+        """Resign from all, and take no more requests; `follow` is not called any more."""
+        self._is_stopped = True
+        terms = [self._terms.pop(index) for index in tuple(self._terms)]
+        for term in terms:
+            _end(term)
+        loading = [term.loading for term in terms if term.loading is not None]
+        await asyncio.gather(*loading, return_exceptions=True)
+
+    def _elect(self, partition: Partition, leader_epoch: int) -> None:
+        """Begin a term: at once if the partition is empty, else when it is loaded."""
+        index = partition.index
+        former = self._terms.pop(index, None)
+        if former is not None:
+            assert former.log.leader_epoch < leader_epoch, "leader epochs rise"
+            _end(former)
+        log = PartitionLog(
+            partition,
+            leader_epoch,
+            codec=self._codec,
+            base_sequence=self._base_sequence,
+            on_disk_failure=self._on_disk_failure,
+        )
+        term = self._terms[index] = _Term(self._new_shard(leader_epoch), log)
+        if partition.log.log_start_offset == partition.log.log_end_offset:
+            self._activate(term)
+        else:
+            term.loading = asyncio.create_task(self._load(term), name=f"load {log.name}")
+
+    def _resign(self, partition: Partition, leader_epoch: int) -> None:
+        term = self._terms.pop(partition.index)
+        assert term.log.leader_epoch == leader_epoch, "who resigns was elected"
+        _end(term)
+
+    async def _load(self, term: _Term[ShardT]) -> None:
+        log = term.log
+        begun = self._clock.monotonic()
+        try:
+            count = await load(log.partition.log, term.shard, self._clock)
+        except Exception:
+            # A task's root: what is not loaded for good must not seem to be loading for ever.
+            term.error = ErrorCode.NOT_COORDINATOR
+            logger.exception("%s cannot be loaded", log.name)
+            return
+        self._activate(term)
+        logger.info(
+            "loaded %s from %d records of %s in %d ms",
+            term.shard.describe(),
+            count,
+            log.name,
+            (self._clock.monotonic() - begun) * 1000,
+        )
+
+    def _activate(self, term: _Term[ShardT]) -> None:
+        assert self._terms[term.log.partition.index] is term, "a term that was ended is not loaded"
+        term.engine = Engine(
+            term.shard,
+            term.log,
+            self._clock,
+            commit_timeout_ms=self._commit_timeout_ms,
+            on_effect=self._on_effect,
+        )
+        term.error = None
+        term.engine.run(lambda shard, _token, moment: shard.on_loaded(moment))
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def submit(
+        self,
+        index: int,
+        operation: Callable[[ShardT, Token, Moment], Outcome],
+        *,
+        on_error: Callable[[ErrorCode], Response],
+        finish: Callable[[dict[str, Any]], Response] | None = None,
+        guard: VerificationGuard | None = None,
+    ) -> Response | asyncio.Future[Response]:
+        """Run an operation on the shard of a partition.
+
+        Args:
+            index: Which partition.
+            operation: Answers its token, now or later.
+            on_error: Makes the response for an error.
+            finish: Makes the response of what the operation answers; None if that is it.
+            guard: If its records may begin a producer's transaction in the partition.
+
+        Returns:
+            The response, or a future of it.
+        """
+        waiter = Waiter(on_error, finish)
+        try:
+            self.at(index).run(operation, waiter, guard=guard)
+        except KafkaError as error:
+            waiter.fail(error)
+        return waiter.result()
+
+    def at(self, index: int) -> Engine[ShardT]:
+        """Return what serves a partition now.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
+        """
+        term = self._terms.get(index)
+        if term is None:
+            stopped, elsewhere = ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR
+            raise KafkaError(stopped if self._is_stopped else elsewhere)
+        if term.engine is None:
+            assert term.error is not None
+            raise KafkaError(term.error)
+        return term.engine
+
+    def end_transaction(self, index: int, marker: Marker) -> int:
+        """Append the end of a producer's transaction and replay it; return the log's end behind it.
+
+        Raises:
+            KafkaError: What `at` raises; what the partition raises; REQUEST_TIMED_OUT: a thread is
+                at work on it.
+            OSError: The disk failed, as was told to whom it concerns.
+        """
+        engine = self.at(index)
+        log = self._terms[index].log
+        try:
+            log.append_marker(marker, self._clock.now_ms())
+        except OSError as error:
+            log.disk_failed(error)
+            raise
+        engine.machine.replay_end(marker.producer_id, marker.is_commit)
+        return log.end_offset
+
+    def indexes(self) -> list[int]:
+        """Return the partitions of which this node is the coordinator, loading ones included."""
+        return sorted(self._terms)
+
+    def active(self) -> list[Engine[ShardT]]:
+        """Return what serves those that can be served."""
+        return [term.engine for term in self._terms.values() if term.engine is not None]
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether one of them is not loaded yet."""
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return any(term.error is loading for term in self._terms.values())
+
+    async def sweep(self, engine: Engine[ShardT], outcomes: Iterator[Outcome]) -> None:
+        """Carry out what a sweep yields, with turns for everybody else in between."""
+        slices = Slices(self._clock)
+        for outcome in outcomes:
+            if engine.is_closed:
+                return
+            engine.carry_out(outcome, engine.now())
+            await slices.turn()
+
+
+def _end(term: _Term[Any]) -> None:
+    """End a term: answer who waits, or read no further."""
+    if term.engine is not None:
+        term.engine.close()
+    elif term.loading is not None:
+        term.loading.cancel()

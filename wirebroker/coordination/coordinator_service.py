@@ -1,0 +1,148 @@
+"""What the group and the transaction coordinator of a node have in common.
+
+    submit(name, operation) --> hash of the name --> partition of the internal topic --> its shard
+
+A service is told which partitions this node leads from `start` on, and until `stop`; how they are
+loaded and served: coordinator_partitions.py. The internal topic is created when somebody first
+looks for a coordinator. Duties are what has to be looked for at an interval.
+
+Source: Kafka's GroupCoordinatorService, TransactionCoordinator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Generic
+
+from wirebroker.base.clock import pause
+from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions, ShardT
+from wirebroker.coordinator.groups.partitions import partition_for
+from wirebroker.storage.log.wall_clocks import WallClocks
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.coordination.internal_topic import InternalTopic
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.engine.waiter import Response
+    from wirebroker.replica.leadership import Leaderships
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+    from wirebroker.storage.log.wall_clocks import ClockReading
+
+logger = logging.getLogger(__name__)
+
+
+class CoordinatorService(Generic[ShardT]):
+    """The coordinator of whatever is kept in one internal topic."""
+
+    __slots__ = (
+        "_clock",
+        "_clocks",
+        "_duties",
+        "_is_following",
+        "_leaderships",
+        "_partitions",
+        "_topic",
+        "_work",
+    )
+
+    def __init__(
+        self,
+        topic: InternalTopic,
+        partitions: CoordinatorPartitions[ShardT],
+        leaderships: Leaderships,
+        clock: Clock,
+    ) -> None:
+        self._topic = topic
+        self._partitions = partitions
+        self._leaderships = leaderships
+        self._is_following = False
+        self._clock = clock
+        self._clocks = WallClocks(clock.now_ms(), clock.monotonic())
+        self._duties: list[asyncio.Task[None]] = []
+        self._work: list[Callable[[], Awaitable[None]]] = []
+
+    # -- start and stop ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to load what this node leads; requests are answered meanwhile."""
+        self._is_following = True
+        self._leaderships.subscribe(self._partitions.follow)
+
+    def repeat(self, name: str, interval_ms: int, duty: Callable[[], Awaitable[None]]) -> None:
+        """Have something done at an interval, until the stop."""
+        task = asyncio.create_task(_repeat(name, interval_ms, duty), name=name)
+        self._duties.append(task)
+        self._work.append(duty)
+
+    async def catch_up(self) -> None:
+        """Do what is due at once, because the clock was moved."""
+        for duty in self._work:
+            await duty()
+        for engine in self._partitions.active():
+            await engine.catch_up()
+
+    async def stop(self) -> None:
+        """Answer all who wait, and take no more requests; the second call does nothing.
+
+        Call it before connections close.
+        """
+        for task in self._duties:
+            task.cancel()
+        await asyncio.gather(*self._duties, return_exceptions=True)
+        if self._is_following:
+            self._is_following = False
+            self._leaderships.unsubscribe(self._partitions.follow)
+        await self._partitions.stop()
+        await self._topic.stop()
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def submit(
+        self,
+        name: str,
+        operation: Callable[[ShardT, Token, Moment], Outcome],
+        *,
+        on_error: Callable[[ErrorCode], Response],
+        finish: Callable[[dict[str, Any]], Response] | None = None,
+        guard: VerificationGuard | None = None,
+    ) -> Response | asyncio.Future[Response]:
+        """Run an operation on the shard that a name is kept in.
+
+        Args:
+            name: A group's id, or a transactional id.
+            operation: Answers its token, now or later.
+            on_error: Makes the response for an error.
+            finish: Makes the response of what the operation answers; None if that is it.
+            guard: If its records may begin a producer's transaction there.
+
+        Returns:
+            The response, or a future of it.
+        """
+        return self._partitions.submit(
+            self.partition_for(name), operation, on_error=on_error, finish=finish, guard=guard
+        )
+
+    def partition_for(self, name: str) -> int:
+        """Return the partition of the internal topic that a name is kept in."""
+        return partition_for(name, self._topic.partition_count)
+
+    def create_topic(self) -> asyncio.Task[None]:
+        """Begin to create the internal topic, unless that is under way; return the task."""
+        return self._topic.create()
+
+    def _clocks_now(self) -> ClockReading:
+        return self._clocks.moment(self._clock.now_ms(), self._clock.monotonic())
+
+
+async def _repeat(name: str, interval_ms: int, duty: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await pause(interval_ms / 1000)
+        try:
+            await duty()
+        except Exception:
+            # A task's root: what one record brings about must not end it for good.
+            logger.exception("%s: something failed; it is tried again", name)

@@ -1,0 +1,155 @@
+"""The group coordinator of this node: the groups whose partitions it leads.
+
+Source: Kafka's GroupCoordinatorService.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
+from wirebroker.coordination.coordinator_service import CoordinatorService
+from wirebroker.coordination.group_lookups import GroupLookups
+from wirebroker.coordination.internal_topic import InternalTopic
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.groups.shard.expiry import sweep_deleted_topics, sweep_expired
+from wirebroker.coordinator.groups.shard.shard import GroupShard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.codecs.errors import ErrorCode
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
+    from wirebroker.coordinator.groups.settings import GroupSettings
+    from wirebroker.coordinator.outcome import Marker, Moment, Outcome, Token
+    from wirebroker.engine.waiter import Response
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.image.metadata_follower import MetadataFollower
+    from wirebroker.replica.replica_manager import ReplicaManager
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+
+    # What a request does to its shard.
+    GroupOperation = Callable[[GroupShard, Token, Moment], Outcome]
+
+
+def _call_later(seconds: float, callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(seconds, callback)
+
+
+class GroupCoordinator(CoordinatorService[GroupShard]):
+    """All groups whose partitions this node leads.
+
+    Attributes:
+        lookups: The clients that looked up a group's coordinator and have not used the group yet.
+        settings: The configs in force.
+    """
+
+    __slots__ = ("lookups", "settings")
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        clock: Clock,
+        metadata: MetadataFollower,
+        controller: ControllerChannel,
+        replicas: ReplicaManager,
+        new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        self.settings = settings
+        self.lookups = GroupLookups(_call_later)
+        topic = InternalTopic(
+            CONSUMER_OFFSETS,
+            partition_count=settings.offsets_topic_partition_count,
+            replication_factor=settings.offsets_topic_replication_factor,
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(settings.offsets_topic_segment_bytes),
+            },
+            metadata=metadata,
+            controller=controller,
+        )
+        partitions = CoordinatorPartitions(
+            CONSUMER_OFFSETS,
+            new_shard=lambda _epoch: GroupShard(settings, new_uuid=new_uuid),
+            clock=clock,
+            codec=Codec(settings.offsets_topic_compression_codec),
+            commit_timeout_ms=settings.offsets_commit_timeout_ms,
+            on_disk_failure=replicas.disk_failed,
+        )
+        super().__init__(topic, partitions, replicas.leaderships, clock)
+
+    def start(self) -> None:
+        """Begin to load what this node leads, and to look for what expires."""
+        super().start()
+        interval_ms = self.settings.offsets_retention_check_interval_ms
+        self.repeat("group expiry", interval_ms, self.expire)
+
+    async def apply(self, change: ImageChange, image: ClusterImage) -> None:
+        """Follow a change of the metadata: the offsets of deleted topics go."""
+        del image
+        deleted = {topic.name: topic.topic_id for topic in change.deleted}
+        if deleted:
+            for engine in self._partitions.active():
+                outcomes = sweep_deleted_topics(engine.machine, deleted)
+                await self._partitions.sweep(engine, outcomes)
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def submit(
+        self,
+        name: str,
+        operation: GroupOperation,
+        *,
+        on_error: Callable[[ErrorCode], Response],
+        finish: Callable[[dict[str, Any]], Response] | None = None,
+        guard: VerificationGuard | None = None,
+    ) -> Response | asyncio.Future[Response]:
+        """Run an operation on the shard of a group, which is used thereby."""
+        self.lookups.use(name)
+        return self._partitions.submit(
+            self.partition_for(name), operation, on_error=on_error, finish=finish, guard=guard
+        )
+
+    def submit_to(
+        self,
+        index: int,
+        operation: GroupOperation,
+        *,
+        on_error: Callable[[ErrorCode], Response],
+        finish: Callable[[dict[str, Any]], Response] | None = None,
+    ) -> Response | asyncio.Future[Response]:
+        """Run an operation on the shard of a partition, as `submit` does."""
+        return self._partitions.submit(index, operation, on_error=on_error, finish=finish)
+
+    def end_transaction(self, index: int, marker: Marker) -> int:
+        """Let the offsets that a producer committed count, or go; return the log's end behind it.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE;
+                what CoordinatorPartitions.end_transaction raises.
+            OSError: The disk failed.
+        """
+        return self._partitions.end_transaction(index, marker)
+
+    def partitions(self) -> list[int]:
+        """Return the partitions of which this node is the coordinator, loading ones included."""
+        return self._partitions.indexes()
+
+    def shards(self) -> Iterator[GroupShard]:
+        """Yield what is loaded, to be read."""
+        return (engine.machine for engine in self._partitions.active())
+
+    # -- duties ------------------------------------------------------------------------------
+
+    async def expire(self) -> None:
+        """Delete the offsets and groups that nobody needs any more, by all clocks."""
+        now_ms = self._clocks_now().earliest_ms(kept_ms=self.settings.offsets_retention_ms)
+        for engine in self._partitions.active():
+            await self._partitions.sweep(engine, sweep_expired(engine.machine, now_ms))

@@ -1,0 +1,119 @@
+"""Clients that look up a group's coordinator and then never use the group.
+
+This is all that a broker sees of librdkafka's consumer with `group.protocol=consumer` (KIP-848)
+if the broker does not advertise ConsumerGroupHeartbeat. Measured with librdkafka 2.16: it sends
+FindCoordinator once on its bootstrap connection and twice on the next one, within 0.1 s, and is
+then silent for 10 minutes; the application gets no error. Java's consumer sends one lookup, fails
+with a clear message and disconnects, so it needs no line here.
+
+Other clients send JoinGroup, OffsetFetch or another request for the group within milliseconds. A
+consumer of librdkafka that only assigns partitions may do without, but fetches meanwhile. A request
+for the group from any client clears the suspicion. Requests to other nodes are not seen here, so
+only groups that this node coordinates are watched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.request.session import ANSWER_IS_DUE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.request.session import Session
+
+logger = logging.getLogger(__name__)
+
+# Lookups of one group on one connection.
+_SUSPICIOUSLY_OFTEN: Final = 2
+# How long after these the group must stay unused; other clients need milliseconds.
+_SILENCE_S: Final = 5.0
+# A consumer repeats its lookup after 10 minutes if it does not need the group.
+_WINDOW_S: Final = 60.0
+# Groups and connections that are watched or were warned of; the oldest are forgotten first.
+_MOST_KEPT: Final = 1_000
+_MOST_CONNECTIONS: Final = 16
+# Groups with longer ids are not watched: a thousand of the longest would hold 30 MB.
+_LONGEST_ID: Final = 249
+
+
+class _Lookups:
+    """The lookups of one group on one connection."""
+
+    __slots__ = ("asked", "since")
+
+    def __init__(self, since: float) -> None:
+        self.asked = 0
+        self.since = since
+
+
+class GroupLookups:
+    """The groups that were looked up lately and not used since, with the connections that asked.
+
+    Args:
+        call_later: Calls a function after so many seconds.
+    """
+
+    __slots__ = ("_call_later", "_said_of", "_watched")
+
+    def __init__(self, call_later: Callable[[float, Callable[[], None]], object]) -> None:
+        self._call_later = call_later
+        self._watched: OrderedDict[str, OrderedDict[str, _Lookups]] = OrderedDict()
+        # One line a group, and one a connection: a client can make up any number of groups.
+        self._said_of: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def add(self, group_id: str, connection: Session, client_id: str | None, now: float) -> None:
+        """Note that a client looked up the coordinator of a group, at `now` in seconds."""
+        if len(group_id) > _LONGEST_ID:
+            return
+        connections = self._watched.setdefault(group_id, OrderedDict())
+        self._watched.move_to_end(group_id)
+        lookups = connections.get(connection.id)
+        if lookups is None or now - lookups.since > _WINDOW_S:
+            lookups = connections[connection.id] = _Lookups(now)
+        lookups.asked += 1
+        if len(connections) > _MOST_CONNECTIONS:
+            connections.popitem(last=False)
+        if len(self._watched) > _MOST_KEPT:
+            self._watched.popitem(last=False)
+        if lookups.asked == _SUSPICIOUSLY_OFTEN:
+            self._call_later(
+                _SILENCE_S, lambda: self._check(group_id, connection, client_id, lookups)
+            )
+
+    def use(self, group_id: str) -> None:
+        """Note that a client sent a request for the group."""
+        if self._watched:
+            self._watched.pop(group_id, None)
+
+    def _check(
+        self, group_id: str, connection: Session, client_id: str | None, lookups: _Lookups
+    ) -> None:
+        connections = self._watched.get(group_id)
+        if connections is None or connections.get(connection.id) is not lookups:
+            return  # the group was used
+        del connections[connection.id]
+        # A request that is being served: the client fetches from partitions that it assigned.
+        if not connection.has_ended and not connection.pauses & ANSWER_IS_DUE:
+            self._say(group_id, connection, client_id)
+
+    def _say(self, group_id: str, connection: Session, client_id: str | None) -> None:
+        keys = ("group", group_id), ("connection", connection.id)
+        if any(key in self._said_of for key in keys):
+            return
+        self._said_of.update(dict.fromkeys(keys))
+        while len(self._said_of) > _MOST_KEPT:
+            self._said_of.popitem(last=False)
+        logger.warning(
+            "group %s: its client %s at %s (%s %s) has looked up the coordinator and does not "
+            "join; it seems to want the newer group protocol (KIP-848), not served yet: set "
+            "group.protocol=classic in the client",
+            group_id,
+            (client_id or "without a client id")[:_LONGEST_ID],
+            connection.peer,
+            connection.client_software_name,
+            connection.client_software_version,
+        )

@@ -1,0 +1,193 @@
+"""The partition of an internal topic as a machine's log: key and value pairs in record batches.
+
+One object serves one term of the leadership: an append under another leader epoch than the one it
+was made for is refused, whoever leads now. Records of a producer belong to his transaction, which
+a marker decides.
+
+Source: Kafka's CoordinatorPartitionWriter, TransactionStateManager.appendTransactionToLog;
+CoordinatorOperationExceptionHelper for the error codes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, build_batch
+from wirebroker.codecs.records.compression import Codec
+from wirebroker.codecs.records.layout import HEADER_BYTES
+from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.log.append import AppendOrigin
+from wirebroker.storage.log.validation.record_validation import Walked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from wirebroker.codecs.coordinator_records import CoordinatorRecord
+    from wirebroker.coordinator.outcome import Marker, Moment, ProducerEpoch
+    from wirebroker.replica.partition import Partition
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+
+# What a record costs beside key and value, at most, and a batch beside its records.
+_RECORD_OVERHEAD_BYTES = 32
+_BATCH_OVERHEAD_BYTES = 128
+_NO_PRODUCER = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+# As if from a Produce request that may have every kind of record.
+_REQUEST_VERSION = 13
+
+_APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_LEADER_EPOCH: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class PartitionLog:
+    """One partition in one leader epoch.
+
+    Attributes:
+        partition: The replica that this node leads.
+        leader_epoch: Under which it was elected; a coordinator's epoch.
+        end_offset: The end behind the last record that was appended here.
+    """
+
+    __slots__ = (
+        "_base_sequence",
+        "_codec",
+        "_on_disk_failure",
+        "end_offset",
+        "leader_epoch",
+        "partition",
+    )
+
+    def __init__(
+        self,
+        partition: Partition,
+        leader_epoch: int,
+        *,
+        codec: Codec = Codec.NONE,
+        base_sequence: int = 0,
+        on_disk_failure: Callable[[Partition, OSError], None],
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.end_offset = partition.log.log_end_offset
+        self._codec = codec
+        # Kafka's group coordinator has 0 in its batches, its transaction coordinator none.
+        self._base_sequence = base_sequence
+        self._on_disk_failure = on_disk_failure
+
+    @property
+    def name(self) -> str:
+        """Topic and partition."""
+        return f"{self.partition.topic}-{self.partition.index}"
+
+    @property
+    def committed_offset(self) -> int:
+        """The high watermark."""
+        return self.partition.log.high_watermark
+
+    @property
+    def failure(self) -> KafkaError | None:
+        """NOT_COORDINATOR if a sync has failed: what is not committed never will be."""
+        if self.partition.directory.is_online:
+            return None
+        return KafkaError(ErrorCode.NOT_COORDINATOR)
+
+    def watch(self, on_advance: Callable[[], None]) -> None:
+        """Call back whenever the high watermark has moved, or the disk has failed."""
+        self.partition.watch(on_advance)
+
+    def unwatch(self, on_advance: Callable[[], None]) -> None:
+        """Call back no more."""
+        self.partition.unwatch(on_advance)
+
+    def append(
+        self,
+        records: Sequence[CoordinatorRecord],
+        moment: Moment,
+        producer: ProducerEpoch | None = None,
+        guard: VerificationGuard | None = None,
+    ) -> None:
+        """Append one batch.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or UNKNOWN_SERVER_ERROR.
+            OSError: The disk failed.
+        """
+        producer_id, producer_epoch = producer or _NO_PRODUCER
+        pairs = [(key, value, ()) for key, value in records]
+        batch = build_batch(
+            pairs,
+            timestamp_ms=moment.wall_ms,
+            codec=self._codec,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=self._base_sequence,
+            is_transactional=producer is not None,
+        )
+        # What a walk would find in our own records, which is a fifth of what an append costs here,
+        # and would be refused on the loop if they unpack to much.
+        plain = build_batch(pairs, timestamp_ms=moment.wall_ms) if self._codec else batch
+        walked = Walked(None, moment.wall_ms, [], 0, False, len(plain) - HEADER_BYTES)
+        try:
+            self._check_free()
+            result = self.partition.append(
+                memoryview(batch),
+                now_ms=moment.wall_ms,
+                request_version=_REQUEST_VERSION,
+                origin=AppendOrigin.CLIENT if producer is None else AppendOrigin.COORDINATOR,
+                guard=guard,
+                walked=walked,
+            )
+        except KafkaError as error:
+            raise KafkaError(_APPEND_ERRORS.get(error.code, error.code), error.message) from error
+        except TakesLongError as error:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+        self.end_offset = result.last_offset + 1
+
+    def append_marker(self, marker: Marker, now_ms: int) -> None:
+        """Append the end of a producer's transaction.
+
+        Raises:
+            KafkaError: What the partition raises; REQUEST_TIMED_OUT: a thread is at work on it.
+            OSError: The disk failed.
+        """
+        self._check_free()
+        result = self.partition.append_marker(**marker._asdict(), now_ms=now_ms)
+        self.end_offset = result.last_offset + 1
+
+    def cut(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
+        """Yield as many records at a time as a batch may have by the topic's settings."""
+        limit = self.partition.log.settings.max_message_bytes - _BATCH_OVERHEAD_BYTES
+        batch: list[CoordinatorRecord] = []
+        size = 0
+        for record in records:
+            record_size = _RECORD_OVERHEAD_BYTES + len(record.key) + len(record.value or b"")
+            if batch and size + record_size > limit:
+                yield batch
+                batch, size = [], 0
+            batch.append(record)
+            size += record_size
+        if batch:
+            yield batch
+
+    def disk_failed(self, error: OSError) -> None:
+        """Have the replicas take the directory offline, unless it is a shortage that passes."""
+        self._on_disk_failure(self.partition, error)
+
+    def _check_free(self) -> None:
+        """Refuse what can't be appended at once, in this term, to enough replicas."""
+        partition = self.partition
+        partition.check_leader(self.leader_epoch)
+        partition.check_in_sync()
+        if partition.is_appending:
+            # Somebody appends a lot to the internal topic by hand.
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)

@@ -1,0 +1,120 @@
+"""Asks the coordinator of a transaction, on another node, about partitions: AddPartitionsToTxn.
+
+Whatever keeps an answer away says nothing about the transaction: NETWORK_EXCEPTION, after which
+clients try again.
+
+Source: Kafka's AddPartitionsToTxnManager, KafkaApis.handleAddPartitionsToTxnRequest (KIP-890).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
+from wirebroker.coordinator.groups.partitions import TRANSACTION_STATE, partition_for
+from wirebroker.net.client.errors import PeerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.coordinator.transactions.metadata import TopicPartition
+    from wirebroker.coordinator.transactions.partitions import Claim
+    from wirebroker.net.client.node import Node
+    from wirebroker.quorum.image.metadata_follower import MetadataFollower
+
+logger = logging.getLogger(__name__)
+
+# As long as Kafka's brokers wait for each other (request.timeout.ms).
+_TIMEOUT_S = 30.0
+
+
+class RemoteVerification:
+    """The coordinators of transactions that are other nodes."""
+
+    __slots__ = ("_find_node", "_metadata", "_node_id")
+
+    def __init__(
+        self, node_id: int, metadata: MetadataFollower, find_node: Callable[[int], Node | None]
+    ) -> None:
+        """Ask nodes that `find_node` returns by their ids; None: there is none (yet)."""
+        self._node_id = node_id
+        self._metadata = metadata
+        self._find_node = find_node
+
+    def coordinator(self, transactional_id: str) -> int | None:
+        """Return the node that coordinates an id; None if it is this one, or nobody now."""
+        image = self._metadata.image
+        topic = image.topics.get(TRANSACTION_STATE)
+        if topic is None:
+            return None
+        index = partition_for(transactional_id, len(topic.partitions))
+        partition = topic.partitions.get(index)
+        leader = NO_LEADER if partition is None else partition.leader
+        return None if leader in {NO_LEADER, self._node_id} else leader
+
+    async def ask(
+        self, node_id: int, claim: Claim, *, verify_only: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Have a node verify the partitions of a claim, or add them; return how each fared."""
+        node = self._find_node(node_id)
+        if node is None:
+            return dict.fromkeys(claim.partitions, ErrorCode.NETWORK_EXCEPTION)
+        try:
+            answer = await node.request(
+                ApiKey.ADD_PARTITIONS_TO_TXN,
+                _request(claim, verify_only=verify_only),
+                timeout_s=_TIMEOUT_S,
+            )
+        except PeerError as error:
+            logger.info(
+                "node %d does not tell about the transaction of %s: %s",
+                node_id,
+                claim.transactional_id,
+                error,
+            )
+            return dict.fromkeys(claim.partitions, ErrorCode.NETWORK_EXCEPTION)
+        return _errors(claim, answer)
+
+
+def _request(claim: Claim, *, verify_only: bool) -> dict[str, Any]:
+    indexes: dict[str, list[int]] = {}
+    for topic, index in sorted(claim.partitions):
+        indexes.setdefault(topic, []).append(index)
+    return {
+        "transactions": [
+            {
+                "transactional_id": claim.transactional_id,
+                "producer_id": claim.producer_id,
+                "producer_epoch": claim.producer_epoch,
+                "verify_only": verify_only,
+                "topics": [{"name": name, "partitions": each} for name, each in indexes.items()],
+            }
+        ]
+    }
+
+
+def _errors(claim: Claim, answer: Any) -> dict[TopicPartition, ErrorCode]:
+    """Return what is said of each partition of the claim, and of no others."""
+    whole = _known(answer.error_code)
+    silent = ErrorCode.NETWORK_EXCEPTION if whole is ErrorCode.NONE else whole
+    errors: dict[tuple[str, int], ErrorCode] = dict.fromkeys(claim.partitions, silent)
+    for transaction in answer.results_by_transaction:
+        for topic in transaction.topic_results:
+            for each in topic.results_by_partition:
+                where = topic.name, each.partition_index
+                if transaction.transactional_id == claim.transactional_id and where in errors:
+                    errors[where] = _known(each.partition_error_code)
+    return errors
+
+
+def _known(code: int) -> ErrorCode:
+    try:
+        found = ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # of a newer Kafka
+    # That brokers may not ask is no affair of the client's; Kafka's manager says the same.
+    is_denied = found is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.INVALID_TXN_STATE if is_denied else found

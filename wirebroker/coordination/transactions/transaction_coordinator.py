@@ -1,0 +1,193 @@
+"""The transaction coordinator of this node: the transactional ids whose partitions it leads.
+
+    effects of its shards      -> transaction_markers.py
+
+Source: Kafka's TransactionCoordinator and TransactionStateManager.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import NO_SEQUENCE
+from wirebroker.coordination.coordinator_partitions import CoordinatorPartitions
+from wirebroker.coordination.coordinator_service import CoordinatorService
+from wirebroker.coordination.internal_topic import InternalTopic
+from wirebroker.coordinator.controller.features.feature_control import TRANSACTION_VERSION
+from wirebroker.coordinator.groups.partitions import TRANSACTION_STATE
+from wirebroker.coordinator.transactions import expiry as transaction_expiry
+from wirebroker.coordinator.transactions.shard import TransactionShard
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.coordination.transactions.transaction_markers import MarkerWriter
+    from wirebroker.coordinator.outcome import Moment, Outcome, Token
+    from wirebroker.coordinator.transactions.settings import TransactionSettings
+    from wirebroker.engine.engine import Engine
+    from wirebroker.engine.waiter import Response
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
+    from wirebroker.quorum.image.metadata_follower import MetadataFollower
+    from wirebroker.replica.replica_manager import ReplicaManager
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+
+    # What a request does to its shard.
+    TransactionOperation = Callable[[TransactionShard, Token, Moment], Outcome]
+
+logger = logging.getLogger(__name__)
+
+
+class TransactionCoordinator(CoordinatorService[TransactionShard]):
+    """All transactional ids whose partitions this node leads.
+
+    Attributes:
+        settings: The configs in force.
+        markers: Writes the ends of transactions.
+    """
+
+    __slots__ = ("_metadata", "_producer_ids", "markers", "settings")
+
+    def __init__(
+        self,
+        settings: TransactionSettings,
+        *,
+        clock: Clock,
+        metadata: MetadataFollower,
+        controller: ControllerChannel,
+        replicas: ReplicaManager,
+        producer_ids: ProducerIdSupply,
+        markers: MarkerWriter,
+    ) -> None:
+        self.settings = settings
+        self.markers = markers
+        self._metadata = metadata
+        self._producer_ids = producer_ids
+        topic = InternalTopic(
+            TRANSACTION_STATE,
+            partition_count=settings.topic_partition_count,
+            replication_factor=settings.topic_replication_factor,
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(settings.topic_min_isr),
+                "segment.bytes": str(settings.topic_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+            metadata=metadata,
+            controller=controller,
+        )
+        partitions = CoordinatorPartitions(
+            TRANSACTION_STATE,
+            new_shard=self._new_shard,
+            clock=clock,
+            base_sequence=NO_SEQUENCE,
+            on_disk_failure=replicas.disk_failed,
+            on_effect=markers.begin,
+        )
+        super().__init__(topic, partitions, replicas.leaderships, clock)
+
+    # -- start and stop ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to load what this node leads, and to look for what takes too long."""
+        super().start()
+        settings = self.settings
+        self.repeat("transaction timeouts", settings.abort_interval_ms, self.abort_timed_out)
+        self.repeat("transactional id expiry", settings.id_expiration_interval_ms, self.expire)
+
+    async def catch_up(self) -> None:
+        """Do what is due at once, markers included, because the clock was moved."""
+        await super().catch_up()
+        await self.markers.until_written()
+
+    async def stop(self) -> None:
+        """Take no more requests, write no more markers. Call it before connections close."""
+        await super().stop()
+        # Decisions that were committed meanwhile have begun some.
+        await self.markers.stop()
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def submit(
+        self,
+        name: str,
+        operation: TransactionOperation,
+        *,
+        on_error: Callable[[ErrorCode], Response],
+        finish: Callable[[dict[str, Any]], Response] | None = None,
+        guard: VerificationGuard | None = None,
+    ) -> Response | asyncio.Future[Response]:
+        """Run an operation on the shard of a transactional id, which is not empty."""
+        if not name:
+            return on_error(ErrorCode.INVALID_REQUEST)
+        return super().submit(name, operation, on_error=on_error, finish=finish, guard=guard)
+
+    def shard_of(self, transactional_id: str) -> TransactionShard:
+        """Return the shard of a transactional id, to be read.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE;
+                INVALID_REQUEST for an empty id.
+        """
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        return self._partitions.at(self.partition_for(transactional_id)).machine
+
+    def shards(self) -> list[TransactionShard]:
+        """Return all shards, to be read.
+
+        Raises:
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is not loaded.
+        """
+        if self._partitions.is_loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return [engine.machine for engine in self._partitions.active()]
+
+    # -- duties ------------------------------------------------------------------------------
+
+    async def abort_timed_out(self) -> None:
+        """Abort the transactions that take too long."""
+        slices = Slices(self._clock)
+        for engine in self._partitions.active():
+            for each in transaction_expiry.timed_out(engine.machine, self._clocks_now()):
+                await self._abort(engine, each)
+                await slices.turn()
+
+    async def _abort(self, engine: Engine[TransactionShard], transactional_id: str) -> None:
+        with contextlib.suppress(KafkaError):  # hardly any transaction needs one
+            await self._producer_ids.until_ready()
+        if engine.is_closed:
+            return
+        clocks = self._clocks_now()
+
+        def operation(shard: TransactionShard, _token: Token, moment: Moment) -> Outcome:
+            return transaction_expiry.abort_timed_out(shard, transactional_id, clocks, moment)
+
+        try:
+            engine.run(operation)
+        except KafkaError as error:
+            logger.info("%s is not aborted yet: %s", transactional_id, error.code.name)
+        else:
+            logger.info("the transaction of %s has taken too long: aborted", transactional_id)
+
+    async def expire(self) -> None:
+        """Delete the transactional ids that nobody uses any more, by all clocks."""
+        now_ms = self._clocks_now().earliest_ms(kept_ms=self.settings.id_expiration_ms)
+        for engine in self._partitions.active():
+            outcomes = transaction_expiry.sweep_expired(engine.machine, now_ms)
+            await self._partitions.sweep(engine, outcomes)
+
+    def _new_shard(self, coordinator_epoch: int) -> TransactionShard:
+        return TransactionShard(
+            self.settings,
+            coordinator_epoch=coordinator_epoch,
+            take_producer_id=self._producer_ids.take,
+            transaction_version=lambda: self._metadata.image.features.get(TRANSACTION_VERSION, 0),
+        )

@@ -1,0 +1,302 @@
+"""Writes the markers of decided transactions, each into its partition, until all are there.
+
+    WriteMarkers --> a marker to every partition, where it is led --> all committed --> Complete*
+                       '-- not now: again after a while, wherever it is led then
+
+A few partitions take no task: the markers, and the record behind them, are mostly written before
+whoever ends the transaction is answered. Partitions of `__consumer_offsets` are written through
+their group coordinator, for whom a marker means that the offsets count.
+
+The record says that all markers are there, so they have to be committed before it: after a crash
+nobody would write them again.
+
+Source: Kafka's TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.base.clock import Slices, next_turn, pause
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordination.transactions.marker_routes import MarkerRoutes
+from wirebroker.coordinator.groups.partitions import CONSUMER_OFFSETS
+from wirebroker.coordinator.transactions import end as transaction_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.coordination.group_coordinator import GroupCoordinator
+    from wirebroker.coordination.transactions.marker_routes import MarkerSender
+    from wirebroker.coordinator.outcome import Marker, Moment, Outcome, Token
+    from wirebroker.coordinator.transactions.metadata import TopicPartition
+    from wirebroker.coordinator.transactions.shard import TransactionShard, WriteMarkers
+    from wirebroker.engine.engine import Engine
+    from wirebroker.replica.partition import Partition
+    from wirebroker.replica.replica_manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+
+# Markers that are written at once: 30 us each.
+_FEW = 50
+# How long to wait before what has failed is tried again, at first and at most.
+_FIRST_BACKOFF_S = 0.02
+_LAST_BACKOFF_S = 1.0
+
+# The group coordinator's ways to say that it is not ready.
+_NOT_READY = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+# Somebody else has ended the transaction there, or will. The other partitions are told all the
+# same, nobody else would; as in Kafka the id stays locked.
+_FINAL = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+
+
+class _Placed(NamedTuple):
+    """A marker that is in its partition's log."""
+
+    partition: Partition
+    # The log's end behind it.
+    end_offset: int
+
+
+class MarkerWriter:
+    """The markers that this node writes into its partitions."""
+
+    __slots__ = ("_clock", "_due", "_groups", "_replicas", "_routes", "_slice_end", "_tasks")
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        replicas: ReplicaManager,
+        groups: GroupCoordinator,
+        sender: MarkerSender | None = None,
+    ) -> None:
+        """Write markers here, and have others written by `sender`."""
+        self._clock = clock
+        self._routes = MarkerRoutes(replicas, sender)
+        self._replicas = replicas
+        self._groups = groups
+        # Transactions whose markers are being written, in the background.
+        self._tasks: set[asyncio.Task[None]] = set()
+        # Transactions to be begun: many may be decided at once, by one sync or one load.
+        self._due: deque[tuple[Engine[TransactionShard], WriteMarkers]] = deque()
+        # Until when others may be begun in this turn of the loop; None if none was.
+        self._slice_end: float | None = None
+
+    def begin(self, engine: Engine[TransactionShard], effect: WriteMarkers) -> None:
+        """Write the markers of a decided transaction, now or later, and note that."""
+        if self._slice_end is None:
+            self._slice_end = self._clock.monotonic() + Slices.SECONDS
+            asyncio.get_running_loop().call_soon(self._on_turn)
+        if self._due or self._clock.monotonic() >= self._slice_end:
+            self._due.append((engine, effect))
+        else:
+            self._begin(engine, effect)
+
+    def _on_turn(self) -> None:
+        """Begin what was put off; everybody else has been served."""
+        end = self._slice_end = self._clock.monotonic() + Slices.SECONDS
+        try:
+            while self._due and self._clock.monotonic() < end:
+                self._begin(*self._due.popleft())
+        finally:
+            if self._due:
+                asyncio.get_running_loop().call_soon(self._on_turn)
+            else:
+                self._slice_end = None
+
+    def _begin(self, engine: Engine[TransactionShard], effect: WriteMarkers) -> None:
+        if engine.is_closed:
+            return
+        waiting: dict[TopicPartition, _Placed | None] = dict.fromkeys(effect.partitions)
+        if len(waiting) <= _FEW:
+            self._write_free(effect.marker, waiting)
+        if not waiting and (engine.is_closed or _complete(engine, effect)):
+            return
+        name = f"markers of {effect.transactional_id}"
+        task = asyncio.create_task(self._write_all(engine, effect, waiting), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def until_written(self) -> None:
+        """Wait until the markers of what was decided so far are written."""
+        while self._due or self._tasks:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            await next_turn()
+
+    async def stop(self) -> None:
+        """Stop writing: what is missing is written after the next start."""
+        self._due.clear()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def write(self, marker: Marker, partitions: Sequence[TopicPartition]) -> list[ErrorCode]:
+        """Write a marker into partitions here and wait until it is committed (WriteTxnMarkers).
+
+        Of one that this node does not hold, or whose disk has failed, it knows nothing, as
+        Kafka's handleWriteTxnMarkersRequest says where ReplicaManager.onlinePartition has none.
+        """
+        slices = Slices(self._clock)
+        placed: dict[TopicPartition, _Placed | ErrorCode] = {}
+        for each in partitions:
+            if not self._routes.is_held(*each):
+                placed[each] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif each not in placed:
+                placed[each] = await self._append_in_turn(*each, marker)
+            await slices.turn()
+        errors = await self._settle_all(placed)
+        return [errors[each] for each in partitions]
+
+    def _write_free(self, marker: Marker, waiting: dict[TopicPartition, _Placed | None]) -> None:
+        """Write the markers that need not wait for anybody; take what is done off `waiting`."""
+        for topic, index in sorted(waiting):  # the same order in every process
+            partition = self._routes.here(topic, index)
+            if partition is None:
+                if self._routes.is_deleted(topic, index):
+                    del waiting[topic, index]  # nothing is left to be decided
+            elif not partition.is_appending:
+                placed = self._append(partition, marker)
+                if not isinstance(placed, _Placed):
+                    continue
+                if partition.log.high_watermark >= placed.end_offset:
+                    del waiting[topic, index]
+                else:
+                    waiting[topic, index] = placed
+
+    async def _write_all(
+        self,
+        engine: Engine[TransactionShard],
+        effect: WriteMarkers,
+        waiting: dict[TopicPartition, _Placed | None],
+    ) -> None:
+        refused: frozenset[ErrorCode] = frozenset()
+        backoff_s = _FIRST_BACKOFF_S
+        while not engine.is_closed:
+            try:
+                errors = await self._write_round(effect.marker, waiting)
+            except Exception:
+                # A task's root: nobody else would ever end the transaction.
+                logger.exception("the transaction of %s cannot be ended", effect.transactional_id)
+            else:
+                refused |= _FINAL.intersection(errors.values())
+                waiting = {
+                    each: None
+                    for each, error in errors.items()
+                    if error != ErrorCode.NONE
+                    and error not in _FINAL
+                    and not self._routes.is_deleted(*each)
+                }
+                if refused and not waiting:
+                    _note_end(effect, refused)
+                    return
+                if not waiting and (engine.is_closed or _complete(engine, effect)):
+                    return
+            await pause(backoff_s)
+            backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
+
+    async def _write_round(
+        self, marker: Marker, waiting: Mapping[TopicPartition, _Placed | None]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Try each partition once, wherever it is led now: all are written to, then waited for."""
+        slices = Slices(self._clock)
+        placed: dict[TopicPartition, _Placed | ErrorCode] = {}
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        for each, known in sorted(waiting.items(), key=lambda item: item[0]):
+            node_id = None if known else self._routes.elsewhere(*each)
+            if node_id is None:
+                placed[each] = known or await self._append_in_turn(*each, marker)
+            else:
+                # Who is not answered for is tried again, as one that cannot be reached.
+                placed[each] = ErrorCode.NETWORK_EXCEPTION
+                elsewhere.setdefault(node_id, []).append(each)
+            await slices.turn()
+        send = self._routes.sender.send
+        sending = [send(node_id, marker, each) for node_id, each in elsewhere.items()]
+        errors, answers = await asyncio.gather(self._settle_all(placed), asyncio.gather(*sending))
+        for answer in answers:
+            for each, error in answer.items():
+                if each in errors:
+                    errors[each] = error
+                await slices.turn()
+        return errors
+
+    async def _settle_all(
+        self, placed: Mapping[TopicPartition, _Placed | ErrorCode]
+    ) -> dict[TopicPartition, ErrorCode]:
+        slices = Slices(self._clock)
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for each, found in placed.items():
+            errors[each] = await self._settle(found)
+            await slices.turn()
+        return errors
+
+    async def _append_in_turn(self, topic: str, index: int, marker: Marker) -> _Placed | ErrorCode:
+        partition = self._routes.here(topic, index)
+        if partition is None:
+            is_known = not self._routes.is_deleted(topic, index)
+            return (
+                ErrorCode.NOT_LEADER_OR_FOLLOWER
+                if is_known
+                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+        await partition.until_settled()
+        return self._append(partition, marker)
+
+    async def _settle(self, placed: _Placed | ErrorCode) -> ErrorCode:
+        """Wait until a marker is committed; return what has become of it."""
+        if not isinstance(placed, _Placed):
+            return placed
+        try:
+            await placed.partition.until_committed(placed.end_offset)
+        except KafkaError as error:
+            return error.code
+        return ErrorCode.NONE
+
+    def _append(self, partition: Partition, marker: Marker) -> _Placed | ErrorCode:
+        try:
+            if partition.topic == CONSUMER_OFFSETS:
+                end_offset = self._groups.end_transaction(partition.index, marker)
+            else:
+                now_ms = self._clock.now_ms()
+                end_offset = (
+                    partition.append_marker(**marker._asdict(), now_ms=now_ms).last_offset + 1
+                )
+        except KafkaError as error:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _NOT_READY else error.code
+        except OSError as error:
+            self._replicas.disk_failed(partition, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return _Placed(partition, end_offset)
+
+
+def _complete(engine: Engine[TransactionShard], effect: WriteMarkers) -> bool:
+    """Record that all markers are there; tell whether that is done, or nobody's affair any more."""
+
+    def operation(shard: TransactionShard, _token: Token, moment: Moment) -> Outcome:
+        return transaction_end.complete(shard, effect, moment)
+
+    engine.run(operation)
+    return not transaction_end.is_due(engine.machine, effect)
+
+
+def _note_end(effect: WriteMarkers, errors: Iterable[ErrorCode]) -> None:
+    logger.info(
+        "the transaction of %s is not ended by producer epoch %d any more: %s",
+        effect.transactional_id,
+        effect.marker.producer_epoch,
+        ", ".join(sorted(error.name for error in errors)),
+    )

@@ -1,0 +1,1 @@
+"""Log directories: locks, failures, placement."""

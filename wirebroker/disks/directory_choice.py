@@ -1,0 +1,81 @@
+"""In which of this node's log directories a replica is made that is not here yet.
+
+    where it was asked for (AlterReplicaLogDirs)    once, if that directory is online
+    where the metadata says that it lies            if that is online; offline with it if it is not
+    where the fewest are                            of those that are not cordoned (KIP-1066)
+
+Source: Kafka's LogManager.getOrCreateLog and nextLogDirs, Partition.createLogInAssignedDirectoryId.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.coordinator.controller.image.cluster_image import UNASSIGNED_DIRECTORY, directory_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
+    from wirebroker.disks.data_directory import DataDirectory
+
+    _Placed = list[tuple[PartitionImage, DataDirectory]]
+
+# Replicas that are not here yet and shall lie in a directory.
+_MOST_PREFERRED: Final = 10_000
+
+
+class DirectoryChoice:
+    """The directories, and what is known of replicas to come."""
+
+    __slots__ = ("_directories", "_node_id", "_preferred")
+
+    def __init__(self, directories: Sequence[DataDirectory], *, node_id: int) -> None:
+        self._directories = directories
+        self._node_id = node_id
+        # By topic and index: where replicas are to lie that are not here yet.
+        self._preferred: dict[tuple[str, int], DataDirectory] = {}
+
+    def prefer(self, topic: str, index: int, directory: DataDirectory) -> None:
+        """Have a replica lie in a directory if it is made; of too many the oldest are forgotten."""
+        self._preferred[topic, index] = directory
+        if len(self._preferred) > _MOST_PREFERRED:
+            del self._preferred[next(iter(self._preferred))]
+
+    def use_cordon(self, config: Config) -> None:
+        """Keep new replicas out of those directories that a configuration names."""
+        named = config.list("cordoned.log.dirs")
+        paths = {str(Path(each).absolute()) for each in named}
+        for directory in self._directories:
+            directory.is_cordoned = "*" in named or directory.path in paths
+
+    def choose(
+        self, topic: str, new: Sequence[PartitionImage], usable: Sequence[DataDirectory]
+    ) -> _Placed:
+        """Return partitions of a topic, each with where it is made: one of the usable ones."""
+        counts = {directory: len(directory.partitions) for directory in usable}
+        by_id = {directory.directory_id: directory for directory in usable}
+        open_ones = [each for each in usable if not each.is_cordoned] or usable[:1]
+        placed: _Placed = []
+        for partition in new:
+            emptiest = min(open_ones, key=lambda directory: counts[directory])
+            where = by_id.get(directory_of(partition, self._node_id), emptiest)
+            preferred = self._preferred.pop((topic, partition.index), where)
+            where = preferred if preferred in usable else where
+            counts[where] += 1
+            placed.append((partition, where))
+        return placed
+
+    def lost(self, new: Sequence[PartitionImage]) -> _Placed:
+        """Return those whose logs lie in a directory that is offline, and that directory."""
+        offline = {each.directory_id: each for each in self._directories if not each.is_online}
+        if not offline:
+            return []
+        # The id of one that could not be opened is not known.
+        unknown = offline.get(UNASSIGNED_DIRECTORY, next(iter(offline.values())))
+        here = {each.directory_id for each in self._directories if each.is_online}
+        here.add(UNASSIGNED_DIRECTORY)
+        named = [(each, directory_of(each, self._node_id)) for each in new]
+        return [(each, offline.get(place, unknown)) for each, place in named if place not in here]

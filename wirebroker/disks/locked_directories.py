@@ -1,0 +1,221 @@
+"""The directories that this process holds: those of log.dirs, and one of the metadata log's own.
+
+Each tells the cluster's id or is given it: the first that knows it tells all that come after it.
+One that is locked by another process, or belongs to another node or cluster, keeps the broker from
+starting. One whose disk has failed does not, if there are others and the metadata log is in none of
+it: its replicas are offline.
+
+Source: Kafka's MetaPropertiesEnsemble.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config import StartError
+from wirebroker.coordinator.controller.image.topic_names import CLUSTER_METADATA_TOPIC
+from wirebroker.disks.data_directory import is_disk_failure
+from wirebroker.storage.log_directory import (
+    DamagedDirectoryError,
+    LogDirectory,
+    LogDirectoryError,
+)
+
+if TYPE_CHECKING:
+    from wirebroker.config import Config
+    from wirebroker.storage.files import Files
+
+logger = logging.getLogger("wirebroker")
+
+
+class LockedDirectories:
+    """Where this broker's data lies.
+
+    Attributes:
+        of_logs: The directories of log.dirs, in their order, once they are open; those that have
+            failed among them.
+    """
+
+    __slots__ = ("_config", "_files", "_of_metadata", "of_logs")
+
+    def __init__(self, config: Config, files: Files) -> None:
+        self._config = config
+        self._files = files
+        self.of_logs: list[LogDirectory] = []
+        # Of the metadata log, if that is none of them.
+        self._of_metadata: LogDirectory | None = None
+
+    def open(self, cluster_id: str | None = None) -> None:
+        """Lock all of them, and say who they belong to.
+
+        One of several whose disk has failed is said, and gone on without; not the one that the
+        metadata log lies in.
+
+        Args:
+            cluster_id: The cluster that they must belong to, if another one is not possible.
+
+        Raises:
+            StartError: One of them cannot be used; `close` lets go of the others.
+        """
+        cluster_id = cluster_id or self._config.optional_str("wirebroker.replica.id")
+        named = {str(Path(path).absolute()): path for path in self._config.log_directories}
+        paths = list(named)
+        if self.metadata_home not in paths:
+            # It knows the cluster when all others are new.
+            self._of_metadata = self._open(self.metadata_home, cluster_id)
+            cluster_id = self._of_metadata.cluster_id
+        # So does one of several, if it has the metadata log: a disk may have been replaced.
+        for path in sorted(paths, key=lambda each: each != self.metadata_home):
+            directory = self._open_or_fail(named[path], cluster_id)
+            self.of_logs.append(directory)
+            if not directory.has_failed:
+                cluster_id = directory.cluster_id
+            for problem in directory.problems:
+                logger.warning("%s", problem)
+        self.of_logs.sort(key=lambda each: paths.index(each.path))
+        self._check_any_is_left()
+
+    def begin_use(self) -> None:
+        """Take the marks of the last clean stop away: what was written may not be whole any more.
+
+        Raises:
+            OSError: A disk that cannot be gone on without has failed.
+            StartError: None is left.
+        """
+        for index, directory in enumerate(self.of_logs):
+            if directory.has_failed:
+                continue
+            try:
+                directory.remove_clean_shutdown_marker()
+            except OSError as error:
+                if not self._can_do_without(directory.path, error):
+                    raise
+                _say_failed(directory.path, error)
+                directory.close()
+                self.of_logs[index] = LogDirectory.failed(directory.path, self._files)
+        self._check_any_is_left()
+
+    def take_back(self) -> None:
+        """Leave those that are new as they were: nobody has heard of this start.
+
+        Else the next one could be no other node, nor one of another cluster.
+        """
+        for directory in (*self.of_logs, self._of_metadata):
+            if directory is None or not directory.is_new:
+                continue
+            try:
+                # All that a start writes before anybody hears of it.
+                directory.remove_partition_directory(CLUSTER_METADATA_TOPIC, 0)
+                directory.forget_identity()
+            except OSError as error:
+                logger.warning(
+                    "%s stays the directory of node %d: %s",
+                    directory.path,
+                    directory.node_id,
+                    error.strerror or error,
+                )
+
+    def close(self) -> None:
+        """Let go of them."""
+        for directory in self.of_logs:
+            directory.close()
+        if self._of_metadata is not None:
+            self._of_metadata.close()
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        """Those of log.dirs that could be opened."""
+        return [each for each in self.of_logs if not each.has_failed]
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that they belong to."""
+        return self.online[0].cluster_id
+
+    @property
+    def metadata_home(self) -> str:
+        """The absolute path of the directory that the metadata log lies in."""
+        home = self._config.optional_str("metadata.log.dir") or self._config.log_directories[0]
+        return str(Path(home).absolute())
+
+    def _check_any_is_left(self) -> None:
+        if not self.online:
+            raise StartError(
+                "none of the data directories can be used",
+                "check the disks and their permissions, or choose others (--data-dir DIR)",
+            )
+
+    def _can_do_without(self, path: str, error: OSError) -> bool:
+        return (
+            len(self._config.log_directories) > 1
+            and path != self.metadata_home
+            and is_disk_failure(error)
+        )
+
+    def _is_missing(self, path: str) -> bool:
+        try:
+            return not self._files.exists(path)
+        except OSError:  # nobody can tell: the disk has failed
+            return False
+
+    def _open_or_fail(self, path: str, cluster_id: str | None) -> LogDirectory:
+        absolute = str(Path(path).absolute())
+        try:
+            return self._open(path, cluster_id)
+        except StartError as refusal:
+            error = refusal.__cause__
+            if isinstance(error, DamagedDirectoryError):
+                error = OSError(errno.EIO, str(error).partition(";")[0])
+            # One that is not there is a mistake of who has written log.dirs.
+            if (
+                not isinstance(error, OSError)
+                or self._is_missing(absolute)
+                or not self._can_do_without(absolute, error)
+            ):
+                raise
+            _say_failed(absolute, error)
+            return LogDirectory.failed(absolute, self._files)
+
+    def _open(self, path: str, cluster_id: str | None) -> LogDirectory:
+        absolute = str(Path(path).absolute())
+        try:
+            return LogDirectory.open(
+                absolute, self._files, node_id=self._config.node_id, cluster_id=cluster_id
+            )
+        except LogDirectoryError as error:
+            what, _, mend = str(error).partition("; ")
+            raise StartError(what, mend) from error
+        except OSError as error:
+            is_path_taken = isinstance(error, FileExistsError | NotADirectoryError)
+            reason = "it is no directory" if is_path_taken else error.strerror or error
+            raise StartError(
+                f"cannot use the data directory {path}: {reason}",
+                "choose another (--data-dir DIR)"
+                if is_path_taken
+                else "check its owner and permissions, or choose another (--data-dir DIR)",
+            ) from error
+
+
+def why_not_started(error: OSError | KafkaError) -> StartError:
+    """Return what to tell of a start that the disk or the controller has ended."""
+    if isinstance(error, OSError) or error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+        return StartError(
+            f"the data directory cannot be used: {error}",
+            "check the disk and its permissions, or choose another (--data-dir DIR)",
+        )
+    return StartError(
+        f"the controller does not take this node: {error}",
+        "change what it names, or choose another directory (--data-dir DIR)",
+    )
+
+
+def _say_failed(path: str, error: OSError) -> None:
+    logger.error(
+        "the data directory %s cannot be used: %s; what lies there is offline until a restart",
+        path,
+        error.strerror or error,
+    )

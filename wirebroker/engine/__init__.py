@@ -1,0 +1,1 @@
+"""The engine that runs state machines over a log."""

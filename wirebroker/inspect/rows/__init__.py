@@ -1,0 +1,1 @@
+"""Files of a data directory as rows, printed as text or JSON."""

@@ -1,0 +1,142 @@
+"""What the records of Kafka's internal topics say, as dicts of the protocol's field names.
+
+A key or value of a kind that is not known here is None: the caller shows the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from wirebroker.codecs.coordinator_records import (
+    GroupKey,
+    OffsetKey,
+    decode_committed_offset,
+    decode_group_metadata,
+    decode_key,
+)
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.codecs.metadata_records import RecordType, decode_metadata_record
+from wirebroker.codecs.records.control import control_type, decode_control_record
+from wirebroker.codecs.transaction_records import decode_transaction_key, decode_transaction_value
+from wirebroker.codecs.values import Struct
+from wirebroker.config.lookup import row_of
+from wirebroker.coordinator.controller.image.cluster_image import ResourceType
+from wirebroker.inspect.rows.file_kinds import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.codecs.records.record import Record
+
+    Decoder = Callable[[Record], "dict[str, Any] | None"]
+
+
+# In place of what would let somebody in.
+HIDDEN: Final = "(hidden)"
+
+
+def decoder_for(topic: str | None) -> Decoder | None:
+    """Return what reads the records of an internal topic, None for any other."""
+    return _DECODERS.get(topic or "")
+
+
+def decoded(decoder: Decoder, record: Record) -> dict[str, Any] | None:
+    """Return what a record says; its fault under `error` if it cannot be read."""
+    try:
+        return decoder(record)
+    except (KafkaError, MalformedFrameError) as error:
+        return {"error": error.message if isinstance(error, KafkaError) else str(error)}
+
+
+def control(record: Record) -> dict[str, Any] | None:
+    """Read a control record: the end of a transaction, or one of KRaft's."""
+    kind = control_type(record.key)
+    found = decode_control_record(record.key, record.value)
+    if kind is None or found is None:
+        return None
+    fields = plain(found)
+    fields.pop("is_commit", None)  # the type says it
+    return {"control_type": kind.name, **fields}
+
+
+def metadata(record: Record) -> dict[str, Any] | None:
+    """Read a record of the metadata log."""
+    if record.value is None:
+        return None
+    found = decode_metadata_record(record.value)
+    fields = found.body.as_dict()
+    if found.type is RecordType.USER_SCRAM_CREDENTIAL:
+        fields |= dict.fromkeys(("salt", "stored_key", "server_key"), HIDDEN)
+    elif found.type is RecordType.CONFIG and _is_secret(fields["resource_type"], fields["name"]):
+        fields["value"] = HIDDEN
+    return {"record_type": found.type.name, "version": found.version, **fields}
+
+
+def is_hidden_in(fields: dict[str, Any]) -> bool:
+    """Tell whether something of a record is not shown, so that its bytes must not be either."""
+    return HIDDEN in fields.values()
+
+
+def _is_secret(resource_type: int, config_name: str) -> bool:
+    row = row_of(config_name)
+    if row is None:  # a plugin's, say: as Kafka describes it, nobody knows that it is none
+        return resource_type == ResourceType.BROKER
+    return row.is_sensitive
+
+
+def offsets(record: Record) -> dict[str, Any] | None:
+    """Read a record of __consumer_offsets."""
+    if record.key is None:
+        return None
+    key = decode_key(record.key)
+    value = record.value
+    if isinstance(key, OffsetKey):
+        fields: dict[str, Any] = {} if value is None else plain(decode_committed_offset(value))
+        return _keyed("OFFSET_COMMIT", key, fields, is_tombstone=value is None)
+    if isinstance(key, GroupKey):
+        fields = {} if value is None else decode_group_metadata(value).as_dict()
+        return _keyed("GROUP_METADATA", key, fields, is_tombstone=value is None)
+    return None
+
+
+def transactions(record: Record) -> dict[str, Any] | None:
+    """Read a record of __transaction_state."""
+    if record.key is None:
+        return None
+    transactional_id = decode_transaction_key(record.key)
+    if transactional_id is None:
+        return None
+    fields: dict[str, Any] = {}
+    if record.value is not None:
+        fields = decode_transaction_value(record.value).as_dict()
+    return {
+        "record_type": "TRANSACTION",
+        "transactional_id": transactional_id,
+        "is_tombstone": record.value is None,
+        **fields,
+    }
+
+
+def _keyed(
+    kind: str, key: OffsetKey | GroupKey, fields: dict[str, Any], *, is_tombstone: bool
+) -> dict[str, Any]:
+    return {"record_type": kind, **plain(key), "is_tombstone": is_tombstone, **fields}
+
+
+def plain(value: Any) -> Any:
+    """Return named tuples and structs as dicts, all the way down."""
+    if isinstance(value, Struct):
+        return value.as_dict()
+    if isinstance(value, tuple) and hasattr(cast("Any", value), "_asdict"):
+        fields: dict[str, Any] = cast("Any", value)._asdict()
+        return {name: plain(each) for name, each in fields.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in cast("Sequence[Any]", value)]
+    return value
+
+
+_DECODERS: dict[str, Decoder] = {
+    METADATA_TOPIC: metadata,
+    OFFSETS_TOPIC: offsets,
+    TRANSACTIONS_TOPIC: transactions,
+}

@@ -1,0 +1,1 @@
+"""`wirebroker verify`: the checks, and their findings."""

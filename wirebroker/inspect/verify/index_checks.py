@@ -1,0 +1,182 @@
+"""The two indexes of a segment held against its batches, side by side in one pass.
+
+Each check is told every batch in order (`on_batch`), what of the log could not be read
+(`on_damage`), and the end (`finish`). Laws: storage/README.md; entries of zeros at the end are
+what Kafka allocates in advance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.base.wording import counted
+from wirebroker.inspect.rows.index_rows import Entry, filled_entries, filler
+from wirebroker.storage.log.index.offset_index import OFFSET_ENTRY
+from wirebroker.storage.log.index.time_index import TIME_ENTRY
+
+if TYPE_CHECKING:
+    import struct
+    from collections.abc import Iterator
+
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.inspect.verify.findings import FileReport
+    from wirebroker.storage.files import DataFile
+
+
+class _IndexCheck:
+    """What both have in common: entries come one by one, and rise."""
+
+    def __init__(
+        self, file: DataFile, layout: struct.Struct, report: FileReport, base_offset: int
+    ) -> None:
+        self._file = file
+        self._layout = layout
+        self._report = report
+        self._base_offset = base_offset
+        self._entries: Iterator[Entry] = filled_entries(file, layout)
+        self._entry: Entry | None = None
+        self._end = 0
+        self._next()
+
+    def _next(self) -> None:
+        before, self._entry = self._entry, next(self._entries, None)
+        if self._entry is None:
+            return
+        position, values = self._entry
+        self._end = position + self._layout.size
+        if before is not None and not self._rises(before.values, values):
+            self._report.error(f"entry {values} comes after {before.values}", position=position)
+
+    def _rises(self, before: tuple[int, ...], values: tuple[int, ...]) -> bool:
+        return before[0] < values[0] and before[1] < values[1]
+
+    def _check_filler(self) -> None:
+        while self._entry is not None:
+            self._next()
+        for row in filler(self._file, self._layout, self._end):
+            self._report.error(row["message"], position=row["position"])
+
+
+class OffsetIndexCheck(_IndexCheck):
+    """`.index`: each entry leads to where a batch starts, and names that batch's last offset."""
+
+    def __init__(self, file: DataFile, report: FileReport, base_offset: int) -> None:
+        self._later: int | None = None  # an entry's offset that a batch to come must end with
+        self._later_count = 0
+        super().__init__(file, OFFSET_ENTRY, report, base_offset)
+
+    def on_batch(self, position: int, header: BatchHeader) -> None:
+        """Compare the entries that lead to this batch, or before it."""
+        if self._later is not None and header.last_offset >= self._later:
+            if header.last_offset > self._later:
+                self._report.error("it names no batch's last offset", offset=self._later)
+            self._later = None
+        while self._entry is not None and self._entry.values[1] <= position:
+            relative, target = self._entry.values
+            offset = self._base_offset + relative
+            if target < position:
+                self._report.error(
+                    f"it leads to {target}, where no batch starts",
+                    position=self._entry.position,
+                    offset=offset,
+                )
+            elif offset > header.last_offset:
+                self._later = offset
+                self._later_count += 1
+            elif offset != header.last_offset:
+                self._report.error(
+                    f"the batch it leads to ends with {header.last_offset}",
+                    position=self._entry.position,
+                    offset=offset,
+                )
+            self._next()
+
+    def on_damage(self, position: int, end: int) -> None:
+        """Pass over entries that lead into bytes that are no batches."""
+        self._later = None
+        while self._entry is not None and position <= self._entry.values[1] < end:
+            self._next()
+
+    def finish(self) -> None:
+        """Say what is left over."""
+        if self._entry is not None:
+            self._report.error(
+                f"it leads to {self._entry.values[1]}, beyond the last batch",
+                position=self._entry.position,
+                offset=self._base_offset + self._entry.values[0],
+            )
+        if self._later is not None:
+            self._report.error("it names an offset beyond the last batch", offset=self._later)
+        if self._later_count:
+            self._report.note(
+                f"{counted(self._later_count, 'entry')} with the last offset of a later batch"
+            )
+        self._check_filler()
+
+
+class TimeIndexCheck(_IndexCheck):
+    """`.timeindex`: each entry names the first batch with the largest timestamp so far."""
+
+    def __init__(self, file: DataFile, report: FileReport, base_offset: int) -> None:
+        self._max_timestamp = -1
+        self._last_timestamp = -1
+        self._is_log_whole = True
+        self._inner_count = 0  # entries that name an offset inside their batch
+        super().__init__(file, TIME_ENTRY, report, base_offset)
+
+    def _rises(self, before: tuple[int, ...], values: tuple[int, ...]) -> bool:
+        return before[0] < values[0] and before[1] <= values[1]
+
+    def on_batch(self, position: int, header: BatchHeader) -> None:
+        """Compare the entries whose offset this batch holds."""
+        del position
+        before = self._max_timestamp
+        self._max_timestamp = max(before, header.max_timestamp)
+        while self._entry is not None:
+            timestamp, relative = self._entry.values
+            offset = self._base_offset + relative
+            if offset > header.last_offset:
+                return
+            largest = before if offset < header.base_offset else self._max_timestamp
+            if timestamp != largest and self._is_log_whole:
+                self._report.error(
+                    f"it says {timestamp}, the largest timestamp up to there is {largest}",
+                    position=self._entry.position,
+                    offset=offset,
+                )
+            elif before == timestamp and self._is_log_whole:
+                self._report.warning(
+                    f"an earlier batch has the timestamp {timestamp} already",
+                    position=self._entry.position,
+                    offset=offset,
+                )
+            self._inner_count += offset != header.last_offset
+            self._last_timestamp = timestamp
+            self._next()
+
+    def on_damage(self) -> None:
+        """Timestamps are not known any more."""
+        self._is_log_whole = False
+
+    def finish(self, *, is_closed: bool) -> None:
+        """Say what is left over.
+
+        Args:
+            is_closed: Nothing more is appended to the segment: its index has its last entry.
+        """
+        if self._entry is not None:
+            self._report.error(
+                "it is beyond the last batch",
+                position=self._entry.position,
+                offset=self._base_offset + self._entry.values[1],
+            )
+        elif is_closed and self._is_log_whole and self._last_timestamp < self._max_timestamp:
+            self._report.warning(
+                f"it ends with the timestamp {self._last_timestamp}, "
+                f"the segment's largest is {self._max_timestamp}"
+            )
+        if self._inner_count:
+            self._report.note(
+                f"{counted(self._inner_count, 'entry')} with an offset inside a batch"
+            )
+        self._check_filler()

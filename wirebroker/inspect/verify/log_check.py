@@ -1,0 +1,313 @@
+"""A partition's segments, one after the other: batches, offsets, epochs, indexes, producers.
+
+Where the broker runs, what was found in a segment does not count if its files were replaced or
+removed under the check; what is above the stable offset may be half-written and is not looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.inspect.rows.batch_walk import BatchWalk, Damage
+from wirebroker.inspect.verify.batch_checks import check_batch, has_gap_inside
+from wirebroker.inspect.verify.findings import FileReport, Finding
+from wirebroker.inspect.verify.index_checks import OffsetIndexCheck, TimeIndexCheck
+from wirebroker.inspect.verify.producer_checks import ProducerCheck, check_transaction_index
+from wirebroker.storage.log.segment.segment_files import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    segment_path,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.inspect.rows.batch_walk import WalkedBatch
+    from wirebroker.inspect.rows.decoded_records import Decoder
+    from wirebroker.inspect.views.read_only_files import ReadOnlyFiles
+    from wirebroker.storage.files import DataFile
+
+_SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+
+class LogFacts(NamedTuple):
+    """What is known of a log from elsewhere.
+
+    Attributes:
+        folder: Where it lies.
+        log_start_offset: By its checkpoint; what is below may be older than all epochs known.
+        epochs: (epoch, start offset) by the checkpoint; None if it is missing or damaged.
+        stable_offset: Where a running broker may be writing; None if none runs.
+        mended_from: The recovery point after an unclean stop; None after a clean one.
+        is_compacted: Whether the topic is; None if that is not known.
+        decoder: Reads the records that must be readable.
+    """
+
+    folder: str
+    log_start_offset: int
+    epochs: list[tuple[int, int]] | None
+    stable_offset: int | None
+    mended_from: int | None
+    is_compacted: bool | None
+    decoder: Decoder | None
+
+
+class LogCheck:
+    """One partition's log.
+
+    Attributes:
+        end_offset: Behind the last batch; None where that is not known (damage, removal).
+        seen_end: Behind the last good batch of all.
+        last_epoch: The last batch's leader epoch.
+    """
+
+    def __init__(
+        self,
+        files: ReadOnlyFiles,
+        facts: LogFacts,
+        producers: ProducerCheck,
+        emit: Callable[[Finding], None],
+        on_bytes: Callable[[int], None],
+    ) -> None:
+        self._files = files
+        self._facts = facts
+        self._producers = producers
+        self._emit = emit
+        self._on_bytes = on_bytes
+        self.end_offset: int | None = None
+        self.seen_end = 0
+        self.last_epoch = -1
+
+    def check_segment(self, base_offset: int, next_base: int | None) -> None:
+        """Check one segment; `next_base` is the base offset of the following one, if any."""
+        is_running = self._facts.stable_offset is not None
+        if not is_running:
+            _SegmentCheck(self, base_offset, next_base, self._emit).run()
+            return
+        paths = [
+            segment_path(self._facts.folder, base_offset, suffix) for suffix in _SEGMENT_SUFFIXES
+        ]
+        held: list[Finding] = []
+        before = [self._files.identity(path) for path in paths]
+        try:
+            _SegmentCheck(self, base_offset, next_base, held.append).run()
+            after = [self._files.identity(path) for path in paths]
+        except FileNotFoundError:
+            after = []
+        if next_base is None:  # what is appended to changes, but stays the same file
+            before, after = before[:1], after[:1]
+            is_same = bool(after) and _inode(before[0]) == _inode(after[0]) is not None
+        else:
+            is_same = before == after and before[0] is not None
+        if not is_same:  # retention or compaction has been at it
+            self.end_offset = None
+            self._producers.lose()
+            return
+        for finding in held:
+            self._emit(finding)
+
+    # What the check of a segment shares with that of the log.
+
+    @property
+    def files(self) -> ReadOnlyFiles:
+        """The file system."""
+        return self._files
+
+    @property
+    def facts(self) -> LogFacts:
+        """What is known from elsewhere."""
+        return self._facts
+
+    @property
+    def producers(self) -> ProducerCheck:
+        """The replay."""
+        return self._producers
+
+    @property
+    def on_bytes(self) -> Callable[[int], None]:
+        """For progress."""
+        return self._on_bytes
+
+
+class _SegmentCheck:
+    def __init__(
+        self,
+        log: LogCheck,
+        base_offset: int,
+        next_base: int | None,
+        emit: Callable[[Finding], None],
+    ) -> None:
+        facts = log.facts
+        self._log = log
+        self._base_offset = base_offset
+        self._next_base = next_base
+        stable = facts.stable_offset
+        self._stable_offset = stable if next_base is None else None
+        self._reports = {
+            suffix: FileReport(
+                segment_path(facts.folder, base_offset, suffix),
+                emit,
+                mended_from=facts.mended_from,
+            )
+            for suffix in _SEGMENT_SUFFIXES
+        }
+        self._offset_index = OffsetIndexCheck(
+            self._data(INDEX_SUFFIX), self._reports[INDEX_SUFFIX], base_offset
+        )
+        self._time_index = TimeIndexCheck(
+            self._data(TIME_INDEX_SUFFIX), self._reports[TIME_INDEX_SUFFIX], base_offset
+        )
+
+    def _data(self, suffix: str) -> DataFile:
+        return self._log.files.data(segment_path(self._log.facts.folder, self._base_offset, suffix))
+
+    def run(self) -> None:
+        log, report = self._log, self._reports[LOG_SUFFIX]
+        file = self._data(LOG_SUFFIX)
+        log.producers.aborted.clear()
+        start = log.end_offset
+        log.seen_end = max(log.seen_end, self._base_offset)
+        if start is None:
+            log.end_offset = self._base_offset
+        elif self._base_offset < start:
+            report.error(f"the segment before ends at {start}", offset=self._base_offset)
+        elif self._base_offset > start:
+            self._tell_gap(start, self._base_offset, 0)
+        is_whole = True
+        for found in BatchWalk(file, on_bytes=log.on_bytes).walk():
+            if self._is_above_stable(found):
+                is_whole = False
+                break
+            if isinstance(found, Damage):
+                self._on_damage(found)
+            else:
+                self._on_batch(found)
+        # A running broker's indexes may have entries by now for what came after the walk began.
+        if is_whole and self._stable_offset is None:
+            self._finish(file.size())
+        file.close()
+
+    def _is_above_stable(self, found: WalkedBatch | Damage) -> bool:
+        if self._stable_offset is None:
+            return False
+        end = self._log.end_offset or 0
+        if isinstance(found, Damage):
+            return end >= self._stable_offset
+        return found.header.last_offset >= self._stable_offset
+
+    def _on_damage(self, found: Damage) -> None:
+        log = self._log
+        self._reports[LOG_SUFFIX].error(
+            f"{found.length} bytes are no batch: {found.message}",
+            position=found.position,
+            offset=log.end_offset,
+        )
+        self._offset_index.on_damage(found.position, found.position + found.length)
+        self._time_index.on_damage()
+        log.producers.lose()
+        log.end_offset = None
+
+    def _on_batch(self, found: WalkedBatch) -> None:
+        header, position = found.header, found.position
+        log, report = self._log, self._reports[LOG_SUFFIX]
+        if not found.is_valid_crc:
+            report.error("the CRC-32C differs", position=position, offset=log.end_offset)
+            self._offset_index.on_damage(position, position + header.size)
+            self._time_index.on_damage()
+            log.producers.lose()
+            log.end_offset = None
+            return
+        self._check_offsets(header, position)
+        self._check_epoch(header, position)
+        check_batch(found, report, log.facts.decoder)
+        self._offset_index.on_batch(position, header)
+        self._time_index.on_batch(position, header)
+        if has_gap_inside(header):
+            log.producers.lose()
+        log.producers.on_batch(found, report)
+        log.end_offset = max(log.end_offset or 0, header.last_offset + 1)
+        log.seen_end = max(log.seen_end, header.last_offset + 1)
+        log.last_epoch = max(log.last_epoch, header.leader_epoch)
+
+    def _check_offsets(self, header: BatchHeader, position: int) -> None:
+        report, expected = self._reports[LOG_SUFFIX], self._log.end_offset
+        first, last = header.base_offset, header.last_offset
+        if last < first or first < self._base_offset:
+            report.error(f"offsets {first} to {last}", position=position, offset=first)
+        elif self._next_base is not None and last >= self._next_base:
+            report.error(
+                f"offsets {first} to {last} reach into the next segment",
+                position=position,
+                offset=first,
+            )
+        elif expected is not None and first < expected:
+            report.error(f"{expected} was to come", position=position, offset=first)
+        elif expected is not None and first > expected:
+            self._tell_gap(expected, first, position)
+
+    def _tell_gap(self, expected: int, found: int, position: int) -> None:
+        self._log.producers.lose()
+        if self._log.facts.is_compacted:
+            return
+        message = f"the offsets {expected} to {found - 1} are missing"
+        if self._log.facts.is_compacted is None:
+            message += " (right if the topic is or was compacted)"
+        else:
+            message += " (right only if the topic was compacted once)"
+        self._reports[LOG_SUFFIX].warning(message, position=position, offset=expected)
+
+    def _check_epoch(self, header: BatchHeader, position: int) -> None:
+        report, epochs = self._reports[LOG_SUFFIX], self._log.facts.epochs
+        epoch, offset = header.leader_epoch, header.base_offset
+        if epoch < self._log.last_epoch:
+            report.error(
+                f"leader epoch {epoch} comes after {self._log.last_epoch}",
+                position=position,
+                offset=offset,
+            )
+        elif epochs is not None and epoch >= 0:
+            index = bisect_right(epochs, (offset, 1 << 62), key=lambda each: (each[1], each[0])) - 1
+            if index >= 0 and epochs[index][0] != epoch:
+                report.error(
+                    f"leader epoch {epoch}, by the checkpoint it is {epochs[index][0]}",
+                    position=position,
+                    offset=offset,
+                )
+            elif index < 0 and offset >= self._log.facts.log_start_offset:
+                report.error(
+                    f"leader epoch {epoch} begins later by the checkpoint",
+                    position=position,
+                    offset=offset,
+                )
+
+    def _finish(self, size: int) -> None:
+        log = self._log
+        is_active = self._next_base is None
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            # Those of an active segment are made with the first entry: after a kill there are none.
+            is_due = size and not (is_active and log.facts.mended_from is not None)
+            if is_due and not log.files.exists(self._reports[suffix].path):
+                self._reports[suffix].warning("it is missing; the next start builds it anew")
+        self._offset_index.finish()
+        is_closed = not is_active or (
+            log.facts.mended_from is None and log.facts.stable_offset is None
+        )
+        self._time_index.finish(is_closed=is_closed)
+        end = log.end_offset
+        if end is not None:
+            log.producers.up_to(end)
+            check_transaction_index(
+                self._data(TXN_INDEX_SUFFIX),
+                self._reports[TXN_INDEX_SUFFIX],
+                log.producers,
+                self._base_offset,
+                end,
+            )
+
+
+def _inode(identity: tuple[int, int, int, int] | None) -> tuple[int, int] | None:
+    return identity and identity[:2]

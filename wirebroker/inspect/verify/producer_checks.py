@@ -1,0 +1,156 @@
+"""Producer snapshots and the transaction index held against a replay of the batches.
+
+Only where the replay knows everything: from the log's very beginning or a good snapshot at it on,
+as long as no batch was lost to damage or compaction. Producers may be missing in a snapshot (they
+expire); one that is there must be as the batches say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.inspect.rows.index_rows import ABORTED_ENTRY, entries
+from wirebroker.inspect.views.overlay_files import OverlayFiles
+from wirebroker.storage.log.index.transaction_index import AbortedTransaction
+from wirebroker.storage.log.producers.producer_entry import to_row
+from wirebroker.storage.log.producers.producer_replay import apply_batch
+from wirebroker.storage.log.producers.producer_snapshot import (
+    CorruptSnapshotError,
+    SnapshotRow,
+    decode_snapshot,
+    snapshot_name,
+)
+from wirebroker.storage.log.producers.producer_state import ProducerState
+
+if TYPE_CHECKING:
+    from wirebroker.inspect.rows.batch_walk import WalkedBatch
+    from wirebroker.inspect.verify.findings import FileReport
+    from wirebroker.storage.files import DataFile, Files
+
+_FOREVER_MS = 1 << 62
+
+
+class ProducerCheck:
+    """One partition's producers.
+
+    Args:
+        files: Where the snapshots lie.
+        folder: The partition's.
+        reports: For each snapshot's offset, where its findings go.
+        start: The base offset of the first segment.
+    """
+
+    def __init__(
+        self, files: Files, folder: str, reports: dict[int, FileReport], start: int
+    ) -> None:
+        self._files = files
+        self._folder = folder
+        self._reports = reports
+        self._due = sorted(offset for offset in reports if offset >= start)
+        for offset in sorted(reports):
+            if offset < start:  # left over: nothing to compare it with
+                self._read(offset)
+        self._state = ProducerState(OverlayFiles(), folder, expiration_ms=_FOREVER_MS)
+        self._knows_all = start == 0
+        self._is_lost = False
+        self.aborted: set[AbortedTransaction] = set()  # of this segment
+        if start in reports and start:
+            rows = self._read(start)
+            self._knows_all = rows is not None
+            self._state.snapshots.use([start] if rows is not None else [])
+        self._state.reload(log_start_offset=0, end_offset=start, now_ms=0)
+
+    def lose(self) -> None:
+        """Give up comparing: batches are missing."""
+        self._is_lost = True
+
+    @property
+    def knows_all(self) -> bool:
+        """Tell whether nothing that came before is unknown."""
+        return self._knows_all and not self._is_lost
+
+    def on_batch(self, found: WalkedBatch, report: FileReport) -> None:
+        """Take the next batch."""
+        self.up_to(found.header.base_offset)
+        if found.header.producer_id < 0 or not found.batch:
+            return
+        try:
+            completed = apply_batch(self._state, found.header, found.batch)
+        except KafkaError as error:
+            report.error(
+                f"a transaction marker cannot be read: {error.message}",
+                position=found.position,
+                offset=found.header.base_offset,
+            )
+            self.lose()
+            return
+        if completed is not None and completed.is_aborted:
+            self.aborted.add(self._state.aborted_entry(completed))
+
+    def up_to(self, offset: int) -> None:
+        """Compare the snapshots up to an offset: all batches below it were given."""
+        while self._due and self._due[0] <= offset:
+            self._compare(self._due.pop(0))
+
+    def finish(self, end_offset: int) -> None:
+        """Compare what is left; a snapshot beyond the end is no good."""
+        self.up_to(end_offset)
+        for offset in self._due:
+            self._reports[offset].warning(f"the log ends before it, at {end_offset}")
+            self._read(offset)
+
+    def _read(self, offset: int) -> list[SnapshotRow] | None:
+        path = f"{self._folder}/{snapshot_name(offset)}"
+        try:
+            return decode_snapshot(self._files.read_whole(path))
+        except FileNotFoundError:
+            return None
+        except CorruptSnapshotError as error:
+            self._reports[offset].error(f"it is damaged: {error}", position=0)
+            return None
+
+    def _compare(self, offset: int) -> None:
+        rows = self._read(offset)
+        if rows is None or not self.knows_all:
+            return
+        producers = self._state.producers
+        for row in rows:
+            entry = producers.get(row.producer_id)
+            if entry is None:
+                self._reports[offset].warning(f"no batch is of its producer {row.producer_id}")
+            elif (expected := to_row(row.producer_id, entry)) != row:
+                self._reports[offset].warning(f"it has {row}, the batches say {expected}")
+
+
+def check_transaction_index(
+    file: DataFile, report: FileReport, producers: ProducerCheck, base_offset: int, end_offset: int
+) -> None:
+    """Compare the aborted transactions in a `.txnindex` with those in the segment's batches.
+
+    Args:
+        file: The index; it may be missing, which stands for none.
+        report: Where findings go.
+        producers: After the segment's last batch.
+        base_offset: The segment's.
+        end_offset: Behind its last batch.
+    """
+    missing = set(producers.aborted)
+    previous = -1
+    for position, (version, *fields) in entries(file, ABORTED_ENTRY):
+        found = AbortedTransaction(*fields)
+        first, last, stable = found.first_offset, found.last_offset, found.last_stable_offset
+        is_sane = version == 0 and 0 <= first <= last and 0 <= stable <= last + 1
+        if not is_sane or not base_offset <= last < end_offset:
+            report.error(f"no aborted transaction of this segment: {found}", position=position)
+        elif last <= previous:
+            report.error(f"{last} comes after {previous}", position=position, offset=last)
+        elif producers.knows_all and found not in missing:
+            report.error(f"no marker says {found}", position=position, offset=last)
+        missing.discard(found)
+        previous = max(previous, last)
+    if file.size() % ABORTED_ENTRY.size:
+        report.warning(f"{file.size()} bytes are no multiple of {ABORTED_ENTRY.size}")
+    if producers.knows_all:
+        for each in sorted(missing, key=lambda each: each.last_offset):
+            report.error(f"{each} is missing", offset=each.last_offset)

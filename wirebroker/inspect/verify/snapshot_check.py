@@ -1,0 +1,74 @@
+"""A snapshot of the metadata: a header first, records that can be read, a footer last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.codecs.records.batch import iterate_records
+from wirebroker.codecs.records.control import (
+    MAX_CONTROL_BYTES,
+    ControlRecord,
+    SnapshotFooter,
+    SnapshotHeader,
+    decode_control_record,
+)
+from wirebroker.inspect.rows.batch_walk import BatchWalk, Damage
+from wirebroker.inspect.rows.decoded_records import metadata
+from wirebroker.inspect.verify.batch_checks import check_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.inspect.rows.batch_walk import WalkedBatch
+    from wirebroker.inspect.verify.findings import FileReport
+    from wirebroker.storage.files import Files
+
+
+def check_metadata_snapshot(
+    files: Files, report: FileReport, on_bytes: Callable[[int], None]
+) -> None:
+    """Check the snapshot that `report` is about; one that is gone meanwhile is none."""
+    controls: list[ControlRecord | None] = []
+    end = -1
+    epoch: int | None = None
+    try:
+        for found in BatchWalk(files.data(report.path), on_bytes=on_bytes).walk():
+            if isinstance(found, Damage):
+                message = f"{found.length} bytes are no batch: {found.message}"
+                report.error(message, position=found.position)
+                continue
+            header = found.header
+            if not found.is_valid_crc:
+                report.error("the CRC-32C differs", position=found.position)
+                continue
+            if header.base_offset != end and end >= 0:
+                report.error(
+                    f"offset {header.base_offset}, {end} was to come", position=found.position
+                )
+            if epoch not in {None, header.leader_epoch}:
+                report.error(
+                    f"leader epoch {header.leader_epoch} after {epoch}", position=found.position
+                )
+            end, epoch = header.last_offset + 1, header.leader_epoch
+            check_batch(found, report, metadata)
+            if header.is_control:
+                controls += _controls(found)
+            elif not controls:
+                report.error("records come before the header", position=found.position)
+    except FileNotFoundError:
+        return
+    if not controls or not isinstance(controls[0], SnapshotHeader):
+        report.error("the snapshot's header is missing", position=0)
+    if not controls or not isinstance(controls[-1], SnapshotFooter):
+        report.error("the snapshot's footer is missing")
+
+
+def _controls(found: WalkedBatch) -> list[ControlRecord | None]:
+    try:
+        return [
+            decode_control_record(record.key, record.value)
+            for record in iterate_records(found.batch, found.header, max_bytes=MAX_CONTROL_BYTES)
+        ]
+    except KafkaError:
+        return []  # check_batch has told

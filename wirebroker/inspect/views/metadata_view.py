@@ -1,0 +1,89 @@
+"""The cluster as the metadata log of a directory tells it, read as a start reads it.
+
+The very code of a start runs over files that stay as they are: what it would cut is cut in memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError, without_frames
+from wirebroker.config.rows.row import StartError
+from wirebroker.coordinator.controller.features.feature_control import check_features
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
+from wirebroker.inspect.views.overlay_files import OverlayFiles
+from wirebroker.inspect.views.storage_warnings import storage_warnings
+from wirebroker.quorum.log.metadata_batches import decode_batch
+from wirebroker.quorum.log.metadata_snapshot import read_snapshot
+from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, MetadataStore
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
+
+# A running broker may remove a snapshot or segment between the listing and the reading.
+_TRIES = 3
+
+
+class UnreadableMetadataError(Exception):
+    """The metadata log cannot be read: why, as half a sentence."""
+
+
+def read_image(directory: str, clock: Clock) -> ClusterImage | None:
+    """Return the cluster by the metadata log in a log directory, None if it holds none.
+
+    Raises:
+        UnreadableMetadataError: It cannot be read.
+    """
+    if not OverlayFiles().exists(f"{directory}/{DIRECTORY_NAME}"):
+        return None
+    problem: Exception | None = None
+    for _ in range(_TRIES):
+        store = MetadataStore(OverlayFiles(), directory, clock)
+        try:
+            with storage_warnings():  # the check of the log itself tells
+                store.open()
+                return recover_image(store)
+        except FileNotFoundError as error:
+            problem = without_frames(error)
+        except (KafkaError, MalformedFrameError, StartError, OSError) as error:
+            raise UnreadableMetadataError(_reason(error)) from error
+    raise UnreadableMetadataError(str(problem))
+
+
+def recover_image(store: MetadataStore) -> ClusterImage:
+    """Recover an opened store and return the image that its records make.
+
+    Raises:
+        KafkaError, MalformedFrameError: A record or snapshot cannot be read, or something newer
+            wrote it.
+        StartError: Records are missing.
+        OSError: The disk.
+    """
+    builder = ImageBuilder(ClusterImage())
+    offset = epoch = 0
+    content = store.read_snapshot()
+    if content is not None:
+        for header, view in read_snapshot(content).batches:
+            builder.apply_all(decode_batch(view, header))
+        offset, epoch = store.snapshots[-1]
+    for header, batch in store.recover():
+        epoch = header.leader_epoch
+        if not header.is_control:
+            builder.apply_all(decode_batch(batch, header, from_offset=offset))
+    image, _ = builder.build(offset=store.end_offset, epoch=epoch)
+    check_features(image.features)
+    return image
+
+
+def image_of(directories: list[str], clock: Clock) -> ClusterImage | None:
+    """Return the cluster by the first directory that holds its metadata; raises as read_image."""
+    for directory in directories:
+        image = read_image(directory, clock)
+        if image is not None:
+            return image
+    return None
+
+
+def _reason(error: Exception) -> str:
+    return (error.message or str(error)) if isinstance(error, KafkaError) else str(error)

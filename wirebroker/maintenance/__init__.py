@@ -1,0 +1,1 @@
+"""Retention, compaction scheduling and checkpoints."""

@@ -1,0 +1,143 @@
+"""Compaction in a process of its own: parsing millions of records would hold the broker's loop.
+
+    in    one JSON object and a newline: the job and its limits
+    out   one JSON object a line:
+          {"read": bytes}                                        every second: still at work
+          {"group": base offsets, "before": b, "after": b}       a `.cleaned` segment is on the disk
+          {"done": next dirty offset}                            the end
+          {"error": "corrupt" or "disk", "errno": n or null, "text": sentence}       the end
+
+It only reads closed segments and only writes `.cleaned` files, at the lowest priority; it may be
+killed at any time. It ends by itself when the broker is gone. `wirebroker/maintenance/compactor.py`
+starts it and swaps what it writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.maintenance.compaction_order import decode_order
+from wirebroker.storage.compaction.compaction import Compaction, count_dirty_records
+from wirebroker.storage.compaction.map import OffsetMap
+from wirebroker.storage.files import Files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.maintenance.compaction_order import Limits
+    from wirebroker.storage.compaction.compaction import CompactionJob
+
+    Send = Callable[[dict[str, Any]], None]
+
+_LOWEST_PRIORITY: Final = 19
+_SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG in linux/prctl.h
+_REPORT_S: Final = 1.0
+# Between two looks at the clock: 1 ms of work.
+_STEP_BYTES: Final = 64 * 1024
+
+
+class BrokerGoneError(Exception):
+    """Nobody waits for the result any more."""
+
+
+class _Pace:
+    """Keeps to the bytes per second, tells that it is at work, and notices the broker's end."""
+
+    def __init__(self, send: Send, limits: Limits, broker: int) -> None:
+        self._send = send
+        self._bytes_per_second = limits.bytes_per_second
+        self._broker = broker
+        self._started = self._reported = time.monotonic()
+        self._bytes = self._step = 0
+
+    def note(self, count: int) -> None:
+        """Note bytes that were read or written; may sleep."""
+        self._step += count
+        if self._step < _STEP_BYTES:
+            return
+        self._bytes += self._step
+        self._step = 0
+        now = time.monotonic()
+        ahead = self._bytes / self._bytes_per_second - (now - self._started)
+        while True:
+            if os.getppid() != self._broker:
+                raise BrokerGoneError
+            if now - self._reported >= _REPORT_S:
+                self._reported = now
+                self._send({"read": self._bytes})
+            if ahead <= 0:
+                return
+            nap = min(ahead, _REPORT_S)
+            time.sleep(nap)
+            ahead -= nap
+            now = time.monotonic()
+
+
+def work(job: CompactionJob, limits: Limits, broker: int, send: Send) -> None:
+    """Do the job, and say how it went."""
+    pace = _Pace(send, limits, broker)
+    files = Files()
+    try:
+        offset_map = OffsetMap(
+            limits.map_bytes,
+            load_factor=limits.load_factor,
+            secret=os.urandom(16),
+            key_count=count_dirty_records(job, files),
+        )
+        compaction = Compaction(job, files, offset_map, on_read=pace.note)
+        for group in compaction.run():
+            pace.note(group.bytes_after)
+            send(
+                {
+                    "group": group.base_offsets,
+                    "before": group.bytes_before,
+                    "after": group.bytes_after,
+                }
+            )
+    except KafkaError as error:
+        send({"error": "corrupt", "errno": None, "text": str(error)})
+    except OSError as error:
+        send({"error": "disk", "errno": error.errno, "text": str(error)})
+    else:
+        send({"done": compaction.next_dirty_offset})
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the broker dies, where it can (Linux).
+
+    The next broker may be up before this one looks whether its own is still there, and would find
+    files that it did not have written.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def main() -> None:
+    """Read an order from stdin and carry it out."""
+    die_with_parent()
+    if hasattr(os, "nice"):
+        os.nice(_LOWEST_PRIORITY)
+    job, limits, broker = decode_order(sys.stdin.buffer.readline())
+    if os.getppid() != broker:
+        return
+
+    def send(message: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+    try:
+        work(job, limits, broker, send)
+    except (BrokerGoneError, BrokenPipeError):
+        os._exit(1)  # a flush of the broken pipe at exit would only complain
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,354 @@
+"""Has the logs compacted whose cleanup.policy says so, the dirtiest first.
+
+    look at all logs --> the dirtiest of those that are dirty enough
+          ^                   | a worker writes `.cleaned` segments, each is swapped in here
+          +-- at once --- checkpoint
+
+The work is done by at most log.cleaner.threads processes (compaction_child.py); what is done here
+takes no time. A log that is deleted, truncated, or loses segments to retention meanwhile is left
+alone: what was written for it is thrown away.
+
+A log whose records cannot be read is uncleanable until a restart, as in Kafka; so is one under
+whose compaction workers have died three times. A full disk ends a compaction; it is tried again.
+
+Source: Kafka's LogCleaner and LogCleanerManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.cleaner_figures import CleanerFigures
+from wirebroker.base.clock import Slices
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.maintenance.cleaner_checkpoints import CleanerCheckpoint
+from wirebroker.maintenance.compaction_child import AtWork, Done, WorkerDiedError
+from wirebroker.maintenance.compaction_order import Limits
+from wirebroker.maintenance.compaction_swap import CompactionAbortedError, swap_in, throw_away
+from wirebroker.storage.compaction.range import DirtyRange, dirty_range, make_job
+from wirebroker.storage.log.wall_clocks import ClockReading, WallClocks
+
+if TYPE_CHECKING:
+    from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.maintenance.compaction_child import Run
+    from wirebroker.maintenance.duty_host import DutyHost
+    from wirebroker.replica.partition import Partition
+    from wirebroker.storage.files import Files
+
+logger = logging.getLogger(__name__)
+
+MOST_DEATHS: Final = 3
+# An active one, and one to compact.
+_FEWEST_SEGMENTS: Final = 2
+_SHORTEST_BACKOFF_S: Final = 0.01
+_LONGEST_BACKOFF_S: Final = 86_400.0
+
+
+class Compactor:
+    """The compaction of all logs of one broker.
+
+    Attributes:
+        uncleanable: Logs that are left alone until a restart.
+        figures: What metrics show of it.
+    """
+
+    __slots__ = (
+        "_broker",
+        "_changed",
+        "_checkpoints",
+        "_clocks",
+        "_deaths",
+        "_files",
+        "_run",
+        "_running",
+        "_task",
+        "figures",
+        "uncleanable",
+    )
+
+    def __init__(self, broker: DutyHost, files: Files, run: Run) -> None:
+        self._broker = broker
+        self._files = files
+        self._run = run
+        self._checkpoints: dict[DataDirectory, CleanerCheckpoint] = {}
+        self._clocks = WallClocks(broker.clock.now_ms(), broker.clock.monotonic())
+        self._running: dict[Partition, asyncio.Task[bool]] = {}
+        self._deaths: dict[Partition, int] = {}
+        self._task: asyncio.Task[None] | None = None
+        # Set when a wait that old configs measured is to end.
+        self._changed = asyncio.Event()
+        self.uncleanable: set[Partition] = set()
+        self.figures = CleanerFigures()
+
+    def start(self) -> None:
+        """Begin, unless log.cleaner.enable is false."""
+        if self._broker.config.bool("log.cleaner.enable"):
+            self._task = asyncio.create_task(self._repeat())
+
+    @property
+    def has_died(self) -> bool:
+        """Whether it has ended although nothing stopped it."""
+        return self._task is not None and self._task.done() and not self._task.cancelled()
+
+    def config_changed(self) -> None:
+        """Look at the logs again now: other configs may say other things."""
+        self._changed.set()
+
+    async def stop(self) -> None:
+        """End all compactions where they are; what they have not swapped in is lost."""
+        if self._task is not None:
+            self._task.cancel()
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _repeat(self) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                await self.begin_what_is_due()
+            except Exception:  # the root of a task: one bad turn must not end the duty
+                logger.exception("looking for logs to compact failed; it is tried again")
+            backoff_s = self._broker.config.int("log.cleaner.backoff.ms") / 1000
+            backoff_s = min(max(backoff_s, _SHORTEST_BACKOFF_S), _LONGEST_BACKOFF_S)
+            done: set[asyncio.Task[bool]] = set()
+            if self._running:
+                done, _ = await asyncio.wait(
+                    self._running.values(),
+                    timeout=backoff_s,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            if not done or not all(task.result() for task in done):
+                await self._pause(backoff_s)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not beyond a change of the configuration."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+
+    async def begin_what_is_due(self) -> list[asyncio.Task[bool]]:
+        """Look at all logs, and begin as many compactions as there may be at a time.
+
+        Returns:
+            What was begun; a task says whether it came to its end.
+        """
+        begun: list[asyncio.Task[bool]] = []
+        room = self._broker.config.int("log.cleaner.threads") - len(self._running)
+        if room <= 0:
+            return begun
+        dirty = await self._dirty_logs()
+        await self._forget_deleted()
+        dirty.sort(key=lambda found: found[0], reverse=True)
+        for _, partition in dirty[:room]:
+            if partition in self._running:
+                continue  # begun by somebody else meanwhile
+            task = asyncio.create_task(self._compact(partition))
+            self._running[partition] = task
+            task.add_done_callback(partial(self._ended, partition))
+            begun.append(task)
+        return begun
+
+    async def catch_up(self) -> None:
+        """Compact all that is due at once, because the clock was moved."""
+        while True:
+            await self.begin_what_is_due()
+            running = list(self._running.values())
+            if not running or not all(await asyncio.gather(*running)):
+                return
+
+    def _ended(self, partition: Partition, task: asyncio.Task[bool]) -> None:
+        assert self._running[partition] is task
+        del self._running[partition]
+
+    async def _dirty_logs(self) -> list[tuple[float, Partition]]:
+        """Return the logs that are to be compacted, and how dirty they are."""
+        found: list[tuple[float, Partition]] = []
+        dirtiest = 0.0
+        slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
+        for partition in list(self._broker.replicas):
+            await slices.turn()
+            log = partition.log
+            if (
+                not log.settings.is_compacted
+                or len(log.segments) < _FEWEST_SEGMENTS
+                or partition in self._running
+                or partition.is_in_upkeep  # a turn spent on waiting for that is another log's
+                or partition in self.uncleanable
+                or partition.is_retired
+                or not partition.directory.is_online
+            ):
+                continue
+            try:
+                dirty = await self._look(partition)
+            except (KafkaError, OSError) as error:
+                self._failed(partition, error)
+                continue
+            dirtiest = max(dirtiest, dirty.dirty_ratio)
+            if dirty.is_worth_it(log.settings.min_cleanable_dirty_ratio):
+                found.append((dirty.dirty_ratio, partition))
+        self.figures.looked_s = self._broker.clock.monotonic()
+        self.figures.max_dirty_percent = round(100 * dirtiest)
+        return found
+
+    async def _forget_deleted(self) -> None:
+        for directory, checkpoint in list(self._checkpoints.items()):
+            if checkpoint.forget_deleted():
+                try:
+                    await in_thread(Work.UPKEEP, checkpoint.write)
+                except OSError as error:
+                    self._broker.replicas.write_failed(directory, error)
+
+    async def _look(self, partition: Partition) -> DirtyRange:
+        """Say what is dirty in a log; what the checkpoint says in error is forgotten."""
+        checkpoint = self._checkpoint(partition.directory)
+        settings = partition.log.settings
+        now_ms = self._moment().earliest_ms(kept_ms=settings.min_compaction_lag_ms)
+        dirty = dirty_range(partition.log, checkpoint.get(partition), now_ms=now_ms)
+        if dirty.is_checkpoint_wrong:
+            checkpoint.set(partition, dirty.first_dirty_offset)
+            await in_thread(Work.UPKEEP, checkpoint.write)
+        return dirty
+
+    async def _compact(self, partition: Partition) -> bool:
+        """Compact one log; return whether it came to its end. Errors end here."""
+        try:
+            async with partition.upkeep_lock:
+                await self._compact_unguarded(partition)
+        except CompactionAbortedError:
+            logger.info("%s is not compacted this time: it has changed", _name(partition))
+        except (KafkaError, OSError, WorkerDiedError) as error:
+            self._failed(partition, error)
+        except Exception:  # the root of a task
+            self.uncleanable.add(partition)
+            logger.exception("%s is not compacted any more", _name(partition))
+        else:
+            self._deaths.pop(partition, None)
+            return True
+        return False
+
+    async def _compact_unguarded(self, partition: Partition) -> None:
+        log = partition.log
+        await _read_producers(partition)
+        dirty = await self._look(partition)
+        if not dirty.dirty_bytes or partition.is_retired:
+            return
+        now_ms = self._moment().earliest_ms(kept_ms=log.settings.delete_retention_ms)
+        job = make_job(log, dirty, now_ms=now_ms)
+        await _flush(partition)
+        started = self._broker.clock.monotonic()
+        first_offset = log.segments[0].base_offset
+        before = after = 0
+        try:
+            async with contextlib.aclosing(self._run(job, self._limits())) as worker:
+                async for news in worker:
+                    if isinstance(news, Done):
+                        await self._finish(partition, news.next_dirty_offset)
+                    elif isinstance(news, AtWork):
+                        if partition.is_retired or not partition.directory.is_online:
+                            raise CompactionAbortedError
+                    else:
+                        await swap_in(
+                            partition,
+                            self._files,
+                            news,
+                            deleted=self._broker.replicas.deleted_segments,
+                            clock=self._broker.clock,
+                        )
+                        before += news.bytes_before
+                        after += news.bytes_after
+        except (FileNotFoundError, WorkerDiedError) as error:
+            if log.segments[0].base_offset != first_offset:
+                raise CompactionAbortedError from error  # retention was quicker than the worker
+            raise WorkerDiedError(str(error)) from error
+        finally:
+            if not partition.is_retired:
+                await throw_away(partition, self._files)
+        took_s = self._broker.clock.monotonic() - started
+        self.figures.last_clean_s = took_s
+        self.figures.bytes_before += before
+        self.figures.bytes_after += after
+        logger.info(
+            "%s is compacted from offset %d to %d: %d bytes became %d in %.1f s",
+            _name(partition),
+            dirty.first_dirty_offset,
+            self._checkpoint(partition.directory).get(partition),
+            before,
+            after,
+            took_s,
+        )
+
+    async def _finish(self, partition: Partition, next_dirty_offset: int) -> None:
+        checkpoint = self._checkpoint(partition.directory)
+        checkpoint.set(partition, next_dirty_offset)
+        await in_thread(Work.UPKEEP, checkpoint.write)
+
+    def _failed(self, partition: Partition, error: Exception) -> None:
+        """Do what an error under a compaction asks for."""
+        name = _name(partition)
+        if partition.is_retired:
+            return
+        if isinstance(error, OSError):
+            self._broker.replicas.disk_failed(partition, error)
+        elif isinstance(error, WorkerDiedError):
+            deaths = self._deaths[partition] = self._deaths.get(partition, 0) + 1
+            if deaths < MOST_DEATHS:
+                logger.warning("a compaction of %s died: %s; it is tried again", name, error)
+                return
+            self.uncleanable.add(partition)
+            logger.error("%s is not compacted until a restart: %s", name, error)
+        else:
+            self.uncleanable.add(partition)
+            logger.error("%s cannot be compacted, and is not until a restart: %s", name, error)
+
+    def _checkpoint(self, directory: DataDirectory) -> CleanerCheckpoint:
+        if directory not in self._checkpoints:
+            self._checkpoints[directory] = CleanerCheckpoint(directory, self._files)
+        return self._checkpoints[directory]
+
+    def _moment(self) -> ClockReading:
+        clock = self._broker.clock
+        return self._clocks.moment(clock.now_ms(), clock.monotonic())
+
+    def _limits(self) -> Limits:
+        config = self._broker.config
+        workers = max(1, config.int("log.cleaner.threads"))
+        return Limits(
+            map_bytes=config.int("log.cleaner.dedupe.buffer.size") // workers,
+            load_factor=config.float("log.cleaner.io.buffer.load.factor"),
+            bytes_per_second=config.float("log.cleaner.io.max.bytes.per.second") / workers,
+        )
+
+
+def _name(partition: Partition) -> str:
+    return f"{partition.topic}-{partition.index}"
+
+
+async def _read_producers(partition: Partition) -> None:
+    state = partition.log.producer_state
+    try:
+        if not state.read():
+            async with partition.append_lock:
+                await in_thread(Work.LOADING, state.replay)
+    except KafkaError as error:
+        raise CompactionAbortedError from error
+
+
+async def _flush(partition: Partition) -> None:
+    """Have all on the disk that a compaction has been decided by.
+
+    Then no recovery ever reads a segment that compaction has left gaps in, and no power loss takes
+    the marker or the newest batch for whose sake others went.
+    """
+    log = partition.log
+    try:
+        if log.recovery_point < log.log_end_offset:
+            await partition.flush()
+    except KafkaError as error:
+        raise CompactionAbortedError from error

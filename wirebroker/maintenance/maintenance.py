@@ -1,0 +1,258 @@
+"""What a broker does from time to time: checkpoints, flushes, retention, expiry, removal.
+
+Each duty has an interval from the config table. A disk that fails under one takes its directory
+offline, as under a request; anything else that goes wrong is logged, and the duty done again at its
+next turn.
+
+Source: the scheduled tasks of Kafka's LogManager and ReplicaManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.base.clock import Slices, pause
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.disks.data_directory import Checkpoint, is_disk_failure, is_shortage
+from wirebroker.maintenance.retention import Retention
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.maintenance.duty_host import DutyHost
+    from wirebroker.replica.partition import Partition
+    from wirebroker.storage.log.log import Log
+
+logger = logging.getLogger(__name__)
+
+# How often deleted files, rolled logs and the clocks are looked at: all of it waits for minutes.
+SMALL_DUTIES_INTERVAL_MS = 1_000
+
+_LONGEST_INTERVAL_S = 86_400.0
+_SHORTEST_INTERVAL_MS = 10
+
+
+class _Duty(NamedTuple):
+    """What is done again and again."""
+
+    work: Callable[[], Awaitable[None]]
+    interval_ms: int
+    delay_ms: int  # before the first time
+
+
+class Maintenance:
+    """The periodic duties of one broker.
+
+    Attributes:
+        retention: What deletes old segments.
+    """
+
+    __slots__ = ("_broker", "_flushed_at", "_missing", "_tasks", "retention")
+
+    def __init__(self, broker: DutyHost) -> None:
+        self._broker = broker
+        self.retention = Retention(broker.replicas, broker.clock)
+        self._tasks: list[asyncio.Task[None]] = []
+        # When (monotonic) the logs that have a flush.ms were last flushed here.
+        self._flushed_at: dict[Partition, float] = {}
+        # Logs whose files were not found when their closed segments were last to be flushed.
+        self._missing: set[Log] = set()
+
+    def start(self) -> None:
+        """Begin all duties."""
+        for duty in self._duties():
+            self._tasks.append(asyncio.create_task(_repeat(duty)))
+
+    def _duties(self) -> list[_Duty]:
+        config = self._broker.config
+        later_ms = config.int("log.initial.task.delay.ms")
+        high_watermarks_ms = config.int("replica.high.watermark.checkpoint.interval.ms")
+        expiry_ms = config.int("producer.id.expiration.check.interval.ms")
+        flush_ms = config.int("log.flush.scheduler.interval.ms")
+        return [
+            _Duty(self.small_duties, SMALL_DUTIES_INTERVAL_MS, SMALL_DUTIES_INTERVAL_MS),
+            _Duty(self.checkpoint_high_watermarks, high_watermarks_ms, high_watermarks_ms),
+            _Duty(self.expire_producers, expiry_ms, expiry_ms),
+            _Duty(self.flush_by_time, flush_ms, flush_ms),
+            _Duty(
+                self.checkpoint_recovery_points,
+                config.int("log.flush.offset.checkpoint.interval.ms"),
+                later_ms,
+            ),
+            _Duty(
+                self.checkpoint_start_offsets,
+                config.int("log.flush.start.offset.checkpoint.interval.ms"),
+                later_ms,
+            ),
+            _Duty(
+                self.retention.check_all, config.int("log.retention.check.interval.ms"), later_ms
+            ),
+        ]
+
+    async def stop(self) -> None:
+        """End all duties; one that is under way is given up."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def catch_up(self) -> None:
+        """Do what is due at once, because the clock was moved."""
+        await self.expire_producers()
+        await self.retention.check_all()
+        await self.flush_by_time()
+        await self.small_duties()
+
+    async def checkpoint(self, kinds: Checkpoint = Checkpoint.ALL) -> None:
+        """Write the checkpoint files."""
+        replicas = self._broker.replicas
+        for directory in replicas.directories:
+            try:
+                await directory.checkpoint(self._broker.clock, kinds)
+            except OSError as error:
+                replicas.write_failed(directory, error)
+
+    async def checkpoint_high_watermarks(self) -> None:
+        """Write down what is committed."""
+        await self.checkpoint(Checkpoint.HIGH_WATERMARKS)
+
+    async def checkpoint_recovery_points(self) -> None:
+        """Write down what is on the disk."""
+        await self.checkpoint(Checkpoint.RECOVERY_POINTS)
+
+    async def checkpoint_start_offsets(self) -> None:
+        """Write down where logs begin."""
+        await self.checkpoint(Checkpoint.LOG_START_OFFSETS)
+
+    async def expire_producers(self) -> None:
+        """Forget idempotent producers that have been silent for too long, by all clocks."""
+        slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
+        expiration_ms = self._broker.config.int("producer.id.expiration.ms")
+        now_ms = self.retention.moment().earliest_ms(kept_ms=expiration_ms)
+        for partition in list(self._broker.replicas):
+            await partition.until_settled()
+            partition.log.producer_state.remove_expired(now_ms)
+            await slices.turn()
+
+    async def flush_by_time(self) -> None:
+        """Sync the logs whose flush.ms is over (`flush.messages` is looked at on append)."""
+        replicas, clock = self._broker.replicas, self._broker.clock
+        slices = Slices(clock, Slices.BESIDE_OTHERS_SECONDS)
+        before, self._flushed_at = self._flushed_at, {}
+        for partition in list(replicas):
+            flush_ms = partition.log.settings.flush_ms
+            if flush_ms < _LONGEST_INTERVAL_S * 1000:
+                now = clock.monotonic()
+                flushed_at = before.get(partition, -inf)
+                if partition.log.unflushed_count and (now - flushed_at) * 1000 >= flush_ms:
+                    await self._flush(partition)
+                    flushed_at = now
+                self._flushed_at[partition] = flushed_at
+            await slices.turn()
+
+    async def _flush(self, partition: Partition) -> None:
+        try:
+            await partition.flush()
+        except KafkaError as error:
+            logger.debug("%s-%d is not flushed: %s", partition.topic, partition.index, error)
+
+    async def small_duties(self) -> None:
+        """Do what costs next to nothing unless there is something to do."""
+        self.retention.look_at_clocks()
+        await self.check_directories()
+        await self.remove_deleted()
+        await self.flush_rolled()
+        await self.look_for_room()
+
+    async def check_directories(self) -> None:
+        """Take directories offline that no longer have their paths: a start would not find them."""
+        replicas = self._broker.replicas
+        for directory in replicas.directories:
+            if directory.is_online:
+                try:
+                    await in_thread(Work.UPKEEP, directory.files.check_in_place)
+                except OSError as error:
+                    if is_disk_failure(error):
+                        replicas.directory_failed(directory, error)
+
+    async def remove_deleted(self) -> None:
+        """Remove the files of deleted partitions and segments."""
+        replicas = self._broker.replicas
+        while await in_thread(Work.UPKEEP, replicas.deleted_partitions.remove_due):
+            pass
+        await replicas.deleted_segments.remove_due()
+
+    async def look_for_room(self) -> None:
+        """Make up for what a full disk has kept from being done."""
+        replicas = self._broker.replicas
+        for directory in replicas.directories:
+            directory.look_for_room()
+        await replicas.make_missing()
+
+    async def flush_rolled(self) -> None:
+        """Sync the segments that were closed by a roll: the next recovery need not read them."""
+        replicas = self._broker.replicas
+        slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
+        has_flushed = False
+        for _ in range(len(replicas.rolled)):
+            await slices.turn()
+            log = replicas.rolled.popleft()
+            partitions, _ = replicas.find("", log.topic_id, by_id=True)
+            partition = partitions.get(log.partition)
+            if partition is not None and partition.log is log:
+                has_flushed |= await self._flush_closed(partition)
+            else:
+                self._missing.discard(log)
+        if has_flushed:
+            # A segment is a lot to read: that is not left to the next minute's checkpoint.
+            await self.checkpoint_recovery_points()
+
+    async def _flush_closed(self, partition: Partition) -> bool:
+        """Sync a partition's closed segments; return whether there was anything to sync."""
+        await partition.until_settled()
+        log = partition.log
+        target = log.closed_flush_target()
+        if target is None or partition.is_retired or not partition.directory.is_online:
+            return False
+        directory = partition.directory
+        try:
+            await in_thread(Work.UPKEEP, target.sync)
+            await in_thread(Work.UPKEEP, directory.sync_names)
+        except OSError as error:
+            self._flush_failed(partition, directory, error)
+            return False
+        self._missing.discard(log)
+        log.mark_flushed(target.offset, cuts=target.cuts)
+        return True
+
+    def _flush_failed(self, partition: Partition, directory: DataDirectory, error: OSError) -> None:
+        """Have it done again at the next turn, or give the directory up that was synced."""
+        log = partition.log
+        was_missing = log in self._missing
+        self._missing.discard(log)
+        if partition.is_retired:
+            return  # a deletion has moved the files away under the sync
+        if isinstance(error, FileNotFoundError) and not was_missing:
+            # Retention has removed a segment meanwhile; the next turn knows.
+            self._missing.add(log)
+        elif not is_shortage(error):
+            self._broker.replicas.directory_failed(directory, error)
+            return
+        logger.warning("%s is flushed later: %s", log.directory, error)
+        self._broker.replicas.rolled.append(log)
+
+
+async def _repeat(duty: _Duty) -> None:
+    delay_ms = duty.delay_ms
+    while True:
+        await pause(min(delay_ms / 1000, _LONGEST_INTERVAL_S))
+        try:
+            await duty.work()
+        except Exception:  # the root of a task: one bad turn must not end the duty
+            logger.exception("%s failed; it is tried again", duty.work.__name__)
+        # An interval of 0 is allowed and means as often as may be.
+        delay_ms = max(duty.interval_ms, _SHORTEST_INTERVAL_MS)

@@ -1,0 +1,83 @@
+"""What is told of the groups that this broker coordinates, and of how far they are behind.
+
+Of a topic of which a group has committed anything every partition is told, -1 where it has not, as
+by kafka_exporter; a lag only where this broker has the partition's log.
+
+Source: kafka_exporter's collect.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from wirebroker.metrics.rows import ShownRow
+
+NOTHING_COMMITTED: Final = -1
+
+
+class GroupLag(NamedTuple):
+    """How far a group is in a partition.
+
+    Attributes:
+        offset: What it has committed, NOTHING_COMMITTED if nothing.
+        lag: Committed records that it has not read yet; NOTHING_COMMITTED if it has committed
+            nothing; None if the log is not here.
+        lag_ms: Age of the first record that it has not read yet, 0 if there is none; None if that
+            is not known.
+    """
+
+    offset: int
+    lag: int | None
+    lag_ms: int | None
+
+
+class GroupTopic(NamedTuple):
+    """How far a group is in a topic: the sums over its partitions, as kafka_exporter's."""
+
+    offset_sum: int
+    lag_sum: int
+
+
+# Of a group's number of members.
+GROUP_ROWS: Final[tuple[ShownRow[int], ...]] = (
+    ShownRow(
+        "Members of the group.",
+        lambda count: count,
+        exporter="kafka_consumergroup_members",
+        kminion="kminion_kafka_consumer_group_members",
+    ),
+)
+
+GROUP_TOPIC_ROWS: Final[tuple[ShownRow[GroupTopic], ...]] = (
+    ShownRow(
+        "Sum of the group's offsets in a topic.",
+        lambda each: each.offset_sum,
+        exporter="kafka_consumergroup_current_offset_sum",
+        kminion="kminion_kafka_consumer_group_topic_offset_sum",
+    ),
+    ShownRow(
+        "Records of a topic that the group has not read yet.",
+        lambda each: each.lag_sum,
+        exporter="kafka_consumergroup_lag_sum",
+        kminion="kminion_kafka_consumer_group_topic_lag",
+    ),
+)
+
+GROUP_PARTITION_ROWS: Final[tuple[ShownRow[GroupLag], ...]] = (
+    ShownRow(
+        "Offset that the group has committed; -1: none.",
+        lambda each: each.offset,
+        exporter="kafka_consumergroup_current_offset",
+    ),
+    ShownRow(
+        "Records of a partition that the group has not read yet; -1: it has committed nothing.",
+        lambda each: each.lag,
+        exporter="kafka_consumergroup_lag",
+        kminion="kminion_kafka_consumer_group_topic_partition_lag",
+    ),
+    ShownRow(
+        "Age of the first record that the group has not read yet; 0 if it has read all.",
+        lambda each: None if each.lag_ms is None else each.lag_ms / 1000,
+        own="wirebroker_consumergroup_lag_seconds",
+    ),
+)

@@ -1,0 +1,230 @@
+"""What is told of partitions that this broker leads, and of topics.
+
+A partition is told of by its leader, a topic's number of partitions by the leader of the first: so
+sums over all brokers of a cluster count each once.
+
+Source: kafka_exporter's README; Kafka's Partition, UnifiedLog and BrokerTopicStats metrics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.base.metric_field import Kind
+from wirebroker.metrics.rows import ShownRow
+
+if TYPE_CHECKING:
+    from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
+    from wirebroker.replica.partition import Partition
+    from wirebroker.replica.traffic import TrafficSum
+
+
+class LedPartition(NamedTuple):
+    """A partition that this broker leads.
+
+    Attributes:
+        partition: The replica.
+        image: What the metadata says of it.
+        least_in_sync: As many replicas must be in sync for acks=all.
+    """
+
+    partition: Partition
+    image: PartitionImage
+    least_in_sync: int
+
+
+class LedTopic(NamedTuple):
+    """A topic of which this broker leads the first partition.
+
+    Attributes:
+        partition_count: How many partitions it has.
+        end_sum: Sum of the high watermarks of those that this broker leads.
+        start_sum: Likewise of where their logs begin.
+        bytes: Likewise of their sizes.
+    """
+
+    partition_count: int
+    end_sum: int
+    start_sum: int
+    bytes: int
+
+
+PARTITION_ROWS: Final[tuple[ShownRow[LedPartition], ...]] = (
+    ShownRow(
+        "Offset behind the last committed record.",
+        lambda each: each.partition.log.high_watermark,
+        exporter="kafka_topic_partition_current_offset",
+        kminion="kminion_kafka_topic_partition_high_water_mark",
+    ),
+    ShownRow(
+        "Offset of the first record.",
+        lambda each: each.partition.log.log_start_offset,
+        exporter="kafka_topic_partition_oldest_offset",
+        kminion="kminion_kafka_topic_partition_low_water_mark",
+    ),
+    ShownRow(
+        "Node id of the leader.",
+        lambda each: each.image.leader,
+        exporter="kafka_topic_partition_leader",
+    ),
+    ShownRow(
+        "Whether the first of the replicas leads.",
+        lambda each: int(each.image.leader == each.image.replicas[0]),
+        exporter="kafka_topic_partition_leader_is_preferred",
+    ),
+    ShownRow(
+        "Number of replicas.",
+        lambda each: len(each.image.replicas),
+        exporter="kafka_topic_partition_replicas",
+        jmx="kafka_cluster_partition_replicascount",
+    ),
+    ShownRow(
+        "Number of replicas in sync.",
+        lambda each: len(each.image.isr),
+        exporter="kafka_topic_partition_in_sync_replica",
+        jmx="kafka_cluster_partition_insyncreplicascount",
+    ),
+    ShownRow(
+        "Whether some of the replicas are not in sync.",
+        lambda each: int(is_under_replicated(each)),
+        exporter="kafka_topic_partition_under_replicated_partition",
+        jmx="kafka_cluster_partition_underreplicated",
+    ),
+    ShownRow(
+        "Whether fewer replicas are in sync than min.insync.replicas asks for.",
+        lambda each: int(is_under_least(each)),
+        jmx="kafka_cluster_partition_underminisr",
+    ),
+    ShownRow(
+        "Whether just as many replicas are in sync as min.insync.replicas asks for.",
+        lambda each: int(is_at_least(each)),
+        jmx="kafka_cluster_partition_atminisr",
+    ),
+    ShownRow(
+        "Records that are committed but not stable: those behind an open transaction's first.",
+        lambda each: each.partition.log.high_watermark - each.partition.log.last_stable_offset,
+        jmx="kafka_cluster_partition_laststableoffsetlag",
+    ),
+    ShownRow(
+        "Bytes of the log.",
+        lambda each: each.partition.log.segments.size_bytes,
+        jmx="kafka_log_log_size",
+    ),
+    ShownRow(
+        "Where the log begins.",
+        lambda each: each.partition.log.log_start_offset,
+        jmx="kafka_log_log_logstartoffset",
+    ),
+    ShownRow(
+        "Where the log ends.",
+        lambda each: each.partition.log.log_end_offset,
+        jmx="kafka_log_log_logendoffset",
+    ),
+    ShownRow(
+        "Segments of the log.",
+        lambda each: len(each.partition.log.segments),
+        jmx="kafka_log_log_numlogsegments",
+    ),
+)
+
+TOPIC_ROWS: Final[tuple[ShownRow[LedTopic], ...]] = (
+    ShownRow(
+        "Number of partitions.",
+        lambda each: each.partition_count,
+        exporter="kafka_topic_partitions",
+    ),
+    ShownRow(
+        "Sum of the high watermarks of the partitions led here.",
+        lambda each: each.end_sum,
+        kminion="kminion_kafka_topic_high_water_mark_sum",
+    ),
+    ShownRow(
+        "Sum of the first offsets of the partitions led here.",
+        lambda each: each.start_sum,
+        kminion="kminion_kafka_topic_low_water_mark_sum",
+    ),
+    ShownRow(
+        "Bytes of the logs led here.",
+        lambda each: each.bytes,
+        kminion="kminion_kafka_topic_log_dir_size_total_bytes",
+    ),
+)
+
+_TRAFFIC: Final = "kafka_server_brokertopicmetrics_"
+# Of each topic, and of all together.
+TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
+    ShownRow(
+        "Records appended by producers and coordinators.",
+        lambda each: each.records_in,
+        Kind.COUNTER,
+        strimzi=f"{_TRAFFIC}messagesin_total",
+        confluent=f"{_TRAFFIC}messagesinpersec",
+    ),
+    ShownRow(
+        "Bytes of records appended by producers and coordinators.",
+        lambda each: each.bytes_in,
+        Kind.COUNTER,
+        strimzi=f"{_TRAFFIC}bytesin_total",
+        confluent=f"{_TRAFFIC}bytesinpersec",
+    ),
+    ShownRow(
+        "Bytes of records sent to consumers.",
+        lambda each: each.bytes_out,
+        Kind.COUNTER,
+        strimzi=f"{_TRAFFIC}bytesout_total",
+        confluent=f"{_TRAFFIC}bytesoutpersec",
+    ),
+    ShownRow(
+        "Appends that were asked for, a partition each.",
+        lambda each: each.produce_requests,
+        Kind.COUNTER,
+        strimzi=f"{_TRAFFIC}totalproducerequests_total",
+        confluent=f"{_TRAFFIC}totalproducerequestspersec",
+    ),
+    ShownRow(
+        "Reads for a Fetch, a partition each.",
+        lambda each: each.fetch_requests,
+        Kind.COUNTER,
+        strimzi=f"{_TRAFFIC}totalfetchrequests_total",
+        confluent=f"{_TRAFFIC}totalfetchrequestspersec",
+    ),
+    ShownRow(
+        "Appends that failed.",
+        lambda each: each.failed_produces,
+        Kind.COUNTER,
+        strimzi=f"{_TRAFFIC}failedproducerequests_total",
+        confluent=f"{_TRAFFIC}failedproducerequestspersec",
+    ),
+    ShownRow(
+        "Reads for a Fetch that failed.",
+        lambda each: each.failed_fetches,
+        Kind.COUNTER,
+        strimzi=f"{_TRAFFIC}failedfetchrequests_total",
+        confluent=f"{_TRAFFIC}failedfetchrequestspersec",
+    ),
+)
+# Of all together alone, as in Kafka.
+ALL_TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
+    ShownRow(
+        "Bytes of records that came from leaders.",
+        lambda each: each.replicated_bytes,
+        Kind.COUNTER,
+        strimzi=f"{_TRAFFIC}replicationbytesin_total",
+        confluent=f"{_TRAFFIC}replicationbytesinpersec",
+    ),
+)
+
+
+def is_under_replicated(each: LedPartition) -> bool:
+    """Tell whether some of the replicas are not in sync."""
+    return len(each.image.isr) < len(each.image.replicas)
+
+
+def is_under_least(each: LedPartition) -> bool:
+    """Tell whether acks=all is refused."""
+    return len(each.image.isr) < each.least_in_sync
+
+
+def is_at_least(each: LedPartition) -> bool:
+    """Tell whether one replica less would have acks=all refused."""
+    return len(each.image.isr) == each.least_in_sync

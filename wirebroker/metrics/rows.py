@@ -1,0 +1,65 @@
+"""A row of the tables of what is shown: one number, its meaning, and its name in each dialect.
+
+    ShownRow("Bytes of a log.", lambda each: each.partition.log.segments.size_bytes,
+             jmx="kafka_log_log_size")
+
+What has one meaning stands once, whatever it is called; under one name it is shown once. The same
+number of something else (a topic's bytes, and all topics') is a row of that.
+
+Dialects, each with the dashboards that expect it:
+
+    exporter    danielqsj/kafka_exporter: Grafana 7589 and 721
+    strimzi     Strimzi's rules for the JMX exporter, a superset of that project's own example
+    confluent   Confluent's rules for the JMX exporter, Grafana Cloud's integration
+    kminion     redpanda-data/kminion
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from wirebroker.base.metric_field import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+Fact = TypeVar("Fact")
+
+DIALECTS: Final = ("exporter", "strimzi", "confluent", "kminion")
+_OF_JMX: Final = ("strimzi", "confluent")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow(Generic[Fact]):
+    """One number that things of a kind have.
+
+    Attributes:
+        doc: One sentence.
+        read: Returns the number of one of them; None: it has none now.
+        kind: What the numbers mean.
+        exporter: Its name in that dialect; empty: that has none. Likewise the next three.
+        jmx: Its name in both dialects of the JMX exporter, strimzi and confluent.
+        own: Its name in every dialect: what only we have, and what every process has.
+    """
+
+    doc: str
+    read: Callable[[Fact], float | None]
+    kind: Kind = Kind.GAUGE
+    exporter: str = ""
+    strimzi: str = ""
+    confluent: str = ""
+    kminion: str = ""
+    jmx: str = ""
+    own: str = ""
+
+    def names(self, dialects: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield the names that it is shown under, each with a dialect that has it."""
+        seen: set[str] = set()
+        if self.own:
+            yield self.own, "own"
+        for dialect in DIALECTS:
+            name: str = getattr(self, dialect) or (self.jmx if dialect in _OF_JMX else "")
+            if dialect in dialects and name and name not in seen:
+                seen.add(name)
+                yield name, dialect

@@ -1,0 +1,339 @@
+"""/metrics: a walk through the broker, in slices of the loop's time, that becomes one page.
+
+    counts, led partitions, topics' traffic   from this node's replicas
+    cluster                                   from the metadata
+    groups and how far behind they are        from the coordinator's shards
+    the table of metrics                      as it is (metrics.py)
+
+Everything is counted anew each time; what is counted where it happens are plain integers
+(metrics.py, replica/traffic.py). One scrape at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from wirebroker.base.clock import Slices
+from wirebroker.base.metric_field import Histogram, samples
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.base.version import version_text
+from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
+from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
+from wirebroker.http.message import HttpAnswer
+from wirebroker.metrics.broker_rows import (
+    BROKER_INFO_ROWS,
+    BROKER_ROWS,
+    BUILD_ROWS,
+    CLUSTER_ROWS,
+    CONTROLLER_ROWS,
+    DELAYED_OPERATIONS,
+    PURGATORY_ROWS,
+    BrokerCounts,
+    BrokerPhase,
+    ClusterCounts,
+)
+from wirebroker.metrics.disk_rows import add_cleaner, add_flushes
+from wirebroker.metrics.group_lag import GroupLags
+from wirebroker.metrics.group_rows import (
+    GROUP_PARTITION_ROWS,
+    GROUP_ROWS,
+    GROUP_TOPIC_ROWS,
+    GroupTopic,
+)
+from wirebroker.metrics.page import CONTENT_TYPE, Page, label_texts
+from wirebroker.metrics.partition_rows import (
+    ALL_TRAFFIC_ROWS,
+    PARTITION_ROWS,
+    TOPIC_ROWS,
+    TRAFFIC_ROWS,
+    LedPartition,
+    LedTopic,
+    is_at_least,
+    is_under_least,
+    is_under_replicated,
+)
+from wirebroker.metrics.process_facts import PROCESS_ROWS, read_process_facts
+from wirebroker.metrics.recent_quantiles import RecentQuantiles
+from wirebroker.metrics.request_rows import add_requests
+from wirebroker.replica.traffic import TrafficSum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wirebroker.api.broker import Broker
+    from wirebroker.base.clock import Clock
+    from wirebroker.base.metrics import Metrics
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import TopicImage
+    from wirebroker.http.message import HttpRequest
+    from wirebroker.http.routes import Routes
+    from wirebroker.maintenance.compactor import Compactor
+    from wirebroker.metrics.group_rows import GroupLag
+    from wirebroker.metrics.page import LabelTexts
+    from wirebroker.replica.partition import Partition
+
+_NO_LABELS: Final = label_texts(())
+# Over a shorter time the part of it in which the loop waited says nothing.
+_SHORTEST_IDLE_S: Final = 1.0
+
+
+class Scraped(Protocol):
+    """What is looked at: the server, by what is needed of it."""
+
+    config: Config
+    clock: Clock
+    metrics: Metrics
+    broker: Broker | None  # None while it is opened
+    compactor: Compactor | None  # likewise
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether the active controller is in this process."""
+        ...
+
+
+def add_metrics(routes: Routes, server: Scraped) -> None:
+    """Add the route."""
+    scrape = Scrape(server)
+
+    async def metrics(_request: HttpRequest) -> HttpAnswer:
+        return HttpAnswer(await scrape.page(), content_type=CONTENT_TYPE)
+
+    routes.add("GET", "/metrics", metrics)
+
+
+class Scrape:
+    """Makes pages of one broker."""
+
+    __slots__ = ("_idle", "_lags", "_lock", "_loop_before", "_recent", "_server")
+
+    def __init__(self, server: Scraped) -> None:
+        self._server = server
+        self._lock = asyncio.Lock()
+        self._lags: GroupLags | None = None
+        self._recent = RecentQuantiles(server.clock)
+        self._idle = 1.0
+        # When idleness was last looked at (monotonic), and how long the loop had worked by then.
+        self._loop_before = server.clock.monotonic(), server.metrics.loop_hold_ms.total
+
+    async def page(self) -> bytes:
+        """Return the page of now."""
+        async with self._lock:
+            server = self._server
+            dialects = server.config.list("wirebroker.metrics.dialects")
+            page = Page(dialects)
+            slices = Slices(server.clock)
+            self._add_table(page)
+            meters = server.metrics.request_meters
+            await add_requests(page, meters, self._recent, dialects, slices)
+            build = label_texts((("version", version_text()),))
+            await slices.run(page.add(BUILD_ROWS, [(build, None)]))
+            process = await in_thread(Work.UPKEEP, read_process_facts)
+            if process is not None:
+                await slices.run(page.add(PROCESS_ROWS, [(_NO_LABELS, process)]))
+            counts = BrokerCounts(BrokerPhase.RECOVERY, idle=self._idle_now())
+            if server.broker is not None:
+                await self._add_broker(page, counts, server.broker, slices)
+                add_flushes(page, server.broker, self._recent, dialects)
+                if server.compactor is not None:
+                    now_s = server.clock.monotonic()
+                    await add_cleaner(page, server.broker, server.compactor, now_s, slices)
+            self._recent.page_ends()
+            await slices.run(page.add(BROKER_ROWS, [(_NO_LABELS, counts)]))
+            return page.text()
+
+    def _idle_now(self) -> float:
+        before, worked_before_ms = self._loop_before
+        now, worked_ms = self._server.clock.monotonic(), self._server.metrics.loop_hold_ms.total
+        if now - before >= _SHORTEST_IDLE_S:
+            self._loop_before = now, worked_ms
+            worked = (worked_ms - worked_before_ms) / 1000 / (now - before)
+            self._idle = min(1.0, max(0.0, 1.0 - worked))
+        return self._idle
+
+    def _add_table(self, page: Page) -> None:
+        dialects = self._server.config.list("wirebroker.metrics.dialects")
+        for row, label, value in samples(self._server.metrics):
+            for name in _names(row.name, dialects):
+                if isinstance(value, Histogram):
+                    page.add_histogram(name, row.doc, value)
+                else:
+                    labels = zip(row.label.split(","), label.split(","), strict=True)
+                    page.add_one(name, row.kind, row.doc, tuple(labels) if row.label else (), value)
+
+    async def _add_broker(
+        self, page: Page, counts: BrokerCounts, broker: Broker, slices: Slices
+    ) -> None:
+        counts.state = (
+            BrokerPhase.PENDING_CONTROLLED_SHUTDOWN if broker.is_stopping else BrokerPhase.RUNNING
+        )
+        counts.node_id = broker.node_id
+        counts.fetch_sessions = len(broker.fetch_sessions)
+        counts.fetch_session_partitions = broker.fetch_sessions.partition_count
+        directories = broker.replicas.directories
+        counts.offline_directories = sum(not each.is_online for each in directories)
+        counts.cordoned_directories = sum(each.is_cordoned for each in directories)
+        await self._add_partitions(page, counts, broker, slices)
+        await self._add_cluster(page, broker, slices)
+        await self._add_groups(page, counts, broker, slices)
+        operations = [
+            (label_texts((("delayedOperation", name),)), counts.waiting[name])
+            for name in DELAYED_OPERATIONS
+        ]
+        await slices.run(page.add(PURGATORY_ROWS, operations))
+
+    async def _add_partitions(
+        self, page: Page, counts: BrokerCounts, broker: Broker, slices: Slices
+    ) -> None:
+        led: list[tuple[LabelTexts, LedPartition]] = []
+        topics: list[tuple[LabelTexts, LedTopic]] = []
+        traffic: list[tuple[LabelTexts, TrafficSum]] = []
+        everything = TrafficSum()
+        everything.add_sum(broker.replicas.gone_traffic)
+        for topic in list(broker.metadata.image.topics.values()):
+            here, _ = broker.replicas.find(topic.name, b"", by_id=False)
+            labels = label_texts((("topic", topic.name),))
+            sums = TrafficSum()
+            ours: list[LedPartition] = []
+            for partition in list(here.values()):
+                sums.add(partition)
+                counts.waiting["Fetch"] += partition.waiting_fetches
+                counts.waiting["Produce"] += partition.waiting_produces
+                each = _seen(topic, partition, counts)
+                if each is not None and partition.is_leader:
+                    ours.append(each)
+                    index = ("partition", str(partition.index))
+                    led.append((label_texts((index, ("topic", topic.name))), each))
+                await slices.turn()
+            if here:
+                everything.add_sum(sums)
+                traffic.append((labels, sums))
+            if any(each.partition.index == 0 for each in ours):
+                topics.append((labels, _topic_facts(topic, ours)))
+            await slices.turn()
+        await slices.run(page.add(PARTITION_ROWS, led))
+        await slices.run(page.add(TOPIC_ROWS, topics))
+        await slices.run(page.add(TRAFFIC_ROWS, [(_NO_LABELS, everything), *traffic]))
+        await slices.run(page.add(ALL_TRAFFIC_ROWS, [(_NO_LABELS, everything)]))
+
+    async def _add_cluster(self, page: Page, broker: Broker, slices: Slices) -> None:
+        image = broker.metadata.image
+        counts = ClusterCounts(
+            brokers=len(image.brokers),
+            fenced_brokers=sum(each.fenced for each in image.brokers.values()),
+            topics=len(image.topics),
+            epoch=image.epoch,
+            end_offset=image.offset,
+            controller_id=broker.node_id if self._server.is_controller else -1,
+        )
+        for topic in image.topics.values():
+            counts.partitions += len(topic.partitions)
+            for each in topic.partitions.values():
+                if each.leader == NO_LEADER:
+                    counts.offline_partitions += 1
+                elif each.leader != each.replicas[0]:
+                    counts.imbalanced_partitions += 1
+            await slices.turn()
+        await slices.run(page.add(CLUSTER_ROWS, [(_NO_LABELS, counts)]))
+        if self._server.is_controller:
+            await slices.run(page.add(CONTROLLER_ROWS, [(_NO_LABELS, counts)]))
+        infos: list[tuple[LabelTexts, None]] = []
+        for node in image.brokers.values():
+            endpoint = next(iter(node.endpoints.values()), None)
+            if endpoint is not None:
+                address = f"{endpoint.host}:{endpoint.port}"
+                infos.append((label_texts((("address", address), ("id", str(node.node_id)))), None))
+        await slices.run(page.add(BROKER_INFO_ROWS, infos))
+
+    async def _add_groups(
+        self, page: Page, counts: BrokerCounts, broker: Broker, slices: Slices
+    ) -> None:
+        members: list[tuple[LabelTexts, int]] = []
+        for shard in list(broker.groups.shards()):
+            counts.group_offsets += shard.offsets.count
+            for group in list(shard.groups.values()):
+                counts.groups[group.state_name] += 1
+                if isinstance(group, ClassicGroup):
+                    labels = label_texts((("consumergroup", group.group_id),))
+                    members.append((labels, len(group.members)))
+                    counts.waiting["Rebalance"] += group.awaiting_join_count
+                await slices.turn()
+        await slices.run(page.add(GROUP_ROWS, members))
+        if self._lags is None:
+            self._lags = GroupLags(broker)
+        found = await self._lags.find(slices)
+        sums: dict[tuple[str, str], GroupTopic] = {}
+        shown: list[tuple[LabelTexts, GroupLag]] = []
+        for place, progress in found.items():
+            before = sums.get(place[:2], GroupTopic(0, 0))
+            lag = max(0, progress.lag or 0)
+            sums[place[:2]] = GroupTopic(before.offset_sum + progress.offset, before.lag_sum + lag)
+            shown.append((label_texts(_group_labels(*place)), progress))
+            await slices.turn()
+        await slices.run(page.add(GROUP_PARTITION_ROWS, shown))
+        by_topic: list[tuple[LabelTexts, GroupTopic]] = []
+        for (group_id, topic), each in sums.items():
+            labels = label_texts((("consumergroup", group_id), ("topic", topic)))
+            by_topic.append((labels, each))
+            await slices.turn()
+        await slices.run(page.add(GROUP_TOPIC_ROWS, by_topic))
+
+
+class _Named(NamedTuple):
+    """How a dialect calls what the table of metrics has."""
+
+    ours: str
+    confluent: str
+
+
+# What Confluent's rules make of the same MBeans; the rest of such a name stays.
+_CONFLUENT: Final = (
+    _Named(
+        "kafka_network_requestmetrics_requests_total",
+        "kafka_network_requestmetrics_requestspersec",
+    ),
+    _Named("kafka_server_socket_server_metrics_", "kafka_server_socketservermetrics_"),
+)
+
+
+def _names(name: str, dialects: Iterable[str]) -> list[str]:
+    """Return the names that a metric of the table is shown under."""
+    names = [name] if name.startswith("wirebroker_") or "strimzi" in dialects else []
+    if "confluent" in dialects and not name.startswith("wirebroker_"):
+        theirs = name
+        for each in _CONFLUENT:
+            theirs = theirs.replace(each.ours, each.confluent)
+        names += [theirs] if theirs not in names else []
+    return names
+
+
+def _seen(topic: TopicImage, partition: Partition, counts: BrokerCounts) -> LedPartition | None:
+    """Count a partition that is here; return it with its metadata, None if there is none."""
+    image = topic.partitions.get(partition.index)
+    counts.partitions += 1
+    counts.offline += not partition.directory.is_online
+    if image is None:
+        return None
+    least = min(partition.log.settings.min_insync_replicas, len(image.replicas))
+    each = LedPartition(partition, image, least)
+    if partition.is_leader:
+        counts.led += 1
+        counts.under_replicated += is_under_replicated(each)
+        counts.under_least += is_under_least(each)
+        counts.at_least += is_at_least(each)
+    return each
+
+
+def _topic_facts(topic: TopicImage, ours: Sequence[LedPartition]) -> LedTopic:
+    logs = [each.partition.log for each in ours]
+    return LedTopic(
+        partition_count=len(topic.partitions),
+        end_sum=sum(log.high_watermark for log in logs),
+        start_sum=sum(log.log_start_offset for log in logs),
+        bytes=sum(log.segments.size_bytes for log in logs),
+    )
+
+
+def _group_labels(group_id: str, topic: str, index: int) -> tuple[tuple[str, str], ...]:
+    return ("consumergroup", group_id), ("partition", str(index)), ("topic", topic)

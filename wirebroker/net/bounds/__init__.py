@@ -1,0 +1,1 @@
+"""Bounds for untrusted input: memory, turns, long requests."""

@@ -1,0 +1,1 @@
+"""Listening sockets, and the listeners that are open now."""

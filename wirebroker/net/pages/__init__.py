@@ -1,0 +1,1 @@
+"""Pages of files, brought into memory and given back by threads."""

@@ -1,0 +1,249 @@
+"""Pages of files that come into memory for a reader, and pages that go: work of threads.
+
+    work.bring(reader, file, position, length, then)      # then(None), or what was wrong
+    work.give_back(file, position, length)
+
+A compiled build has threads without the interpreter for it (_page_threads.c, Linux). Elsewhere the
+interpreter's do it (threads.py): each hop to one and back costs the loop 0.1 ms of waiting for
+Python's lock, and what is read for a reader of old data takes twice the CPU time.
+
+Each reader has a descriptor of its own for the file that it is in, so that the kernel knows how it
+goes on: it reads further ahead, in larger folios, from call to call. By the shared one, which the
+loop sends from, it reads nothing ahead.
+
+Descriptors are bounded, however many readers there are: those of readers that were last here, and
+those of jobs that are begun. Who comes while many are waits in line, where he holds none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import weakref
+from collections import OrderedDict
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.threads import Work, begin_in_thread
+from wirebroker.storage.files import warm_by
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.net.pages._page_threads import PageThreads
+    from wirebroker.net.sockets.poller import Sockets
+    from wirebroker.storage.descriptors import Descriptor
+    from wirebroker.storage.files import DataFile
+
+    Then = Callable[[BaseException | None], None]
+    Wish = tuple[DataFile, int, int, Then]
+
+logger = logging.getLogger("wirebroker.net")
+
+# More than so many readers begin anew each time.
+_MOST_READERS: Final = 64
+# So many jobs of a kind are begun at a time: enough for the threads until the loop's next turn.
+_MOST_BEGUN: Final = 16
+# One gives pages back: in order, and never in many places at once.
+_MOST_THREADS: Final = {Work.WARMING: Work.WARMING.most_threads, Work.UPKEEP: 1}
+
+
+def _threads_type() -> type[PageThreads] | None:
+    try:
+        from wirebroker.net.pages._page_threads import PageThreads  # noqa: PLC0415 - if it is compiled
+    except ImportError:
+        return None
+    return PageThreads
+
+
+_new_threads: Final = _threads_type()
+
+
+class PageWork:
+    """The pages that one server's readers want, and want no more."""
+
+    __slots__ = (
+        "_begun",
+        "_cooling",
+        "_next_number",
+        "_own",
+        "_sockets",
+        "_threads",
+        "_unwanted",
+        "_waiting",
+    )
+
+    # _waiting => _begun[WARMING] is full: whoever ends has the next one begin.
+
+    def __init__(self, sockets: Sockets | None = None) -> None:
+        """Begin nothing yet; without `sockets` the interpreter's threads do everything."""
+        self._sockets = sockets if _new_threads is not None else None
+        self._threads: dict[Work, PageThreads] = {}
+        self._next_number = 0
+        # What is called when a job of any threads has ended, by its number.
+        self._begun: dict[Work, dict[int, Then]] = {work: {} for work in _MOST_THREADS}
+        # Each reader waits for one range at a time.
+        self._waiting: OrderedDict[object, Wish] = OrderedDict()
+        # Who reads ahead where, last used last. A file that is deleted must not be held open.
+        self._own: OrderedDict[object, tuple[weakref.ref[DataFile], Descriptor]] = OrderedDict()
+        # What waits for a thread of the interpreter's, which gives back for one at a time.
+        self._unwanted: list[tuple[DataFile, int, int]] = []
+        self._cooling: asyncio.Future[None] | None = None
+
+    def bring(self, reader: object, file: DataFile, position: int, length: int, then: Then) -> None:
+        """Have a range read into memory for who will read on behind it, until `leave`.
+
+        In a later turn `then` is called, with what was wrong; no more if the reader leaves before
+        it is begun. A reader waits for one range at a time.
+        """
+        wish = (file, position, length, then)
+        if len(self._begun[Work.WARMING]) >= _MOST_BEGUN:
+            self._waiting[reader] = wish
+        else:
+            self._bring(reader, wish)
+
+    def give_back(self, file: DataFile, position: int, length: int) -> None:
+        """Have a range leave memory. It is advice: what is wrong with it is logged."""
+        if self._sockets is not None:
+            try:
+                held = file.held()
+            except OSError as error:
+                _log_fault(file.path, error)
+                return
+            then = partial(_log_fault, file.path)
+            if self._begin(Work.UPKEEP, held, position, length, then):
+                return
+        self._unwanted.append((file, position, length))
+        if self._cooling is None:
+            self._cool()
+
+    def leave(self, reader: object) -> None:
+        """Forget where a reader was, and what it waits for."""
+        self._own.pop(reader, None)
+        self._waiting.pop(reader, None)
+
+    def close(self) -> None:
+        """Let threads of our own end; nobody is called for what ends from now on."""
+        self._own.clear()
+        self._waiting.clear()
+        for begun in self._begun.values():
+            begun.clear()
+        sockets, self._sockets = self._sockets, None
+        if sockets is not None:
+            for threads in self._threads.values():
+                sockets.remove_reader(threads.fileno())
+                threads.close()
+            self._threads.clear()
+
+    def _bring(self, reader: object, wish: Wish) -> None:
+        file, position, length, then = wish
+        try:
+            own = self._own_of(reader, file)
+            if own is not None and self._begin(Work.WARMING, own, position, length, then):
+                return
+            if own is None:
+                warming = begin_in_thread(Work.WARMING, file.warm, position, length)
+            else:
+                warming = begin_in_thread(Work.WARMING, warm_by, own, position, length)
+        except (OSError, RuntimeError) as error:  # the file cannot be opened, or no thread begun
+            asyncio.get_running_loop().call_soon(then, error)
+            return
+        number = self._next_number = self._next_number + 1
+        self._begun[Work.WARMING][number] = then
+        warming.add_done_callback(partial(self._on_warmed, number))
+
+    def _on_warmed(self, number: int, warming: asyncio.Future[None]) -> None:
+        error = warming.exception()
+        then = self._begun[Work.WARMING].pop(number, None)
+        if then is None:  # closed
+            return
+        self._go_on()
+        then(error)
+
+    def _go_on(self) -> None:
+        """Begin what has waited for others' end."""
+        while self._waiting and len(self._begun[Work.WARMING]) < _MOST_BEGUN:
+            self._bring(*self._waiting.popitem(last=False))
+
+    def _own_of(self, reader: object, file: DataFile) -> Descriptor | None:
+        """Return by what a reader reads ahead in a file; None if there is nothing to be had."""
+        known = self._own.pop(reader, None)
+        own = file.ahead(known[1] if known is not None and known[0]() is file else None)
+        if own is not None:
+            gone = partial(self._on_gone, reader)
+            self._own[reader] = (weakref.ref(file, gone), own)
+            if len(self._own) > _MOST_READERS:
+                self._own.popitem(last=False)
+        return own
+
+    def _on_gone(self, reader: object, gone: weakref.ref[DataFile]) -> None:
+        known = self._own.get(reader)
+        if known is not None and known[0] is gone:
+            self._own.pop(reader, None)  # a thread may have let go of the file last
+
+    # --- threads of our own ---
+
+    def _begin(
+        self, work: Work, descriptor: Descriptor, position: int, length: int, then: Then
+    ) -> bool:
+        """Have a thread without the interpreter do it; False if there is none to be had."""
+        if self._sockets is None or len(self._begun[work]) >= _MOST_BEGUN:
+            return False
+        number = self._next_number = self._next_number + 1
+        try:
+            threads = self._threads.get(work) or self._begin_threads(work, self._sockets)
+            is_read = work is Work.WARMING
+            threads.submit(number, is_read, descriptor.number, position, length)
+        except OSError as error:  # no descriptor or thread is left
+            logger.debug("the interpreter's threads do it: %s", error)
+            return False
+        self._begun[work][number] = then
+        return True
+
+    def _begin_threads(self, work: Work, sockets: Sockets) -> PageThreads:
+        assert _new_threads is not None, "there are sockets only if there are such threads"
+        threads = _new_threads(_MOST_THREADS[work])
+        # If they cannot be watched, nobody would learn of what they have done.
+        sockets.add_reader(threads.fileno(), partial(self._on_done, work, threads))
+        self._threads[work] = threads
+        return threads
+
+    def _on_done(self, work: Work, threads: PageThreads) -> None:
+        loop = asyncio.get_running_loop()
+        for number, error in threads.take():
+            fault = OSError(error, os.strerror(error)) if error else None
+            loop.call_soon(self._begun[work].pop(number), fault)
+        self._go_on()
+
+    # --- the interpreter's ---
+
+    def _cool(self) -> None:
+        """Have a thread give back what waits for it; a megabyte takes 50 us."""
+        ranges, self._unwanted = self._unwanted, []
+        self._cooling = begin_in_thread(Work.UPKEEP, _give_back, ranges)
+        self._cooling.add_done_callback(self._on_cooled)
+
+    def _on_cooled(self, cooling: asyncio.Future[None]) -> None:
+        self._cooling = None
+        error = cooling.exception()
+        if error is not None:
+            logger.error("pages cannot be given back", exc_info=error)
+        if self._unwanted:
+            self._cool()
+
+
+def _give_back(ranges: list[tuple[DataFile, int, int]]) -> None:
+    for file, position, length in ranges:
+        try:
+            file.cool(position, length)
+        except OSError as error:
+            _log_fault(file.path, error)
+
+
+def _log_fault(path: str, error: BaseException | None) -> None:
+    """Tell why pages stay; who reads or writes the file will meet what is wrong with it."""
+    if isinstance(error, FileNotFoundError):
+        logger.debug("%s is gone", path)  # retention was quicker
+    elif error is not None:
+        logger.warning("pages of %s are not given back: %s", path, error)

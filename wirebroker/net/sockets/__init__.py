@@ -1,0 +1,1 @@
+"""Sockets: which are ready, and how bytes are received and sent."""

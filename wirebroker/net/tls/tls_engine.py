@@ -1,0 +1,294 @@
+"""TLS without I/O: records in, plain bytes out, and the other way round.
+
+Python's ssl does the cryptography, over two BIOs in memory. Where a record ends is read here as
+well (RFC 8446, 5.1), so that the library is asked for plain bytes when there are some.
+
+A BIO keeps for ever as much memory as it once held, so each is given a record at a time: a
+connection at rest has 42 KiB for both, instead of 140 (measured, after 64 KiB in each direction).
+
+What a peer makes us do is counted in records, not only in bytes: one of 27 bytes that brings new
+keys costs as much time as 16 KiB of data. A call decrypts so many records, the rest waits for the
+next; and a peer may send few that carry nothing.
+
+Source: RFC 8446 (records, close_notify).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from typing import TYPE_CHECKING, Final, cast
+
+from wirebroker.net.tls.tls_error import TlsFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The longest record (RFC 8446, 5.2), and some; how much it carries (5.1).
+RECORD_BYTES: Final = 17 << 10
+PLAIN_BYTES: Final = 16 << 10
+_HEADER_BYTES: Final = 5
+# One call decrypts so many records at most: 64 small ones take 0.4 ms.
+MOST_RECORDS: Final = 64
+# Of a client until its handshake is done; chains of certificates seldom need 10.
+MOST_HANDSHAKE_RECORDS: Final = 256
+# Records that carry nothing (new keys, alerts, no data: 75 us each) that a peer may send, and after
+# how many bytes of data one more. Others refuse the 17th (Go) or the 33rd (BoringSSL) in a row.
+MOST_IDLE_RECORDS: Final = 32
+BYTES_FOR_IDLE_RECORD: Final = 4 << 10
+_NOTHING: Final = memoryview(b"")
+
+# What OpenSSL says, in words for people.
+_CAUSES: Final = {
+    "CERTIFICATE_VERIFY_FAILED": "its certificate does not hold",
+    "NO_SHARED_CIPHER": "there is no cipher suite that both sides take",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate, and one is required",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses our certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired, it says",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust our certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust our certificate",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "there is no version of TLS that both sides take",
+    "UNSUPPORTED_PROTOCOL": "there is no version of TLS that both sides take",
+}
+
+
+class TlsEngine:
+    """The server's side of one connection.
+
+    Nothing is set up before the first bytes have come: a peer that leaves before its turn costs
+    little.
+
+    Attributes:
+        is_at_end: The peer has said that nothing follows (or its carrier, by whoever sets it).
+    """
+
+    __slots__ = (
+        "_context",
+        "_data_bytes",
+        "_engine",
+        "_handshake_records",
+        "_head",
+        "_idle_records",
+        "_incoming",
+        "_is_fed",
+        "_is_set_up",
+        "_missing_bytes",
+        "_outgoing",
+        "_read",
+        "_waiting",
+        "is_at_end",
+    )
+
+    # Of the record that is being fed _missing_bytes are to come, or _head is less than its header.
+    # _is_fed: the library has a whole record, or plain bytes. Between two calls _waiting begins
+    # with a whole record, or is empty.
+
+    _engine: ssl.SSLObject
+    _read: Callable[[int, memoryview], int]
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._is_set_up = False
+        self._handshake_records = 0
+        self._idle_records = 0
+        self._data_bytes = 0
+        self._missing_bytes = 0
+        self._head = b""
+        self._is_fed = False
+        self._waiting = _NOTHING
+        self.is_at_end = False
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it wants more before it gives anything."""
+        return not self._is_fed and not self._waiting
+
+    @property
+    def held_bytes(self) -> int:
+        """What waits to be decrypted, or to be taken."""
+        return len(self._waiting) + self._incoming.pending + self._outgoing.pending
+
+    @property
+    def said_bytes(self) -> int:
+        """How much there is for the peer."""
+        return self._outgoing.pending
+
+    def said(self) -> bytes:
+        """Return records for the peer; they are not here any more."""
+        return self._outgoing.read()
+
+    # --- the handshake ---
+
+    def shake_hands(self, area: memoryview) -> bool:
+        """Go on with what has arrived; return whether that was the end.
+
+        Raises:
+            TlsFailedError: The two don't agree.
+        """
+        if not self._is_set_up:
+            self._set_up()
+        self._take(area)
+        is_done = False
+        while not is_done and self._feed():
+            self._handshake_records += 1
+            if self._handshake_records > MOST_HANDSHAKE_RECORDS:
+                raise TlsFailedError(f"it sends more than {MOST_HANDSHAKE_RECORDS} records")
+            is_done = self._step()
+        # The client's first request may have come with the end of its handshake.
+        self._keep()
+        return is_done
+
+    def _set_up(self) -> None:
+        self._is_set_up = True
+        self._engine = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        # It takes any buffer, and returns how much it has read into it.
+        self._read = cast("Callable[[int, memoryview], int]", self._engine.read)
+
+    def _step(self) -> bool:
+        """Have the library take a record; return whether the handshake is done."""
+        self._is_fed = False
+        try:
+            self._engine.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLError as error:
+            raise TlsFailedError(_cause(error)) from error
+        return True
+
+    def certificate(self) -> bytes | None:
+        """Return the peer's, if it has shown one (DER)."""
+        return self._engine.getpeercert(binary_form=True) or None
+
+    # --- from records to plain bytes ---
+
+    def receive(self, area: memoryview, buffer: memoryview) -> int:
+        """Take what has arrived, and fill a buffer with plain bytes; return how many.
+
+        Raises:
+            TlsFailedError: The peer has broken TLS.
+        """
+        self._take(area)
+        return self.decrypt(buffer)
+
+    def decrypt(self, buffer: memoryview) -> int:
+        """Fill a buffer from MOST_RECORDS of what there is; return how many bytes that were.
+
+        Raises:
+            TlsFailedError: The peer has broken TLS.
+        """
+        total = 0
+        for _ in range(MOST_RECORDS):
+            if total == len(buffer) or self.is_at_end or not (self._is_fed or self._feed()):
+                break
+            total += self._decrypt_record(buffer[total:])
+        self._keep()
+        return total
+
+    def _decrypt_record(self, buffer: memoryview) -> int:
+        """Fill a buffer from one record; return how many bytes that were."""
+        try:
+            count = self._read(len(buffer), buffer)
+        except ssl.SSLWantReadError:
+            self._is_fed = False
+            self._count_idle_record()
+            return 0
+        except ssl.SSLZeroReturnError:
+            count = 0
+        except ssl.SSLError as error:
+            raise TlsFailedError(_cause(error)) from error
+        if not count:
+            self.is_at_end = True
+        self._is_fed = not self.is_at_end and self._engine.pending() > 0
+        self._data_bytes += count
+        return count
+
+    def _count_idle_record(self) -> None:
+        """Bound the records that carry nothing by the data that came.
+
+        Raises:
+            TlsFailedError: There are too many.
+        """
+        earned, self._data_bytes = divmod(self._data_bytes, BYTES_FOR_IDLE_RECORD)
+        self._idle_records = max(0, self._idle_records - earned) + 1
+        if self._idle_records > MOST_IDLE_RECORDS:
+            raise TlsFailedError("it sends record after record that carries no data")
+
+    # --- where records end ---
+
+    def _take(self, area: memoryview) -> None:
+        """Have bytes wait behind those that do."""
+        self._waiting = memoryview(bytes(self._waiting) + area) if self._waiting else area
+
+    def _keep(self) -> None:
+        """Let go of the memory that all share; what is no whole record is fed."""
+        if self._waiting and self._lacking_bytes() > len(self._waiting):
+            self._feed()
+        self._waiting = memoryview(bytes(self._waiting)) if self._waiting else _NOTHING
+
+    def _lacking_bytes(self) -> int:
+        """Return how many bytes end the record that is begun, or at least its header."""
+        if self._missing_bytes:
+            return self._missing_bytes
+        lacking = _HEADER_BYTES - len(self._head)
+        head = self._head + self._waiting[:lacking]
+        return lacking if len(head) < _HEADER_BYTES else lacking + (head[3] << 8 | head[4])
+
+    def _feed(self) -> bool:
+        """Give the library the next record, or what there is of it.
+
+        Returns:
+            Whether it is whole, or longer than any: whoever reads it says so.
+        """
+        waiting = self._waiting
+        if not waiting:
+            return False
+        lacking = self._lacking_bytes()
+        if lacking <= len(waiting):
+            self._incoming.write(waiting[:lacking])
+            self._waiting = waiting[lacking:]
+            self._missing_bytes, self._head = 0, b""
+            self._is_fed = True
+            return True
+        self._incoming.write(waiting)
+        self._waiting = _NOTHING
+        head = self._head + waiting[: _HEADER_BYTES - len(self._head)]
+        if not self._missing_bytes and len(head) < _HEADER_BYTES:
+            self._head = head
+            return False
+        self._missing_bytes, self._head = lacking - len(waiting), b""
+        if self._missing_bytes > RECORD_BYTES:
+            self._is_fed = True
+        return self._is_fed
+
+    # --- from plain bytes to records ---
+
+    def encrypt(self, data: memoryview) -> bytes:
+        """Return the records that carry some bytes.
+
+        Raises:
+            TlsFailedError: The peer has broken TLS.
+        """
+        records: list[bytes] = []
+        count = 0
+        try:
+            while count < len(data):
+                count += self._engine.write(data[count : count + PLAIN_BYTES])
+                records.append(self._outgoing.read())
+        except ssl.SSLError as error:
+            raise TlsFailedError(_cause(error)) from error
+        return records[0] if len(records) == 1 else b"".join(records)
+
+    def say_end(self) -> None:
+        """Have a record say that nothing follows (close_notify)."""
+        # It wants the peer's answer, for which nobody waits.
+        with contextlib.suppress(ssl.SSLError):
+            self._engine.unwrap()
+
+
+def _cause(error: ssl.SSLError) -> str:
+    """Say what OpenSSL found, in words for people where there are some."""
+    reason = str(error.reason or error)
+    said = getattr(error, "verify_message", "")
+    return _CAUSES.get(reason, reason.lower().replace("_", " ")) + (f" ({said})" if said else "")

@@ -1,0 +1,1 @@
+"""The metadata quorum: its log, the controller, and this node as its member."""

@@ -1,0 +1,1 @@
+"""Requests of this broker to the active controller, and its registration."""

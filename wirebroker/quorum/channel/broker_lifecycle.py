@@ -1,0 +1,192 @@
+"""This broker's membership: registered, unfenced, at the end stopped in an orderly way.
+
+    register     BrokerRegistration: a new incarnation, fenced; its epoch is in every later request
+    unfence      BrokerHeartbeat until the controller lets it serve: it has followed the metadata up
+                 to its own registration
+    shut_down    BrokerHeartbeat that asks to stop, until it leads nothing and may go
+
+Source: Kafka's BrokerLifecycleManager (KIP-631).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.primitives import random_uuid
+from wirebroker.coordinator.controller.features.feature_control import (
+    READABLE_FEATURES,
+    SERVED_FEATURES,
+    has_cordoned_directories,
+)
+from wirebroker.coordinator.controller.image.cluster_image import feature_ranges
+from wirebroker.disks.data_directory import cordoned_ids
+from wirebroker.quorum.channel.controller_channel import check_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.image.metadata_follower import MetadataFollower
+
+# While something is awaited of the controller; Kafka's brokers ask as often.
+_RETRY_S = 0.05
+# As long as Kafka's brokers wait for their controlled shutdown.
+_SHUTDOWN_S = 300.0
+
+
+class BrokerLifecycle:
+    """One incarnation of this broker.
+
+    Attributes:
+        node_id: Which broker it is.
+        broker_epoch: Of this incarnation; -1 before it is registered.
+    """
+
+    __slots__ = (
+        "_channel",
+        "_directories",
+        "_incarnation_id",
+        "_metadata",
+        "_registration",
+        "broker_epoch",
+        "node_id",
+    )
+
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        metadata: MetadataFollower,
+        *,
+        node_id: int,
+        new_uuid: Callable[[], bytes] = random_uuid,
+    ) -> None:
+        self.node_id = node_id
+        self.broker_epoch = -1
+        self._channel = channel
+        self._metadata = metadata
+        self._directories: Sequence[DataDirectory] = ()
+        self._incarnation_id = new_uuid()
+        # What `register` was told, to be said again.
+        self._registration: dict[str, Any] = {}
+
+    async def register(
+        self,
+        *,
+        cluster_id: str,
+        endpoints: Sequence[Endpoint],
+        log_directories: Sequence[bytes],
+        rack: str | None = None,
+        previous_broker_epoch: int = -1,
+    ) -> None:
+        """Register, fenced.
+
+        Args:
+            cluster_id: The cluster that this broker's directories belong to.
+            endpoints: Where clients and other brokers reach it.
+            log_directories: The ids of all its log directories.
+            rack: Where it stands, for placement.
+            previous_broker_epoch: Of the last incarnation if that stopped cleanly, else -1.
+
+        Raises:
+            KafkaError: The controller refuses; see register_broker.
+        """
+        self._registration = {
+            "cluster_id": cluster_id,
+            "listeners": [each._asdict() for each in endpoints],
+            "rack": rack,
+            "log_dirs": list(log_directories),
+        }
+        await self._say_registration(previous_broker_epoch)
+
+    async def register_again(self) -> None:
+        """Register this incarnation anew, which somebody has unregistered.
+
+        Raises:
+            KafkaError: The controller refuses; see register_broker.
+        """
+        await self._say_registration(-1)
+
+    async def _say_registration(self, previous_broker_epoch: int) -> None:
+        answer = check_answer(
+            await self._channel.ask(
+                ApiKey.BROKER_REGISTRATION,
+                {
+                    **self._registration,
+                    "broker_id": self.node_id,
+                    "incarnation_id": self._incarnation_id,
+                    "features": feature_ranges(self._features()),
+                    "previous_broker_epoch": previous_broker_epoch,
+                },
+            )
+        )
+        self.broker_epoch = answer.broker_epoch
+
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """Have the controller told which of these are offline, and which cordoned."""
+        self._directories = directories
+
+    async def unfence(self) -> None:
+        """Wait until this broker may serve: then it leads the partitions that nobody led.
+
+        Raises:
+            KafkaError: The controller does not know this incarnation.
+        """
+        while (await self._heartbeat()).is_fenced:
+            await pause(_RETRY_S)
+
+    async def disks_failed(self, directory_ids: Sequence[bytes]) -> None:
+        """Say which of this broker's directories are offline.
+
+        Raises:
+            KafkaError: The controller does not know this incarnation, or cannot write it down.
+        """
+        await self._heartbeat(offline_log_dirs=list(directory_ids))
+
+    async def shut_down(self) -> None:
+        """Wait until this broker leads nothing any more and is fenced.
+
+        Raises:
+            KafkaError: The controller does not know this incarnation; REQUEST_TIMED_OUT.
+        """
+        try:
+            async with asyncio.timeout(_SHUTDOWN_S):
+                # The first says it; where nobody else has to know, the second is told to go.
+                await self._heartbeat(want_shut_down=True)
+                while not (await self._heartbeat(want_shut_down=True)).should_shut_down:
+                    await pause(_RETRY_S)
+        except TimeoutError:
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT, "the controller has not let this broker go"
+            ) from None
+
+    def _features(self) -> dict[str, tuple[int, int]]:
+        """Return what is served, and what the cluster has finalized and can be read."""
+        finalized = self._metadata.image.features
+        kept = {name: READABLE_FEATURES[name] for name in finalized if name in READABLE_FEATURES}
+        return {**SERVED_FEATURES, **kept}
+
+    def _cordoned(self) -> dict[str, list[bytes]]:
+        """Return what a heartbeat says of cordoned directories, in a cluster that knows of them."""
+        if not self._directories or not has_cordoned_directories(self._metadata.image.features):
+            return {}
+        return {"cordoned_log_dirs": cordoned_ids(self._directories)}
+
+    async def _heartbeat(
+        self, *, want_shut_down: bool = False, offline_log_dirs: Sequence[bytes] = ()
+    ) -> Any:
+        body = {
+            "broker_id": self.node_id,
+            "broker_epoch": self.broker_epoch,
+            "current_metadata_offset": self._metadata.image.offset - 1,
+            "want_fence": False,
+            "want_shut_down": want_shut_down,
+            "offline_log_dirs": list(offline_log_dirs),
+            **self._cordoned(),
+        }
+        return check_answer(await self._channel.ask(ApiKey.BROKER_HEARTBEAT, body))

@@ -1,0 +1,128 @@
+"""The way to a controller in another process: Kafka's own requests over a connection.
+
+What a broker asks for itself goes as it is; what it asks for a client goes in an Envelope, with the
+principal and the address of the client, in the version in which the client asked. Both are sent
+again, until their time is over, to whoever is the active controller by then.
+
+Source: Kafka's NodeToControllerChannelManager and ForwardingManager (KIP-590).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.clock import Slices
+from wirebroker.base.threads import Work, coding, in_thread
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.client_frames import parse_response_header, request_header
+from wirebroker.codecs.envelope import Principal, encode_host, encode_principal
+from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.codecs.messages import decode_response, encode_request
+from wirebroker.coordinator.controller.controller import ControllerRequest, refusal
+from wirebroker.net.client.errors import PeerError, RequestTimedOutError, UnsupportedVersionError
+from wirebroker.quorum.channel.controller_channel import check_answer
+from wirebroker.request.request import holds_much
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.net.client.active_controller import ActiveController
+    from wirebroker.quorum.channel.controller_channel import Asking, Requester
+
+# Kafka's request.timeout.ms: an election takes less.
+TIMEOUT_S: Final = 30.0
+# Longer bodies are encoded and decoded in a thread (net/dispatch.py has the same bound).
+_LONGEST_ON_LOOP_BYTES: Final = 64 << 10
+# An inner request has a connection of its own: any number will do.
+_CORRELATION_ID: Final = 0
+
+
+class RemoteChannel:
+    """The way to the active controller of a quorum; see controller_channel.ControllerChannel.
+
+    Attributes:
+        silence: Returns a message if no controller answers, else None. DescribeQuorum is refused
+            with this message at once.
+    """
+
+    __slots__ = ("_clock", "_controllers", "_timeout_s", "silence")
+
+    def __init__(
+        self, controllers: ActiveController, clock: Clock, *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """Take what finds the active controller; it is closed with this."""
+        self._controllers = controllers
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self.silence: Callable[[], str | None] = _nothing
+
+    async def ask(self, key: ApiKey, body: Asking) -> Any:
+        """Send a request of this broker's own; return the decoded answer.
+
+        Raises:
+            KafkaError: REQUEST_TIMED_OUT if nobody has answered in time, UNSUPPORTED_VERSION if
+                the controller does not know the request.
+        """
+        try:
+            return await self._controllers.request(key, body, timeout_s=self._timeout_s)
+        except PeerError as error:
+            raise _as_kafka_error(error) from error
+
+    async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
+        """Send a client's request; return the answer, to be encoded in the same version."""
+        client_id = (requester.client_id or "").encode()
+        head = request_header(key, version, _CORRELATION_ID, client_id)
+        principal = Principal(
+            requester.principal_type, requester.principal_name, requester.is_by_token
+        )
+        envelope = {
+            "request_data": head + await _encoded(key, version, body),
+            "request_principal": encode_principal(principal),
+            "client_host_address": encode_host(requester.host),
+        }
+        request = ControllerRequest(key, version, body)
+        if key is ApiKey.DESCRIBE_QUORUM and (silence := self.silence()) is not None:
+            return await self._refused(request, KafkaError(ErrorCode.REQUEST_TIMED_OUT, silence))
+        try:
+            answer = check_answer(await self.ask(ApiKey.ENVELOPE, envelope))
+            return await _decoded(key, version, answer.response_data)
+        except KafkaError as error:
+            return await self._refused(request, error)
+
+    async def _refused(self, request: ControllerRequest, error: KafkaError) -> dict[str, Any]:
+        return await Slices(self._clock).run(refusal(request, error))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._controllers.close()
+
+
+def _nothing() -> None:
+    return None
+
+
+async def _encoded(key: ApiKey, version: int, body: Any) -> bytes:
+    if holds_much(body):
+        return await in_thread(Work.CODING, encode_request, key, version, body)
+    return encode_request(key, version, body)
+
+
+async def _decoded(key: ApiKey, version: int, data: bytes | None) -> Any:
+    try:
+        _, position = parse_response_header(key, version, data or b"")
+        if len(data or b"") <= _LONGEST_ON_LOOP_BYTES:
+            return decode_response(key, version, data or b"", position)
+        assert data is not None
+        work = coding(len(data))
+        return await in_thread(work, decode_response, key, version, data, position)
+    except MalformedFrameError as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+
+def _as_kafka_error(error: PeerError) -> KafkaError:
+    if isinstance(error, UnsupportedVersionError):
+        return KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error))
+    if isinstance(error, RequestTimedOutError):
+        return KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error))
+    return KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error))

@@ -1,0 +1,267 @@
+"""The metadata log for those who follow it: Fetch and FetchSnapshot of `__cluster_metadata-0`.
+
+    Fetch           batches that are committed; waits for some until max_wait_ms. Who has something
+                    else is told where it diverges; who is behind the log's start, which snapshot
+    FetchSnapshot   a piece of that snapshot
+
+What is answered is on the disk and was followed by this node, so the high watermark is the end of
+what is read. Answers have at most 1 MiB, read in a thread.
+
+Source: Kafka's KafkaRaftClient (handleFetchRequest, handleFetchSnapshotRequest; KIP-595, KIP-630),
+KafkaMetadataLog.validateOffsetAndEpoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.records.batch import whole_batches
+from wirebroker.coordinator.controller.image.topic_names import CLUSTER_METADATA_TOPIC
+from wirebroker.quorum.controller.observers import ObserverId, Observers
+from wirebroker.quorum.log.metadata_snapshot import SnapshotId
+from wirebroker.quorum.log.metadata_store import TOPIC_ID, EpochEnd
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.quorum.controller.controller_log import ControllerLog
+    from wirebroker.storage.files import FileSlice
+
+Body = dict[str, Any]
+
+_MOST_BYTES: Final = 1 << 20
+# As long as Kafka's followers wait; more would only outlive them.
+_LONGEST_WAIT_MS: Final = 30_000
+# Fetch: by which versions topics have ids, and endpoints are told.
+_FIRST_WITH_IDS: Final = 13
+_FIRST_WITH_STATE: Final = 15
+_FIRST_WITH_ENDPOINTS: Final = 16
+# FetchSnapshot: by which version endpoints are told.
+_FIRST_SNAPSHOT_WITH_ENDPOINTS: Final = 1
+
+
+class MetadataFetches:
+    """Answers those who follow the metadata log of this node, its leader.
+
+    Attributes:
+        observers: Who has fetched lately.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_cluster_id",
+        "_endpoints",
+        "_is_stopping",
+        "_log",
+        "_node_id",
+        "_waiting",
+        "observers",
+    )
+
+    def __init__(
+        self,
+        log: ControllerLog,
+        *,
+        clock: Clock,
+        node_id: int,
+        cluster_id: str,
+        endpoints: Sequence[Endpoint],
+    ) -> None:
+        """Take what is read; `endpoints` are where this node is reached, by its first listener."""
+        self._log = log
+        self._clock = clock
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+        self._endpoints = endpoints
+        self._is_stopping = False
+        self._waiting: set[asyncio.Event] = set()
+        self.observers = Observers()
+
+    def stop(self) -> None:
+        """Answer everybody who waits with what there is, and let nobody wait any more."""
+        self._is_stopping = True
+        for each in self._waiting:
+            each.set()
+
+    async def fetch(self, version: int, body: Any) -> Body:
+        """Answer a Fetch of the metadata log; anything else is refused as a whole."""
+        if body.cluster_id not in {None, self._cluster_id}:
+            return {"error_code": int(ErrorCode.INCONSISTENT_CLUSTER_ID)}
+        if not _is_of_metadata(body.topics, version):
+            return {"error_code": int(ErrorCode.INVALID_REQUEST)}
+        asked = body.topics[0].partitions[0]
+        error = self._refusal(asked)
+        if error is None and not body.max_wait_ms >= 0:
+            error = ErrorCode.INVALID_REQUEST
+        if error is not None:
+            return self._fetched(version, {"error_code": int(error), "high_watermark": -1})
+        self._note(version, body, asked)
+        place = self._judge(asked)
+        if place is None and self._has_all(asked) and body.max_wait_ms:
+            await self._until_longer(asked.fetch_offset, min(body.max_wait_ms, _LONGEST_WAIT_MS))
+        return self._fetched(version, await self._read(asked, body.max_bytes))
+
+    async def fetch_snapshot(self, version: int, body: Any) -> Body:
+        """Answer a FetchSnapshot with a piece of a snapshot."""
+        if body.cluster_id not in {None, self._cluster_id}:
+            return {"error_code": int(ErrorCode.INCONSISTENT_CLUSTER_ID)}
+        if len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
+            return {"error_code": int(ErrorCode.INVALID_REQUEST)}
+        topic = body.topics[0]
+        asked = topic.partitions[0]
+        if (topic.name, asked.partition) != (CLUSTER_METADATA_TOPIC, 0):
+            part: Body = {"error_code": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
+        else:
+            part = await self._read_snapshot(asked, body.max_bytes)
+            part["current_leader"] = self._leader()
+        part["index"] = asked.partition
+        answer: Body = {"topics": [{"name": topic.name, "partitions": [part]}]}
+        if version >= _FIRST_SNAPSHOT_WITH_ENDPOINTS:
+            answer["node_endpoints"] = self._node_endpoints()
+        return answer
+
+    # Fetch
+
+    def _refusal(self, asked: Any) -> ErrorCode | None:
+        """Judge what does not depend on the log."""
+        if min(asked.current_leader_epoch, asked.fetch_offset, asked.last_fetched_epoch) < 0:
+            return ErrorCode.INVALID_REQUEST
+        return self._refuse_epoch(asked.current_leader_epoch)
+
+    def _refuse_epoch(self, epoch: int) -> ErrorCode | None:
+        ours = self._log.stored.epoch
+        if epoch < ours:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > ours else None
+
+    def _judge(self, asked: Any) -> SnapshotId | EpochEnd | None:
+        return self._log.stored.store.judge(
+            asked.fetch_offset, asked.last_fetched_epoch, self._log.committed_offset
+        )
+
+    def _has_all(self, asked: Any) -> bool:
+        """Tell whether a reader has all that is committed, and knows that it is."""
+        end_offset = self._log.committed_offset
+        return bool(min(asked.fetch_offset, asked.high_watermark) >= end_offset)
+
+    def _note(self, version: int, body: Any, asked: Any) -> None:
+        node_id = body.replica_id
+        if version >= _FIRST_WITH_STATE:
+            node_id = body.replica_state.replica_id
+        if node_id >= 0:
+            who = ObserverId(node_id, bytes(asked.replica_directory_id))
+            end_offset = self._log.committed_offset
+            self.observers.note(who, asked.fetch_offset, end_offset, self._clock.now_ms())
+
+    async def _until_longer(self, offset: int, wait_ms: int) -> None:
+        """Wait until something behind an offset is committed, for so long at most."""
+        if self._is_stopping:
+            return
+        is_over = asyncio.Event()
+
+        def on_advance() -> None:
+            if self._log.committed_offset > offset:
+                is_over.set()
+
+        self._waiting.add(is_over)
+        self._log.watch(on_advance)
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                await is_over.wait()
+        except TimeoutError:
+            pass  # nothing has come: the answer says so
+        finally:
+            self._log.unwatch(on_advance)
+            self._waiting.discard(is_over)
+
+    async def _read(self, asked: Any, max_bytes: int) -> Body:
+        """Return what a reader gets at its place."""
+        log = self._log
+        place = self._judge(asked)
+        end_offset = log.committed_offset
+        part: Body = {
+            "high_watermark": end_offset,
+            "log_start_offset": log.stored.store.start_offset,
+            "current_leader": self._leader(),
+        }
+        if isinstance(place, EpochEnd):
+            return part | {"diverging_epoch": place._asdict()}
+        if isinstance(place, SnapshotId):
+            return part | {"snapshot_id": place._asdict()}
+        most = max(0, min(max_bytes, asked.partition_max_bytes or max_bytes, _MOST_BYTES))
+        piece = log.stored.store.slice_from(asked.fetch_offset, end_offset, most)
+        if piece is not None:
+            part["records"] = await in_thread(Work.WARMING, _read_whole, piece)
+        return part
+
+    def _fetched(self, version: int, part: Body) -> Body:
+        part = {"current_leader": self._leader(), "aborted_transactions": None, **part}
+        part.setdefault("records", b"")
+        topic: Body = {"partitions": [part]}
+        if version >= _FIRST_WITH_IDS:
+            topic["topic_id"] = TOPIC_ID
+        else:
+            topic["topic"] = CLUSTER_METADATA_TOPIC
+        answer: Body = {"responses": [topic]}
+        if version >= _FIRST_WITH_ENDPOINTS:
+            answer["node_endpoints"] = self._node_endpoints()
+        return answer
+
+    # FetchSnapshot
+
+    async def _read_snapshot(self, asked: Any, max_bytes: int) -> Body:
+        error = self._refuse_epoch(asked.current_leader_epoch)
+        if error is not None:
+            return {"error_code": int(error)}
+        store = self._log.stored.store
+        wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+        if wanted not in store.snapshots:
+            return {"error_code": int(ErrorCode.SNAPSHOT_NOT_FOUND)}
+        if asked.position < 0:
+            return {"error_code": int(ErrorCode.POSITION_OUT_OF_RANGE)}
+        most = max(0, min(max_bytes, _MOST_BYTES))
+        try:
+            size, piece = await in_thread(
+                Work.WARMING, store.read_snapshot_part, wanted, asked.position, most
+            )
+        except FileNotFoundError:  # a newer one took its place meanwhile
+            return {"error_code": int(ErrorCode.SNAPSHOT_NOT_FOUND)}
+        if asked.position >= size:
+            return {"error_code": int(ErrorCode.POSITION_OUT_OF_RANGE)}
+        return {
+            "snapshot_id": wanted._asdict(),
+            "size": size,
+            "position": asked.position,
+            "unaligned_records": piece,
+        }
+
+    # Who leads
+
+    def _leader(self) -> Body:
+        return {"leader_id": self._node_id, "leader_epoch": self._log.stored.epoch}
+
+    def _node_endpoints(self) -> list[Body]:
+        return [
+            {"node_id": self._node_id, "host": each.host, "port": each.port}
+            for each in self._endpoints[:1]
+        ]
+
+
+def _is_of_metadata(topics: Any, version: int) -> bool:
+    """Tell whether a Fetch asks for partition 0 of the metadata topic and for nothing else."""
+    if len(topics) != 1 or [each.partition for each in topics[0].partitions] != [0]:
+        return False
+    if version >= _FIRST_WITH_IDS:
+        return bool(topics[0].topic_id == TOPIC_ID)
+    return bool(topics[0].topic == CLUSTER_METADATA_TOPIC)
+
+
+def _read_whole(piece: FileSlice) -> memoryview:
+    """Read a slice, without a batch that it cuts."""
+    content = memoryview(piece.read())
+    return content[: whole_batches(content)]

@@ -1,0 +1,351 @@
+"""The controller of a one-voter quorum, at work: its log, its machine, its engine, put together.
+
+    open        the log read, its next epoch begun, what a cluster begins with
+    handle      a request of Kafka's own: the machine decides, in steps; the answer is given when
+                what it rests on is on the disk and followed (stepped_engine.py, controller_log.py)
+    close       what was submitted is finished
+
+Operations see what is appended; everybody else sees what is committed and followed.
+
+Source: Kafka's QuorumController, for a quorum of one voter (KIP-500).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from wirebroker.authorization.following import follow_acls, unserved_protection
+from wirebroker.base.addresses import java_host
+from wirebroker.base.clock import Slices
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
+from wirebroker.config.protection import asking_names, check_directory
+from wirebroker.config.rows.releases import RELEASE_VERSION, RELEASES
+from wirebroker.config.rows.row import StartError
+from wirebroker.coordinator.controller.brokers.broker_registration import (
+    controller_registration,
+)
+from wirebroker.coordinator.controller.controller import refusal
+from wirebroker.coordinator.controller.controller_machine import ControllerMachine, SilentBroker
+from wirebroker.coordinator.controller.features.feature_control import (
+    activation_records,
+    bootstrap_levels,
+    check_features,
+)
+from wirebroker.coordinator.controller.image.cluster_image import (
+    METADATA_VERSION,
+    ClusterImage,
+    ResourceType,
+    to_records,
+)
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
+from wirebroker.coordinator.operation import ControllerResult
+from wirebroker.engine.committed_answers import AnswerErrors
+from wirebroker.engine.stepped_engine import SteppedEngine
+from wirebroker.engine.waiter import AwaitedResponse
+from wirebroker.quorum.controller.controller_log import ControllerLog
+from wirebroker.quorum.controller.metadata_fetch import MetadataFetches
+from wirebroker.quorum.controller.quorum_description import QuorumView, describe_quorum
+from wirebroker.quorum.image.metadata_follower import MetadataFollower
+from wirebroker.quorum.log.metadata_log import MetadataLog
+from wirebroker.quorum.log.metadata_snapshot import (
+    BOOTSTRAP_FILE,
+    bootstrap_records,
+    encode_bootstrap,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.controller import Controller, ControllerRequest
+    from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.coordinator.operation import Operation
+    from wirebroker.coordinator.outcome import Moment
+    from wirebroker.storage.files import Files
+
+Response = TypeVar("Response")
+
+LOGGER = logging.getLogger(__name__)
+
+_ERRORS: Final = AnswerErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+class QuorumController:
+    """The active controller, which is the only one. Made by `open`; used on one event loop.
+
+    Attributes:
+        rules: What its requests do.
+        log: Where the records are, and when they count.
+        follower: Shows the committed state, and tells others of it.
+        authorization: Who may do what; None: everybody everything.
+        endpoints: Where other nodes reach it; empty if none do.
+        fetches: Answers those who follow the log.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_engine",
+        "_fencing",
+        "authorization",
+        "endpoints",
+        "fetches",
+        "follower",
+        "log",
+        "rules",
+    )
+
+    def __init__(
+        self,
+        stored: MetadataLog,
+        image: ClusterImage,
+        *,
+        clock: Clock,
+        rules: Controller,
+        endpoints: Sequence[Endpoint],
+    ) -> None:
+        """Take a log that was loaded, and begin the next epoch in it."""
+        self.rules = rules
+        self.endpoints = endpoints
+        self.follower = MetadataFollower(clock, image)
+        self.authorization = follow_acls(rules.config, self.follower)
+        self.log = ControllerLog(stored, self.follower)
+        self.fetches = MetadataFetches(
+            self.log,
+            clock=clock,
+            node_id=rules.node_id,
+            cluster_id=rules.cluster_id,
+            endpoints=endpoints,
+        )
+        self._clock = clock
+        self._fencing: set[asyncio.Task[None]] = set()
+        machine = ControllerMachine(rules, self.log.lead(image), self.log.encode)
+        self._engine = SteppedEngine(
+            machine, self.log, clock, errors=_ERRORS, on_effect=self._begin_fencing
+        )
+
+    @property
+    def clock(self) -> Clock:
+        """What it goes by."""
+        return self._clock
+
+    @property
+    def metadata(self) -> MetadataFollower:
+        """Its follower, by the name that brokers have for theirs."""
+        return self.follower
+
+    # Start and stop
+
+    @classmethod
+    async def open(
+        cls,
+        log_directory: str,
+        *,
+        files: Files,
+        clock: Clock,
+        rules: Controller,
+        endpoints: Sequence[Endpoint] = (),
+        first_users: Sequence[MetadataRecord] = (),
+    ) -> QuorumController:
+        """Read the log of a log directory, or begin one, and become its leader.
+
+        Args:
+            log_directory: Where `__cluster_metadata-0` lies; locked and formatted already.
+            files: The file system.
+            clock: Wall time for records, monotonic time for slices.
+            rules: With the configuration of this node, the only voter.
+            endpoints: Where other nodes reach it; by the first it is made known to followers.
+            first_users: Records of users that a new cluster begins with.
+
+        Raises:
+            StartError: The log cannot be used: it belongs to others, was written by something
+                newer, or lacks records.
+            OSError: The disk.
+        """
+        config, node_id = rules.config, rules.node_id
+        log = MetadataLog(log_directory, files=files, clock=clock, config=config, node_id=node_id)
+        bootstrap_path = f"{log_directory}/{BOOTSTRAP_FILE}"
+        bootstrap: list[MetadataRecord] = []
+        try:
+            image = await log.load()
+            check_features(image.features)
+            if METADATA_VERSION not in image.features and files.exists(bootstrap_path):
+                bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
+                check_features(bootstrap_levels(bootstrap))
+            elif METADATA_VERSION in image.features and log.is_unused:
+                # Kafka 4.4's storage tool writes the levels to the first snapshot.
+                bootstrap = list(to_records(image))
+            if bootstrap or METADATA_VERSION not in image.features:
+                bootstrap += first_users
+            else:
+                _warn_of_ignored(image, config, first_users)
+            held = ImageBuilder(image).apply_all(bootstrap).build(offset=0, epoch=0)[0]
+            check_directory(
+                (*unserved_protection(held, config), *_protecting_configs(held, node_id)),
+                log.directory,
+                config,
+            )
+        except (KafkaError, MalformedFrameError) as error:
+            raise StartError(
+                f"the metadata log in {log.directory} cannot be read: {error}",
+                "start the newer broker that wrote it, or restore it from a backup",
+            ) from None
+        # The log is ours from here on; until now it was only read.
+        is_new = log.is_unused and METADATA_VERSION not in image.features
+        if is_new and not files.exists(bootstrap_path):
+            level = RELEASES[config.str(RELEASE_VERSION)]
+            files.write_whole(bootstrap_path, encode_bootstrap(clock.now_ms(), level))
+        controller = cls(log, image, clock=clock, rules=rules, endpoints=endpoints)
+        await controller._activate(bootstrap)
+        return controller
+
+    async def _activate(self, bootstrap: list[MetadataRecord]) -> None:
+        """Begin to serve: what an empty log begins with, who the controller is."""
+        rules = self.rules
+        self._engine.run(lambda machine, _token, moment: machine.on_loaded(moment))
+        first = partial(_first_records, bootstrap, rules.config)
+        registration = controller_registration(rules.node_id, rules.new_uuid(), self.endpoints)
+        # One sync serves both.
+        await asyncio.gather(
+            self.submit(first),
+            self.submit(partial(_write, [registration])),
+        )
+
+    async def close(self) -> None:
+        """Finish what was submitted, and let go of the files; the second call does nothing."""
+        if self._engine.is_closed:
+            return
+        await self._engine.drain()
+        await self.log.close()
+        self._engine.close()
+        await asyncio.gather(*self._fencing)
+
+    # Requests
+
+    async def handle(self, request: ControllerRequest) -> dict[str, Any]:
+        """Carry out a request, and return the body of its answer when it is true."""
+        try:
+            return await self.carry_out(request)
+        except KafkaError as error:
+            return await Slices(self._clock).run(refusal(request, error))
+
+    async def carry_out(self, request: ControllerRequest) -> dict[str, Any]:
+        """Carry out a request, for whoever answers one that is refused as a whole himself.
+
+        Of a client's as much as it may.
+
+        Raises:
+            KafkaError: Why it is refused, such as NOT_CONTROLLER.
+        """
+        if self.authorization is None or request.client is None:
+            return await self._carry_out(request)
+        from wirebroker.authorization.controller_rules import rule_on  # noqa: PLC0415 - if asked for
+        from wirebroker.authorization.ruling import AskedRequest  # noqa: PLC0415 - likewise
+
+        principal, host = request.client
+        asking = self.authorization.asking_for(principal, java_host(host), request.key)
+        asked = AskedRequest(asking, self.follower.image, request.version, request.body)
+        ruling = await Slices(self._clock).run(rule_on(request, asked))
+        if ruling.refusal is not None:
+            return dict(ruling.refusal)
+        answer = await self._carry_out(request)
+        return dict(await Slices(self._clock).run(ruling.merged(answer)))
+
+    async def _carry_out(self, request: ControllerRequest) -> dict[str, Any]:
+        if request.key is ApiKey.DESCRIBE_QUORUM:
+            return await Slices(self._clock).run(describe_quorum(request, self._quorum()))
+        return await self.submit(self.rules.operation(request))
+
+    async def submit(
+        self, operation: Callable[[ClusterImage, Moment], Operation[Response]]
+    ) -> Response:
+        """Run an operation on the newest state, and return its response when it is true.
+
+        What it writes counts whether or not somebody still waits for it.
+
+        Raises:
+            KafkaError: What the operation raises; KAFKA_STORAGE_ERROR if the disk fails;
+                NOT_CONTROLLER once this node does not lead.
+        """
+        waiter: AwaitedResponse[Response] = AwaitedResponse()
+        await self._engine.run_in_steps(
+            lambda machine, token, moment: machine.decide(operation, token, moment), waiter
+        )
+        return await waiter.future
+
+    def _quorum(self) -> QuorumView:
+        now_ms = self._clock.now_ms()
+        return QuorumView(
+            voter_id=self.rules.node_id,
+            epoch=self.log.stored.epoch,
+            end_offset=self.log.committed_offset,
+            now_ms=now_ms,
+            endpoints=self.endpoints,
+            observers=self.fetches.observers.lately(now_ms),
+        )
+
+    # Brokers that are not heard of
+
+    def _begin_fencing(self, _engine: object, silent: SilentBroker) -> None:
+        task = asyncio.create_task(self._fence(silent), name=f"fence broker {silent.node_id}")
+        self._fencing.add(task)
+        task.add_done_callback(self._fencing.discard)
+
+    async def _fence(self, silent: SilentBroker) -> None:
+        """Fence a broker; if that fails it is asked for again. The root of its task."""
+        node_id, broker_epoch = silent
+        try:
+            is_fenced = await self.submit(partial(self.rules.fence, node_id, broker_epoch))
+        except KafkaError as error:
+            LOGGER.warning("broker %d could not be fenced: %s", node_id, error)
+            return
+        if is_fenced:
+            LOGGER.warning("broker %d is fenced: it was not heard of for too long", node_id)
+
+
+def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
+    """Return the dynamic configs of this broker that ask for protection."""
+    cluster_wide = image.config(ResourceType.BROKER, "")
+    return asking_names({**cluster_wide, **image.config(ResourceType.BROKER, str(node_id))})
+
+
+def _warn_of_ignored(
+    image: ClusterImage, config: Config, first_users: Sequence[MetadataRecord]
+) -> None:
+    """Log which settings for a new cluster have no effect on one that exists."""
+    if first_users:
+        LOGGER.warning("the cluster is not new: users to begin with are passed over")
+    level, release = image.features[METADATA_VERSION], config.str(RELEASE_VERSION)
+    if config.is_set(RELEASE_VERSION) and RELEASES[release] != level:
+        LOGGER.warning(
+            "the cluster is not new: it keeps metadata.version %d, and %s=%s has no effect; "
+            "`wirebroker features upgrade` raises levels",
+            level,
+            RELEASE_VERSION,
+            release,
+        )
+
+
+def _first_records(
+    bootstrap: list[MetadataRecord], config: Config, image: ClusterImage, moment: Moment
+) -> Operation[None]:
+    del moment
+    yield
+    records = activation_records(
+        image,
+        bootstrap=bootstrap,
+        metadata_level=RELEASES[config.str(RELEASE_VERSION)],
+        min_insync_replicas=config.int("min.insync.replicas"),
+    )
+    return ControllerResult(None, records)
+
+
+def _write(records: list[MetadataRecord], image: ClusterImage, moment: Moment) -> Operation[None]:
+    del image, moment
+    yield
+    return ControllerResult(None, records)

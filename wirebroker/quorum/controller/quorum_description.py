@@ -1,0 +1,119 @@
+"""DescribeQuorum: who votes on the metadata log, who follows it, and how far they are (KIP-642).
+
+v0, v1 times (KIP-836), v2 messages, directories and nodes (KIP-853). The active controller is the
+only voter, so it is always caught up.
+
+Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirebroker.base.clock import collected
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.coordinator.controller.image.topic_names import CLUSTER_METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.coordinator.controller.controller import ControllerRequest
+    from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.quorum.controller.observers import Observer, ObserverId
+
+# The first version that lists the nodes, and tells directories.
+_HAS_NODES = 2
+
+
+class QuorumView(NamedTuple):
+    """The quorum as its only voter sees it.
+
+    Attributes:
+        voter_id: The node.
+        epoch: That it leads.
+        end_offset: Of what is committed.
+        now_ms: Milliseconds since 1970.
+        endpoints: Where the voter listens.
+        observers: Who follows.
+    """
+
+    voter_id: int
+    epoch: int
+    end_offset: int
+    now_ms: int
+    endpoints: Iterable[Endpoint]
+    observers: Iterable[tuple[ObserverId, Observer]]
+
+
+def describe_quorum(request: ControllerRequest, view: QuorumView) -> Steps[dict[str, Any]]:
+    """Describe partition 0 of the metadata log if that and nothing else is asked for; in steps."""
+    body = request.body
+    asked = (
+        (topic.topic_name, each.partition_index)
+        for topic in body.topics
+        for each in topic.partitions
+    )
+    if list(islice(asked, 2)) != [(CLUSTER_METADATA_TOPIC, 0)]:
+        return (yield from _unknown(body))
+    return {
+        "error_message": "",
+        "topics": [
+            {
+                "topic_name": CLUSTER_METADATA_TOPIC,
+                "partitions": [_partition(view, request.version)],
+            }
+        ],
+        "nodes": [_node(view)] if request.version >= _HAS_NODES else [],
+    }
+
+
+def _partition(view: QuorumView, version: int) -> dict[str, Any]:
+    voter = {
+        "replica_id": view.voter_id,
+        "log_end_offset": view.end_offset,
+        "last_fetch_timestamp": view.now_ms,
+        "last_caught_up_timestamp": view.now_ms,
+    }
+    observers = [
+        {
+            "replica_id": who.node_id,
+            **({"replica_directory_id": who.directory_id} if version >= _HAS_NODES else {}),
+            "log_end_offset": seen.end_offset,
+            "last_fetch_timestamp": seen.last_fetch_ms,
+            "last_caught_up_timestamp": seen.last_caught_up_ms,
+        }
+        for who, seen in view.observers
+    ]
+    return {
+        "partition_index": 0,
+        "error_message": "",
+        "leader_id": view.voter_id,
+        "leader_epoch": view.epoch,
+        "high_watermark": view.end_offset,
+        "current_voters": [voter],
+        "observers": observers,
+    }
+
+
+def _node(view: QuorumView) -> dict[str, Any]:
+    listeners = [
+        {"name": each.name, "host": each.host, "port": each.port} for each in view.endpoints
+    ]
+    return {"node_id": view.voter_id, "listeners": listeners}
+
+
+def _unknown(body: Any) -> Steps[dict[str, Any]]:
+    failure = {
+        "error_code": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        "error_message": "This is not the partition of the metadata log.",
+    }
+    topics: list[dict[str, Any]] = []
+    for topic in body.topics:
+        partitions = yield from collected(
+            {"partition_index": each.partition_index, **failure} for each in topic.partitions
+        )
+        topics.append({"topic_name": topic.topic_name, "partitions": partitions})
+        yield
+    return {"error_message": "", "topics": topics}

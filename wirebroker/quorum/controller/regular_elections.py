@@ -1,0 +1,92 @@
+"""The controller looks for partitions that should be led by another broker, at intervals.
+
+Source: Kafka's QuorumController (registerMaybeRebalance, registerElectUnclean).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wirebroker.base.clock import pause
+from wirebroker.codecs.errors import KafkaError
+from wirebroker.coordinator.controller.partitions.leader_duties import (
+    MOST_ELECTED,
+    elect_uncleanly,
+    give_back,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from wirebroker.quorum.controller.quorum_controller import QuorumController
+
+LOGGER = logging.getLogger(__name__)
+
+
+class RegularElections:
+    """Runs until it is stopped; leaves out what the configuration turns off."""
+
+    __slots__ = ("_controller", "_tasks")
+
+    def __init__(self, controller: QuorumController, *, serves_others: bool = True) -> None:
+        """Begin.
+
+        Args:
+            controller: Whose duty it is.
+            serves_others: Whether other brokers may lead.
+        """
+        self._controller = controller
+        self._tasks: list[asyncio.Task[None]] = []
+        config = controller.rules.config
+        if serves_others and config.bool("auto.leader.rebalance.enable"):
+            self._begin(self.balance, config.int("leader.imbalance.check.interval.seconds"))
+        interval_ms = config.int("unclean.leader.election.interval.ms")
+        self._begin(self.elect_uncleanly, interval_ms / 1_000)
+
+    def _begin(self, duty: Callable[[], Awaitable[None]], interval_s: float) -> None:
+        self._tasks.append(asyncio.create_task(_repeat(duty, interval_s), name="regular elections"))
+
+    async def stop(self) -> None:
+        """Look no more; what was submitted is finished by the controller."""
+        for task in self._tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def balance(self) -> None:
+        """Give back what can be given back now."""
+        controller = self._controller
+        try:
+            moved = await controller.submit(partial(give_back, controller.rules.config))
+        except KafkaError as error:
+            LOGGER.warning("leaderships stay where they are for now: %s", error)
+            return
+        if moved:
+            LOGGER.info("%d leadership(s) went back to preferred replicas", moved)
+
+    async def elect_uncleanly(self) -> None:
+        """Have replicas lead that may have missed records, where that is allowed."""
+        controller = self._controller
+        elected = MOST_ELECTED
+        while elected == MOST_ELECTED:
+            try:
+                elected = await controller.submit(partial(elect_uncleanly, controller.rules.config))
+            except KafkaError as error:
+                LOGGER.warning("partitions stay without a leader for now: %s", error)
+                return
+            if elected:
+                LOGGER.warning(
+                    "%d partition(s) without a leader are led by a replica that may have missed"
+                    " records, as unclean.leader.election.enable allows",
+                    elected,
+                )
+
+
+async def _repeat(duty: Callable[[], Awaitable[None]], interval_s: float) -> None:
+    while True:
+        await pause(interval_s)
+        await duty()

@@ -1,0 +1,1 @@
+"""The cluster image that this node has read from the metadata log."""

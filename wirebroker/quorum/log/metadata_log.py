@@ -1,0 +1,249 @@
+"""The log that the controller of one voter writes: loaded, led, appended to, synced, condensed.
+
+    load()     the image of the newest snapshot and of the records behind it
+    lead()     the next epoch, written down before its first record
+    append()   batches into the segment; sync() waits for the disk
+    condense() a snapshot of a committed image, when enough has come since the last
+
+What the records mean, and when they count, is others' business (controller_log.py); this keeps
+offsets, epochs, voters and files.
+
+Source: Kafka's KafkaRaftClient and SnapshotGenerator, for a quorum of one voter (KIP-595, KIP-630).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.base.clock import Slices
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.records.control import (
+    KRaftVersion,
+    KRaftVoters,
+    LeaderChange,
+    QuorumVoter,
+)
+from wirebroker.config.rows.row import StartError
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
+from wirebroker.disks.data_directory import is_disk_failure
+from wirebroker.quorum.log.metadata_batches import BatchBuilder, decode_batch, framed
+from wirebroker.quorum.log.metadata_snapshot import (
+    FORMATTED,
+    SnapshotContents,
+    control_records,
+    read_snapshot,
+)
+from wirebroker.quorum.log.metadata_store import MetadataStore
+from wirebroker.quorum.log.quorum_state import read_quorum_state, write_quorum_state
+from wirebroker.quorum.log.snapshot_writer import SnapshotWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from wirebroker.base.clock import Clock, Steps
+    from wirebroker.codecs.metadata_records import MetadataRecord
+    from wirebroker.codecs.records.control import ControlRecord
+    from wirebroker.config import Config
+    from wirebroker.quorum.log.metadata_batches import EncodedBatches
+    from wirebroker.storage.files import Files
+
+LOGGER = logging.getLogger(__name__)
+
+
+class MetadataLog:
+    """The metadata log in one log directory; used on one event loop.
+
+    Attributes:
+        epoch: The epoch that this node leads, from lead() on.
+        is_unused: Whether load() found no data record, except in the snapshot that Apache Kafka's
+            storage tool writes: no controller has written the records of a new cluster yet.
+        snapshots: Writes them.
+        store: The files.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_files",
+        "_last_timestamp_ms",
+        "_node_id",
+        "epoch",
+        "is_unused",
+        "snapshots",
+        "store",
+    )
+
+    def __init__(
+        self, log_directory: str, *, files: Files, clock: Clock, config: Config, node_id: int
+    ) -> None:
+        """Take the log that lies in a log directory, which is locked and formatted already."""
+        self.store = MetadataStore(files, log_directory, clock)
+        self._files = files
+        self._clock = clock
+        self._node_id = node_id
+        self.epoch = 0
+        self.is_unused = False
+        self._last_timestamp_ms = 0
+        self.snapshots = SnapshotWriter(self.store, clock=clock, config=config)
+
+    @property
+    def directory(self) -> str:
+        """Return the path of the log's directory."""
+        return self.store.directory
+
+    @property
+    def end_offset(self) -> int:
+        """Return the offset after the last record, on the disk or not."""
+        return self.store.end_offset
+
+    async def close(self) -> None:
+        """Let go of the files; nothing is appended any more."""
+        await self.snapshots.settle()
+        self.store.close()
+
+    # Loading and leading
+
+    async def load(self) -> ClusterImage:
+        """Return the image of everything that the log holds. The files are only read.
+
+        Raises:
+            StartError: Records are missing, or the quorum is not of this node alone.
+            KafkaError, MalformedFrameError: Something cannot be read, or not be understood.
+            OSError: The disk.
+        """
+        self.store.open()
+        slices = Slices(self._clock)
+        builder = ImageBuilder(ClusterImage())
+        offset = epoch = 0
+        content = self.store.read_snapshot()
+        if content is not None:
+            snapshot = read_snapshot(content)
+            await self._replay_snapshot(builder, snapshot, slices)
+            offset, epoch = self.store.snapshots[-1]
+        self.is_unused = (offset, epoch) == FORMATTED
+        for header, batch in self.store.recover():
+            epoch = header.leader_epoch
+            self._last_timestamp_ms = header.max_timestamp
+            if header.is_control:
+                self._note_voters(control_records(batch, header))
+                continue
+            self.is_unused = False
+            for record in decode_batch(batch, header, from_offset=offset):
+                builder.apply(record)
+                await slices.turn()
+        image, _ = await slices.run(builder.finish(offset=self.store.end_offset, epoch=epoch))
+        return image
+
+    async def _replay_snapshot(
+        self, builder: ImageBuilder, snapshot: SnapshotContents, slices: Slices
+    ) -> None:
+        self._note_voters(snapshot.voters)
+        self._last_timestamp_ms = snapshot.timestamp_ms
+        for header, batch in snapshot.batches:
+            for record in decode_batch(batch, header):
+                builder.apply(record)
+                await slices.turn()
+
+    def _note_voters(self, records: Iterable[ControlRecord]) -> None:
+        """Note them; raises StartError if the quorum is not of this node alone."""
+        records = list(records)
+        self.snapshots.note_voters(records)
+        for record in records:
+            if isinstance(record, KRaftVoters):
+                others = {voter.voter_id for voter in record.voters} - {self._node_id}
+                if others:
+                    raise StartError(
+                        f"{self.store.directory} has other voters than this node: {others}",
+                        "only a quorum of this node alone can be opened",
+                    )
+
+    def lead(self, image: ClusterImage) -> ClusterImage:
+        """Begin the next epoch: its number goes to the disk before its first record.
+
+        Args:
+            image: Of the log.
+
+        Returns:
+            The image after the records that begin the epoch, which are not synced yet.
+        """
+        self.store.remove_leftovers()
+        directory = self.store.directory
+        state = read_quorum_state(self._files, directory, node_id=self._node_id)
+        self.epoch = max(state.leader_epoch, self.store.latest_epoch, image.epoch) + 1
+        is_dynamic = any(
+            isinstance(each, KRaftVersion) and each.kraft_version for each in self.snapshots.voters
+        )
+        data_version = 1 if is_dynamic else state.data_version
+        state = state._replace(leader_epoch=self.epoch, data_version=data_version)
+        write_quorum_state(self._files, directory, state, node_id=self._node_id)
+        self.store.begin_epoch(self.epoch)
+        self._last_timestamp_ms = self._clock.now_ms()
+        batches = self._builder(image.offset)
+        voter = (QuorumVoter(self._node_id),)
+        # The voters that a fresh directory was formatted with become part of the log.
+        voters = self.snapshots.voters if image.offset == 0 else []
+        batches.add_control([LeaderChange(self._node_id, voter, voter), *voters])
+        self.store.append(batches.batches)
+        return ImageBuilder(image).build(offset=batches.next_offset, epoch=self.epoch)[0]
+
+    # Appending
+
+    def encode(self, records: list[MetadataRecord]) -> Steps[EncodedBatches]:
+        """Encode records that come next in the log, in steps; they count together or not at all.
+
+        Nobody may append anything between this and `append`.
+        """
+        self._last_timestamp_ms = self._clock.now_ms()
+        batches = self._builder(self.store.end_offset)
+        for record in framed(records):
+            batches.add(record)
+            yield
+        batches.finish_batch()
+        return batches.batches
+
+    def append(self, batches: EncodedBatches) -> None:
+        """Append what was encoded; it is on the disk after the next sync.
+
+        Raises:
+            OSError: Nothing was appended.
+        """
+        self.store.append(batches)
+
+    async def sync(self) -> None:
+        """Wait until everything appended so far is on the disk.
+
+        Raises:
+            OSError: What the disk holds is unknown.
+        """
+        await in_thread(Work.METADATA, self.store.sync)
+
+    def _builder(self, base_offset: int) -> BatchBuilder:
+        return BatchBuilder(
+            base_offset=base_offset,
+            leader_epoch=self.epoch,
+            timestamp_ms=self._last_timestamp_ms,
+        )
+
+    # Snapshots
+
+    def condense(self, image: ClusterImage, on_failure: Callable[[OSError], None]) -> None:
+        """Begin a snapshot, if one is due.
+
+        Args:
+            image: Of the whole log: nothing is appended that is not committed.
+            on_failure: Told if the disk fails so that the log cannot go on.
+        """
+        assert image.offset == self.store.end_offset
+        if not self.snapshots.is_due or image.open_transaction is not None:
+            return
+        try:
+            self.store.roll()
+        except OSError as error:
+            if is_disk_failure(error):
+                on_failure(error)
+            else:
+                # The log goes on in its present segment.
+                LOGGER.warning("no metadata snapshot could be begun: %s", error)
+            return
+        self.snapshots.begin(image, timestamp_ms=self._last_timestamp_ms)

@@ -1,0 +1,336 @@
+"""The metadata log's files: segments, snapshots and epochs of `__cluster_metadata-0`.
+
+The directory is Kafka's, file for file (storage/README.md). A segment is closed only when a
+snapshot is taken, at exactly the snapshot's end offset, so that everything before can be removed
+once the snapshot is safe: what a start reads does not grow with history.
+
+Synchronous; `sync` and `write_snapshot` block on the disk and are run in threads.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.codecs.primitives import uuid_text
+from wirebroker.config.rows.row import StartError
+from wirebroker.quorum.log.metadata_snapshot import SnapshotId, snapshot_ids
+from wirebroker.storage.log.leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
+from wirebroker.storage.log.segment.segment import Segment
+from wirebroker.storage.log.segment.segment_files import segment_base_offsets
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.quorum.log.metadata_batches import EncodedBatches
+    from wirebroker.storage.files import Files, FileSlice
+
+TOPIC = "__cluster_metadata"
+DIRECTORY_NAME = f"{TOPIC}-0"
+# The metadata topic's id is the same in every cluster.
+TOPIC_ID = bytes(15) + b"\x01"
+# index.interval.bytes of every log that does not say otherwise
+_INDEX_INTERVAL_BYTES = 4096
+# What a crash may leave of files that were being written or removed, and the producer states that
+# Apache Kafka keeps here too, though nobody produces into this log.
+_LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap", ".snapshot")
+
+LOGGER = logging.getLogger(__name__)
+
+Batch = tuple["BatchHeader", bytes]
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader epoch of the log ends: a reader with more than that has something else."""
+
+    epoch: int
+    end_offset: int
+
+
+class MetadataStore:
+    """The files of the metadata log in one log directory."""
+
+    __slots__ = (
+        "_clock",
+        "_directory",
+        "_epochs",
+        "_files",
+        "_segments",
+        "bytes_since_snapshot",
+        "end_offset",
+        "snapshot_bytes",
+        "snapshots",
+    )
+
+    def __init__(self, files: Files, log_directory: str, clock: Clock) -> None:
+        self._files = files
+        self._clock = clock
+        self._directory = f"{log_directory}/{DIRECTORY_NAME}"
+        # By base offset; never empty once open. The last one is written to.
+        self._segments: list[Segment] = []
+        self._epochs = LeaderEpochs(files, self._directory)
+        self.snapshots: list[SnapshotId] = []  # oldest first
+        self.end_offset = 0  # of the log, written but perhaps not synced
+        self.bytes_since_snapshot = 0
+        self.snapshot_bytes = 0  # of the newest snapshot; 0 if there is none
+
+    @property
+    def directory(self) -> str:
+        """Return the path of the log's directory."""
+        return self._directory
+
+    @property
+    def start_offset(self) -> int:
+        """Return the first offset that the log may hold."""
+        return self._segments[0].base_offset
+
+    @property
+    def latest_epoch(self) -> int:
+        """Return the epoch of the last record, or of the snapshot if there is none; 0 at first."""
+        snapshot_epoch = self.snapshots[-1].epoch if self.snapshots else 0
+        return max(self._epochs.latest_epoch, snapshot_epoch)
+
+    # Loading
+
+    def open(self) -> None:
+        """Make the directory if it is missing, and see what it holds."""
+        files, directory = self._files, self._directory
+        if not files.exists(directory):
+            files.make_directory(directory)
+            files.sync_directory(directory.rpartition("/")[0])
+        if not files.exists(f"{directory}/partition.metadata"):
+            text = f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}"
+            files.write_whole(f"{directory}/partition.metadata", text.encode())
+        names = files.list_files(directory)
+        self.snapshots = snapshot_ids(names)
+        for base_offset in segment_base_offsets(names):
+            self._segments.append(self._segment(base_offset))
+
+    def remove_leftovers(self) -> None:
+        """Remove what a crash left half-done."""
+        for name in self._files.list_files(self._directory):
+            if name.endswith(_LEFTOVERS):
+                self._files.unlink(f"{self._directory}/{name}")
+
+    def read_snapshot(self) -> bytes | None:
+        """Return the contents of the newest snapshot, or None if there is none."""
+        if not self.snapshots:
+            return None
+        content = self._files.read_whole(f"{self._directory}/{self.snapshots[-1].file_name}")
+        self.snapshot_bytes = len(content)
+        return content
+
+    def recover(self) -> list[Batch]:
+        """Check the whole log, cut off what a crash left incomplete, and return what a start needs.
+
+        Returns:
+            The batches that hold records from the newest snapshot on.
+
+        Raises:
+            StartError: Records are missing between the snapshot and the log, or between segments.
+        """
+        start = self.snapshots[-1].end_offset if self.snapshots else 0
+        batches: list[Batch] = []
+        next_offset: int | None = None
+        for segment in self._segments:
+            if next_offset is None:
+                next_offset = segment.base_offset
+            self._check_gap(next_offset, segment.base_offset)
+            next_offset = self._recover_segment(segment, batches, start)
+        if next_offset is None or next_offset < start:
+            # Nothing at all yet, or a log that ends before the snapshot, which Kafka drops too.
+            for segment in self._segments:
+                segment.delete()
+            self._segments = [self._new_segment(start)]
+            self._epochs.clear()
+            next_offset = start
+        self._check_gap(start, max(start, self.start_offset))
+        self.end_offset = next_offset
+        self._epochs.truncate_from_end(next_offset)
+        for header, batch in batches:
+            if header.leader_epoch < 0:  # outside of the checksum
+                raise StartError(
+                    f"{self._directory} has the epoch {header.leader_epoch} "
+                    f"at offset {header.base_offset}",
+                    "restore the directory from a backup",
+                )
+            self._epochs.assign(header.leader_epoch, header.base_offset)
+            self.bytes_since_snapshot += len(batch)
+        self._epochs.persist()
+        return batches
+
+    def _recover_segment(self, segment: Segment, batches: list[Batch], start: int) -> int:
+        def keep(header: BatchHeader, batch: memoryview) -> None:
+            if header.last_offset >= start:
+                batches.append((header, bytes(batch)))
+
+        recovery = segment.recover(keep, index_interval_bytes=_INDEX_INTERVAL_BYTES)
+        if recovery.cut_bytes:
+            LOGGER.warning(
+                "%s: cut %d bytes off the end that were not written completely (%s)",
+                segment.log.path,
+                recovery.cut_bytes,
+                recovery.reason,
+            )
+        return recovery.next_offset
+
+    def _check_gap(self, expected: int, found: int) -> None:
+        if found != expected:
+            raise StartError(
+                f"{self._directory} lacks the records from offset {expected} to {found - 1}",
+                "restore the directory from a backup",
+            )
+
+    # Writing
+
+    def append(self, batches: EncodedBatches) -> None:
+        """Append batches whose offsets follow `end_offset`.
+
+        Raises:
+            OSError: Nothing was appended.
+        """
+        assert batches.headers[0].base_offset == self.end_offset, "offsets have no gaps"
+        self._segments[-1].append(
+            batches.buffers, batches.headers, index_interval_bytes=_INDEX_INTERVAL_BYTES
+        )
+        self.end_offset = batches.end_offset
+        self.bytes_since_snapshot += sum(map(len, batches.buffers))
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Note that an epoch begins at the end of the log."""
+        self._epochs.assign(epoch, self.end_offset)
+        self._epochs.persist()
+
+    def sync(self) -> None:
+        """Wait until everything appended is on the disk. Blocks."""
+        self._segments[-1].log.sync()
+
+    def roll(self) -> None:
+        """Begin a new segment at the end of the log."""
+        if self._segments[-1].base_offset == self.end_offset:
+            return
+        self._segments[-1].close()
+        self._segments.append(self._new_segment(self.end_offset))
+        self.bytes_since_snapshot = 0
+
+    def common_end(self, epoch: int, end_offset: int) -> int:
+        """Return up to where this log agrees with another whose epoch `epoch` ended there."""
+        known, known_end = self._epochs.end_offset_for(epoch, self.end_offset)
+        if known == UNDEFINED_EPOCH:
+            return min(end_offset, self.end_offset)
+        return min(known_end, end_offset) if known == epoch else known_end
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batches that hold `offset` or come after it."""
+        while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
+            self._segments.pop().delete()
+        self._segments[-1].truncate_to(offset)
+        self.end_offset = min(self.end_offset, offset)
+        self._epochs.truncate_from_end(self.end_offset)
+        self._epochs.persist()
+
+    def restart_at(self, snapshot: SnapshotId) -> None:
+        """Begin anew, empty, behind a snapshot on the disk."""
+        old, self._segments = self._segments, []
+        for segment in old:
+            segment.delete()
+        self._segments = [self._new_segment(snapshot.end_offset)]
+        self._epochs.clear()
+        self._epochs.persist()
+        self.end_offset = snapshot.end_offset
+        self.bytes_since_snapshot = 0
+        self.advance_start(snapshot)
+
+    def write_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
+        """Write a snapshot's file whole, and wait for the disk. Blocks."""
+        self._files.write_whole(f"{self._directory}/{snapshot.file_name}", content)
+        self.snapshot_bytes = len(content)
+
+    def advance_start(self, snapshot: SnapshotId) -> None:
+        """Remove what a snapshot on the disk makes superfluous."""
+        for old in self.snapshots:
+            if old != snapshot:
+                self._files.unlink(f"{self._directory}/{old.file_name}")
+        self.snapshots = [snapshot]
+        while len(self._segments) > 1 and self._segments[1].base_offset <= snapshot.end_offset:
+            self._segments.pop(0).delete()
+        self._epochs.truncate_from_start(self.start_offset)
+        self._epochs.persist()
+
+    # Reading, for those who follow the log
+
+    def judge(self, offset: int, epoch: int, end_offset: int) -> SnapshotId | EpochEnd | None:
+        """Say what is wrong with a reader's place in the log.
+
+        Args:
+            offset: Where it wants to read on.
+            epoch: Of the last record that it has; 0 if it has none.
+            end_offset: The end of what may be read.
+
+        Returns:
+            The snapshot that it has to load first, the end of the last epoch that it shares with
+            this log, or None if it may read on.
+        """
+        start = self.start_offset
+        if start == 0 and offset == 0:
+            return None
+        if self.snapshots:
+            earliest = self.snapshots[0]
+            is_at_snapshot = offset == start and epoch == earliest.epoch
+            if offset < start or epoch < earliest.epoch or (offset == start and not is_at_snapshot):
+                return self.snapshots[-1]
+            if is_at_snapshot:
+                return None
+        found = EpochEnd(*self._epochs.end_offset_for(epoch, end_offset))
+        if found.epoch < 0:
+            return EpochEnd(self.latest_epoch, end_offset)
+        return found if found.epoch != epoch or found.end_offset < offset else None
+
+    def slice_from(self, offset: int, end_offset: int, max_bytes: int) -> FileSlice | None:
+        """Return whole batches of one segment from `offset` on; None if there are none.
+
+        Args:
+            offset: At or behind the log's start, where a batch begins.
+            end_offset: Where a batch ends: nothing behind it is returned.
+            max_bytes: At most so many, but at least one batch.
+        """
+        if offset >= end_offset:
+            return None
+        bases = [each.base_offset for each in self._segments]
+        segment = self._segments[bisect_right(bases, offset) - 1]
+        behind = segment.position_for_offset(end_offset)
+        end = segment.size if behind is None else behind[0]
+        part = segment.read_slice(offset, max_bytes, end_position=end, min_one=True)
+        return part if part is not None and part.length else None
+
+    def read_snapshot_part(
+        self, snapshot: SnapshotId, position: int, max_bytes: int
+    ) -> tuple[int, bytes]:
+        """Return a snapshot's size, and what stands at a position. Blocks.
+
+        Raises:
+            FileNotFoundError: It is gone, or never was.
+        """
+        file = self._files.data(f"{self._directory}/{snapshot.file_name}")
+        try:
+            return file.size(), file.read_at(position, max_bytes)
+        finally:
+            file.close()
+
+    def close(self) -> None:
+        """Finish the indexes and let go of the files."""
+        for segment in self._segments:
+            try:
+                segment.close()
+            except OSError as error:  # a start builds the indexes anew
+                LOGGER.warning("the indexes of %s are not finished: %s", segment, error)
+
+    def _segment(self, base_offset: int) -> Segment:
+        return Segment(self._files, self._directory, base_offset, created_ms=self._clock.now_ms())
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        segment = self._segment(base_offset)
+        segment.create()
+        self._files.sync_directory(self._directory)
+        return segment

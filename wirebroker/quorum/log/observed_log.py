@@ -1,0 +1,242 @@
+"""Our copy of the metadata log that controllers elsewhere write: kept on the disk, never led.
+
+    load()              the image of the newest snapshot; what lies behind it waits for `committed`
+    append()            batches as the leader sent them, byte for byte
+    take_committed()    whole batches below the high watermark, once
+    truncate()          what another leader never had
+    install()           a snapshot in place of everything
+    condense()          a snapshot of our own, when enough has come since the last
+
+A batch may be in the log and not count: only what the quorum has committed is applied. What a
+power loss takes of the log is fetched again, so nothing waits for the disk but snapshots.
+
+Source: Kafka's KafkaRaftClient (as observer) and SnapshotGenerator (KIP-595, KIP-630).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.base.clock import Slices
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.batch import batch_crc, read_batch_header
+from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
+from wirebroker.quorum.log.metadata_batches import EncodedBatches, decode_batch
+from wirebroker.quorum.log.metadata_snapshot import (
+    SnapshotContents,
+    SnapshotId,
+    control_records,
+    read_snapshot,
+)
+from wirebroker.quorum.log.metadata_store import MetadataStore
+from wirebroker.quorum.log.snapshot_writer import SnapshotWriter
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
+    from wirebroker.codecs.records.batch import BatchHeader
+    from wirebroker.config import Config
+    from wirebroker.storage.files import Files
+
+LOGGER = logging.getLogger(__name__)
+
+# Of a batch: base offset and length come first.
+_LENGTH_END: Final = 12
+
+
+class FetchedBatch(NamedTuple):
+    """A whole batch and its header."""
+
+    header: BatchHeader
+    batch: bytes | memoryview
+
+
+def whole_batches(records: memoryview) -> list[FetchedBatch]:
+    """Return the whole batches that a Fetch brought; a last one that was cut off is left out.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE: something is no batch, or its checksum differs.
+    """
+    batches: list[FetchedBatch] = []
+    position, end = 0, len(records)
+    while end - position >= _LENGTH_END:
+        size = int.from_bytes(records[position + 8 : position + 12], signed=True) + _LENGTH_END
+        if size > end - position:
+            break
+        header = read_batch_header(records, position)
+        if batch_crc(records, position, header.size) != header.crc:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"the CRC-32C differs at offset {header.base_offset}"
+            )
+        batches.append(FetchedBatch(header, records[position : position + size]))
+        position += size
+    return batches
+
+
+async def image_of_snapshot(
+    contents: SnapshotContents, snapshot: SnapshotId, clock: Clock
+) -> ClusterImage:
+    """Return the image that a snapshot makes, in slices of the loop's time.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION: it holds what is not known here.
+        MalformedFrameError: A record is none.
+    """
+    slices = Slices(clock)
+    builder = ImageBuilder(ClusterImage())
+    for header, batch in contents.batches:
+        for record in decode_batch(batch, header):
+            builder.apply(record)
+            await slices.turn()
+    steps = builder.finish(offset=snapshot.end_offset, epoch=snapshot.epoch)
+    image, _ = await slices.run(steps)
+    return image
+
+
+class ObservedLog:
+    """The copy in one log directory; used on one event loop."""
+
+    __slots__ = (
+        "_clock",
+        "_last_timestamp_ms",
+        "_snapshots",
+        "_store",
+        "_uncommitted",
+    )
+
+    # _uncommitted holds the batches from the applied offset to the end, in order.
+
+    def __init__(self, log_directory: str, *, files: Files, clock: Clock, config: Config) -> None:
+        """Take the log that lies in a log directory, which is locked and formatted already."""
+        self._store = MetadataStore(files, log_directory, clock)
+        self._clock = clock
+        self._snapshots = SnapshotWriter(self._store, clock=clock, config=config)
+        self._uncommitted: deque[FetchedBatch] = deque()
+        self._last_timestamp_ms = 0
+
+    @property
+    def directory(self) -> str:
+        """Return the path of the log's directory."""
+        return self._store.directory
+
+    @property
+    def end_offset(self) -> int:
+        """Return the offset after the last record: the next to be fetched."""
+        return self._store.end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """Return the leader epoch of the last record, 0 if there is none."""
+        return max(0, self._store.latest_epoch)
+
+    async def load(self) -> ClusterImage:
+        """Return the image of the newest snapshot; what lies behind it waits for the quorum.
+
+        Raises:
+            StartError: Records are missing.
+            KafkaError, MalformedFrameError: Something cannot be read, or not be understood.
+            OSError: The disk.
+        """
+        store = self._store
+        store.open()
+        content = store.read_snapshot()
+        image = ClusterImage()
+        if content is not None:
+            contents = read_snapshot(content)
+            image = await image_of_snapshot(contents, store.snapshots[-1], self._clock)
+            self._snapshots.note_voters(contents.voters)
+        store.remove_leftovers()
+        self._uncommitted.extend(FetchedBatch(*each) for each in store.recover())
+        return image
+
+    async def close(self) -> None:
+        """Let go of the files; nothing is appended any more."""
+        await self._snapshots.settle()
+        self._store.close()
+
+    # What the leader says
+
+    def append(self, batches: list[FetchedBatch]) -> None:
+        """Append batches that come next.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE: their offsets or epochs do not follow; those before stay.
+            OSError: The disk failed.
+        """
+        for each in batches:
+            header = each.header
+            if header.base_offset != self.end_offset or header.leader_epoch < self.last_epoch:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"a batch at {header.base_offset} of epoch {header.leader_epoch} does not "
+                    f"follow the end {self.end_offset} of epoch {self.last_epoch}",
+                )
+            if header.leader_epoch > self._store.latest_epoch:
+                self._store.begin_epoch(header.leader_epoch)
+            self._store.append(EncodedBatches([bytearray(each.batch)], [header]))
+            self._uncommitted.append(each)
+
+    def take_committed(self, high_watermark: int) -> list[FetchedBatch]:
+        """Return the batches that are committed by now and were not returned before."""
+        taken: list[FetchedBatch] = []
+        while self._uncommitted and self._uncommitted[0].header.last_offset < high_watermark:
+            each = self._uncommitted.popleft()
+            self._last_timestamp_ms = each.header.max_timestamp
+            if each.header.is_control:
+                self._snapshots.note_voters(control_records(each.batch, each.header))
+            taken.append(each)
+        return taken
+
+    def truncate(self, epoch: int, end_offset: int) -> None:
+        """Drop what the leader does not have: its epoch `epoch` ended at `end_offset`.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE: that is committed, and cannot be another's.
+            OSError: The disk failed.
+        """
+        keep = self._store.common_end(epoch, end_offset)
+        committed = self.end_offset
+        if self._uncommitted:
+            committed = self._uncommitted[0].header.base_offset
+        if keep < committed:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"the quorum's log ends at {keep} where {committed} records were committed",
+            )
+        LOGGER.info("the metadata log is cut from %d to %d", self.end_offset, keep)
+        self._store.truncate_to(keep)
+        while self._uncommitted and self._uncommitted[-1].header.last_offset >= keep:
+            self._uncommitted.pop()
+
+    async def install(self, snapshot: SnapshotId, content: bytes) -> ClusterImage:
+        """Begin anew with a snapshot; return its image.
+
+        Raises:
+            KafkaError, MalformedFrameError: It is damaged, or from a newer Kafka.
+            OSError: The disk failed.
+        """
+        contents = await in_thread(Work.UPKEEP, read_snapshot, content)
+        image = await image_of_snapshot(contents, snapshot, self._clock)
+        await self._snapshots.settle()
+        self._uncommitted.clear()
+        self._snapshots.voters = []
+        self._snapshots.note_voters(contents.voters)
+        await in_thread(Work.METADATA, self._store.write_snapshot, snapshot, content)
+        self._store.restart_at(snapshot)
+        return image
+
+    # Snapshots of our own
+
+    def condense(self, image: ClusterImage) -> None:
+        """Begin a snapshot of what is applied, if one is due.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        if image.open_transaction is not None or not self._snapshots.is_due:
+            return
+        self._store.roll()
+        self._snapshots.begin(image, timestamp_ms=self._last_timestamp_ms)

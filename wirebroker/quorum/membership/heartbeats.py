@@ -1,0 +1,161 @@
+"""Heartbeats in a thread of their own: a loop that is busy for seconds must not cost leaderships.
+
+    heartbeats.start()                 a thread, with a loop and connections that are only its own
+    heartbeats.hurry()                 the next one at once
+    await heartbeats.stop()
+
+What is said and what becomes of the answer is the lifecycle's (member_lifecycle.py): `question` is
+called in the thread and only reads, `on_answer` is called on the loop that has started this. After
+one that has failed the next comes sooner, then after longer and longer, as far as `most_s`.
+
+Source: Kafka's BrokerLifecycleManager, whose event queue is a thread too (KIP-631).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import without_frames
+from wirebroker.net.client.errors import PeerError
+from wirebroker.net.client.settings import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.net.client.active_controller import ActiveController
+
+logger = logging.getLogger(__name__)
+
+# How long `stop` waits for the thread: its connections end at once.
+_STOP_S: Final = 5.0
+# After the first that fails, as Kafka's brokers. Theirs come as rarely as once in a session in the
+# end, so that the controller that comes back may fence a broker: ours have a nearer bound.
+_RETRY_S: Final = 0.1
+
+
+class Heartbeats:
+    """BrokerHeartbeat, again and again.
+
+    Args:
+        make_controllers: Called in the thread: a way to the controllers of its own.
+        question: The request's body.
+        on_answer: Given each answer, or why there was none.
+        interval_s: How long to wait after an answer; called in the thread.
+        most_s: How long to wait after failures, however many.
+        timeout_s: For one heartbeat, whoever has to be found for it.
+    """
+
+    __slots__ = (
+        "_home",
+        "_hurry",
+        "_interval_s",
+        "_is_stopped",
+        "_loop",
+        "_make_controllers",
+        "_on_answer",
+        "_question",
+        "_random",
+        "_retry",
+        "_task",
+        "_thread",
+        "_timeout_s",
+    )
+
+    def __init__(
+        self,
+        make_controllers: Callable[[], ActiveController],
+        *,
+        question: Callable[[], Mapping[str, Any]],
+        on_answer: Callable[[Any], None],
+        interval_s: Callable[[], float],
+        most_s: float,
+        timeout_s: float,
+    ) -> None:
+        self._make_controllers = make_controllers
+        self._question = question
+        self._on_answer = on_answer
+        self._interval_s = interval_s
+        self._retry = Backoff(first_s=_RETRY_S, most_s=most_s, jitter=0.02)
+        self._random = random.Random()  # noqa: S311 - jitter, no secrets
+        self._timeout_s = timeout_s
+        self._home = asyncio.get_running_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._hurry: asyncio.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+
+    def start(self) -> None:
+        """Begin."""
+        assert self._thread is None, "it is started once"
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Send the next one at once."""
+        if self._loop is not None and self._hurry is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._hurry.set)
+
+    async def stop(self) -> None:
+        """Send no more, and wait for the thread's end."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._is_stopped = True  # if the thread has no loop yet
+        if self._loop is not None and self._task is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        await in_thread(Work.UPKEEP, thread.join, _STOP_S)
+
+    # In the thread
+
+    def _run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            asyncio.run(self._beat())
+
+    async def _beat(self) -> None:
+        self._hurry = hurry = asyncio.Event()
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        controllers = self._make_controllers()
+        failures = 0
+        try:
+            while not self._is_stopped:
+                hurry.clear()
+                failures = 0 if await self._is_taken(controllers) else failures + 1
+                delay_s = self._retry.delay_s(failures, self._random) or self._interval_s()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(delay_s):
+                        await hurry.wait()
+        finally:
+            await controllers.close()
+
+    async def _is_taken(self, controllers: ActiveController) -> bool:
+        """Send one and tell of the answer; return whether it was taken."""
+        try:
+            answer = await self._ask(controllers)
+            self._tell(answer)
+        except Exception:  # the root of a thread: who is not heard of is fenced
+            logger.exception("a heartbeat failed; the next one comes")
+            return False
+        return not isinstance(answer, PeerError) and not answer.error_code
+
+    async def _ask(self, controllers: ActiveController) -> Any:
+        try:
+            return await controllers.request(
+                ApiKey.BROKER_HEARTBEAT, self._question(), timeout_s=self._timeout_s
+            )
+        except PeerError as error:
+            return without_frames(error)
+
+    def _tell(self, answer: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the other loop has ended
+            self._home.call_soon_threadsafe(self._on_answer, answer)

@@ -1,0 +1,425 @@
+"""A quorum of controllers in other processes, Apache Kafka's or ours, that this broker joins.
+
+    find_cluster_id   any controller tells it; a directory of another cluster is refused by it
+    open              the metadata log is fetched and applied up to what is committed
+    register          a new incarnation; heartbeats begin (member_lifecycle.py)
+    retire, leave     controlled shutdown; then nothing is followed or said any more
+
+Three ways lead to the controllers, since answers on one come in turn: Fetch, which waits there, the
+heartbeats' of their own thread, and one for everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.authorization.following import unserved_protection
+from wirebroker.base.clock import pause
+from wirebroker.codecs.errors import KafkaError, MalformedFrameError
+from wirebroker.config import StartError
+from wirebroker.config.listeners.listeners import (
+    inter_broker_listener,
+    is_auto,
+    is_wildcard,
+    to_controllers,
+)
+from wirebroker.config.protection import check_cluster
+from wirebroker.config.quorum import controllers_of
+from wirebroker.coordinator.controller.features.feature_control import (
+    READABLE_FEATURES,
+    SERVED_FEATURES,
+    check_features,
+)
+from wirebroker.net.client.active_controller import ActiveController, NotControllersError
+from wirebroker.net.client.errors import PeerError
+from wirebroker.net.client.settings import ClientSettings, PeerAddress
+from wirebroker.quorum.channel.remote_channel import RemoteChannel
+from wirebroker.quorum.image.metadata_follower import MetadataFollower
+from wirebroker.quorum.log.observed_log import ObservedLog
+from wirebroker.quorum.membership.member_lifecycle import MemberLifecycle, Pace
+from wirebroker.quorum.membership.metadata_fetcher import MetadataFetcher
+from wirebroker.quorum.membership.voters import check_is_no_voter
+from wirebroker.security.login.outgoing import way_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, Endpoint
+    from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.net.listeners.ready_lines import BoundListener
+    from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.security.login.outgoing import Way
+    from wirebroker.storage.files import Files
+
+LOGGER = logging.getLogger("wirebroker")
+
+_ASK_AGAIN_S: Final = 0.25
+_FIND_S: Final = 2.0
+_TELL_AGAIN_S: Final = 5.0
+# How long one controller may take for a request before another is looked for.
+_REQUEST_S: Final = 5.0
+
+
+def controllers_at(
+    addresses: Sequence[PeerAddress],
+    clock: Clock,
+    *,
+    way: Way,
+    request_timeout_s: float = _REQUEST_S,
+    node_id: int | None = None,
+    more: Callable[[], Sequence[PeerAddress]] | None = None,
+) -> ActiveController:
+    """Return a new way to the controllers at these addresses and `more`; they are told who asks."""
+    name = "wirebroker" if node_id is None else f"broker-{node_id}"
+    return ActiveController(
+        addresses,
+        dialer=way.dialer,
+        handshake=way.handshake,
+        settings=ClientSettings(client_id=name, request_timeout_s=request_timeout_s),
+        clock=clock,
+        random=random.Random(),  # noqa: S311 - jitter, no secrets
+        more=more,
+    )
+
+
+def registered_controllers(image: ClusterImage, listener: str) -> list[PeerAddress]:
+    """Return where the controllers of an image listen, by the name of a listener."""
+    return [
+        PeerAddress(each.host, each.port)
+        for record in image.controllers.values()
+        for each in record.body.end_points
+        if each.name.upper() == listener.upper()
+    ]
+
+
+async def find_cluster(
+    controllers: ActiveController, *, clock: Clock, timeout_s: float
+) -> tuple[str, str]:
+    """Return the cluster's id and our own address towards its active controller.
+
+    Raises:
+        StartError: Nobody has told it in time.
+    """
+    begun = clock.monotonic()
+    deadline = begun + timeout_s
+    tell_at = begun
+    while True:
+        try:
+            node = await controllers.find(_FIND_S)
+            connection = await node.connect(_FIND_S)
+        except NotControllersError as error:
+            raise StartError(
+                f"no controller was found: {error.what}",
+                "give the address of a controller's listener (controller.quorum.bootstrap.servers)",
+            ) from error
+        except PeerError as error:
+            if clock.monotonic() >= deadline:
+                raise StartError(
+                    f"no controller was found within {timeout_s:g} s ({error})",
+                    "check controller.quorum.bootstrap.servers, and that the controllers run",
+                ) from error
+            if (now := clock.monotonic()) >= tell_at:
+                tell_at = now + _TELL_AGAIN_S
+                LOGGER.info(
+                    "no controller answers yet, after %.0f of %g s: %s",
+                    now - begun,
+                    timeout_s,
+                    error,
+                )
+            await pause(_ASK_AGAIN_S)
+        else:
+            assert controllers.cluster_id is not None, "who was found has told it"
+            return controllers.cluster_id, connection.local_host
+
+
+def check_joinable(image: ClusterImage, config: Config) -> None:
+    """Refuse a cluster that this broker would be a hole in, or cannot understand.
+
+    Raises:
+        StartError: It is one.
+    """
+    try:
+        check_features(image.features)
+    except KafkaError as error:
+        raise StartError(str(error.message), "start a newer broker in this cluster") from None
+    check_cluster(unserved_protection(image, config), config)
+    unserved = {
+        name: level
+        for name, level in image.features.items()
+        if name in READABLE_FEATURES and name not in SERVED_FEATURES
+    }
+    if unserved:
+        LOGGER.info(
+            "the cluster has %s: this broker keeps their records and serves no such groups; "
+            "while there are any keep __consumer_offsets and __share_group_state on Java "
+            "brokers (kafka-reassign-partitions --generate --broker-list ..., docs/cluster.md)",
+            ", ".join(f"{name} {level}" for name, level in unserved.items()),
+        )
+
+
+class JoinedQuorum:
+    """This broker's side of a quorum elsewhere; see quorum.Quorum.
+
+    Args:
+        config: Names the controllers.
+        files: The file system.
+        clock: Monotonic time for waits.
+        on_failure: Told in one line why this broker cannot go on.
+        has_chosen_id: Whether nobody has said this broker's id: one that has it is another broker,
+            and is not waited for.
+    """
+
+    __slots__ = (
+        "_addresses",
+        "_channel",
+        "_clock",
+        "_config",
+        "_controllers",
+        "_failure",
+        "_fetcher",
+        "_fetching",
+        "_files",
+        "_has_chosen_id",
+        "_lifecycle",
+        "_local_host",
+        "_log",
+        "_on_failure",
+        "_way",
+        "metadata",
+    )
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        files: Files,
+        clock: Clock,
+        on_failure: Callable[[str], None],
+        has_chosen_id: bool = False,
+    ) -> None:
+        self._config = config
+        self._has_chosen_id = has_chosen_id
+        self._files = files
+        self._clock = clock
+        self._on_failure = on_failure
+        self._failure: str | None = None
+        self._addresses = tuple(PeerAddress(*each) for each in controllers_of(config))
+        self._way = way_of(to_controllers(config))
+        self.metadata = MetadataFollower(clock)
+        self._controllers = self._new_way()
+        self._channel = RemoteChannel(self._controllers, self._clock)
+        self._local_host = ""
+        self._lifecycle: MemberLifecycle | None = None
+        self._log: ObservedLog | None = None
+        self._fetcher: MetadataFetcher | None = None
+        self._fetching: asyncio.Task[None] | None = None
+
+    @property
+    def channel(self) -> ControllerChannel:
+        """The way to the active controller."""
+        return self._channel
+
+    @property
+    def lifecycle(self) -> BrokerLifecycle:
+        """This broker's membership."""
+        assert self._lifecycle is not None, "it is open"
+        return self._lifecycle
+
+    @property
+    def listeners(self) -> list[BoundListener]:
+        """None: the controllers are elsewhere."""
+        return []
+
+    # The start
+
+    def bind(self) -> None:
+        """Do nothing: nobody asks a controller here."""
+
+    async def find_cluster_id(self) -> str | None:
+        """Ask the controllers; see Quorum."""
+        names = ", ".join(map(str, self._addresses))
+        LOGGER.info("asking the controllers at %s for the cluster", names)
+        cluster_id, self._local_host = await find_cluster(
+            self._controllers, clock=self._clock, timeout_s=self._patience_s
+        )
+        await check_is_no_voter(self._controllers, self._config.node_id, timeout_s=self._patience_s)
+        return cluster_id
+
+    async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
+        """Fetch the metadata and apply it up to what is committed; see Quorum."""
+        log = self._log = ObservedLog(
+            metadata_home, files=self._files, clock=self._clock, config=self._config
+        )
+        try:
+            self.metadata.image = await log.load()
+        except (KafkaError, MalformedFrameError) as error:
+            raise StartError(
+                f"the metadata log in {log.directory} cannot be read: {error}",
+                "remove that folder: it is fetched again from the controllers",
+            ) from None
+        self._fetcher = MetadataFetcher(
+            self._new_way(),
+            log,
+            self.metadata,
+            clock=self._clock,
+            cluster_id=cluster_id,
+            node_id=self._config.node_id,
+            directory_id=directory_id,
+            on_failure=self._fail,
+        )
+        self._channel.silence = self._fetcher.silence
+        self._fetching = asyncio.create_task(self._fetcher.run(), name="metadata fetcher")
+        await self._until_caught_up(self._fetcher)
+        check_joinable(self.metadata.image, self._config)
+        self._lifecycle = MemberLifecycle(
+            self._channel,
+            self.metadata,
+            node_id=self._config.node_id,
+            clock=self._clock,
+            pace=self._pace,
+            make_controllers=lambda: self._new_way(request_timeout_s=self._pace.session_s / 2),
+            on_replaced=self._fail,
+        )
+
+    def _new_way(self, *, request_timeout_s: float = _REQUEST_S) -> ActiveController:
+        """Return a way to those that are named, and those that have registered since."""
+        (listener, *_) = self._config.list("controller.listener.names") or ("CONTROLLER",)
+        return controllers_at(
+            self._addresses,
+            self._clock,
+            way=self._way,
+            request_timeout_s=request_timeout_s,
+            node_id=self._config.node_id,
+            more=lambda: registered_controllers(self.metadata.image, listener),
+        )
+
+    def _fail(self, line: str) -> None:
+        self._failure = line
+        self._on_failure(line)
+
+    async def _until_caught_up(self, fetcher: MetadataFetcher) -> None:
+        assert self._fetching is not None
+        caught_up = asyncio.create_task(fetcher.caught_up.wait())
+        await asyncio.wait(
+            {caught_up, self._fetching},
+            timeout=self._patience_s,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        caught_up.cancel()
+        if self._failure is not None:
+            raise StartError(self._failure, "docs/cluster.md tells what can be joined")
+        if not fetcher.caught_up.is_set():
+            raise StartError(
+                f"the metadata was not fetched within {self._patience_s:g} s",
+                "check that the controllers run and have elected one of them",
+            )
+
+    async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
+        """Return the listeners by the address that the controller sees us at; see Quorum."""
+        told = [
+            each._replace(host=self._local_host) if is_wildcard(each.host) else each
+            for each in endpoints
+        ]
+        # One that clients on this machine were promised (a container's published port) is theirs.
+        needed = (
+            {each.name for each in told}
+            if is_auto(self._config)
+            else {inter_broker_listener(self._config)}
+        )
+        for each in told:
+            if (
+                each.name in needed
+                and _is_loopback(each.host)
+                and not _is_loopback(self._local_host)
+            ):
+                raise StartError(
+                    f"{each.name} would be registered as {each.host}, which nobody reaches but "
+                    "this machine, and the controllers are on another",
+                    "listen at an address of the network (--host 0.0.0.0), or set "
+                    "advertised.listeners",
+                )
+        return told
+
+    def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
+        """Do nothing: the failure of the metadata log's disk ends this broker."""
+
+    def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
+        """See Quorum."""
+        assert self._lifecycle is not None, "it is open"
+        self._lifecycle.watch_disks(directories)
+
+    def disk_failed(self) -> None:
+        """See Quorum."""
+        assert self._lifecycle is not None, "it is open"
+        self._lifecycle.hurry()
+
+    def use_config(self, config: Config) -> None:
+        """Have the controllers told what it says of this broker; their rules are their own."""
+        del config
+        if self._lifecycle is not None:
+            self._lifecycle.hurry()
+
+    def serve(self) -> None:
+        """Do nothing: nothing was put off."""
+
+    # The end
+
+    async def retire(self) -> None:
+        """Ask to be let go; see Quorum."""
+        assert self._lifecycle is not None, "it is open"
+        if self._failure is not None:
+            return
+        try:
+            await self._lifecycle.shut_down()
+        except KafkaError as error:
+            LOGGER.warning("stopping all the same: %s", error.message or error.code.name)
+
+    async def leave(self) -> int:
+        """Follow nothing more; see Quorum."""
+        await self.abandon()
+        return self.lifecycle.broker_epoch
+
+    async def give_up(self) -> None:
+        """End all connections."""
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """End all connections, and let go of the log; again does nothing."""
+        if self._lifecycle is not None:
+            await self._lifecycle.close()
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+        await self._channel.close()
+        log, self._log = self._log, None
+        if log is not None:
+            await log.close()
+
+    @property
+    def _patience_s(self) -> float:
+        return self._pace.registration_s
+
+    @property
+    def _pace(self) -> Pace:
+        config = self._config
+        registration_s = config.int("initial.broker.registration.timeout.ms") / 1000
+        return Pace(
+            heartbeat_s=config.int("broker.heartbeat.interval.ms") / 1000,
+            session_s=config.int("broker.session.timeout.ms") / 1000,
+            registration_s=registration_s,
+            duplicate_s=0.0 if self._has_chosen_id else registration_s,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

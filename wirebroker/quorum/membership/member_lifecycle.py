@@ -1,0 +1,310 @@
+"""This broker's membership in a cluster whose controllers are elsewhere.
+
+    register     tried until it is taken: an incarnation before may not be forgotten yet
+    unfence      heartbeats ask for it from now on, whenever this broker is found fenced
+    shut_down    heartbeats ask to stop, until this broker leads nothing and may go
+    watch_disks  heartbeats say which log directories have failed, so that others lead what lies
+                 there, and which are cordoned
+
+Heartbeats go on in a thread of their own (heartbeats.py). One that is refused because its epoch is
+old makes this incarnation register again; if another incarnation is registered by then, somebody
+else runs with this node id, and this one has to end: `on_replaced` is told.
+
+Source: Kafka's BrokerLifecycleManager (KIP-631; KIP-858 for the directories).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.base.clock import pause
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.config.rows.row import StartError
+from wirebroker.disks.data_directory import offline_ids
+from wirebroker.net.client.errors import PeerError, error_name
+from wirebroker.net.client.failures import FailureLines
+from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
+from wirebroker.quorum.membership.heartbeats import Heartbeats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.coordinator.controller.image.cluster_image import Endpoint
+    from wirebroker.net.client.active_controller import ActiveController
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.image.metadata_follower import MetadataFollower
+
+LOGGER = logging.getLogger(__name__)
+
+# Until the controller lets this broker serve, or stop, it is asked as often.
+_WHILE_AWAITED_S: Final = 0.1
+_REGISTER_AGAIN_S: Final = 0.5
+# As long as Kafka's brokers wait for their controlled shutdown.
+_SHUTDOWN_S: Final = 300.0
+
+# Answers to a registration that another attempt may not get.
+_PASSING: Final = frozenset(
+    {
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+class NodeIdTakenError(StartError):
+    """The cluster has a broker with this id that is alive, or a voter."""
+
+
+class Pace(NamedTuple):
+    """How often a member is heard of; in seconds.
+
+    Attributes:
+        heartbeat_s: broker.heartbeat.interval.ms.
+        session_s: broker.session.timeout.ms: without a heartbeat for so long it is fenced.
+        registration_s: initial.broker.registration.timeout.ms.
+        duplicate_s: So long a broker of the same id, which may be this one before, is waited for.
+    """
+
+    heartbeat_s: float
+    session_s: float
+    registration_s: float
+    duplicate_s: float
+
+
+class MemberLifecycle(BrokerLifecycle):
+    """One incarnation of this broker, under controllers elsewhere.
+
+    Attributes:
+        is_fenced: As the last answered heartbeat said.
+    """
+
+    __slots__ = (
+        "_changed",
+        "_clock",
+        "_heartbeats",
+        "_last_answer_at",
+        "_lines",
+        "_make_controllers",
+        "_on_replaced",
+        "_pace",
+        "_registering",
+        "_should_shut_down",
+        "_wants",
+        "is_fenced",
+    )
+
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        metadata: MetadataFollower,
+        *,
+        node_id: int,
+        clock: Clock,
+        pace: Pace,
+        make_controllers: Callable[[], ActiveController],
+        on_replaced: Callable[[str], None],
+    ) -> None:
+        """Take the ways to the controllers: a channel, and one that is made for the heartbeats."""
+        super().__init__(channel, metadata, node_id=node_id)
+        self._clock = clock
+        self._pace = pace
+        self._make_controllers = make_controllers
+        self._on_replaced = on_replaced
+        self._registering: asyncio.Task[None] | None = None
+        self._heartbeats: Heartbeats | None = None
+        self._wants = {"want_fence": True, "want_shut_down": False}
+        self._changed = asyncio.Event()
+        self._should_shut_down = False
+        self._lines = FailureLines(
+            LOGGER, "a controller takes heartbeats again", level=logging.WARNING
+        )
+        self._last_answer_at = clock.monotonic()
+        self.is_fenced = True
+
+    async def register(
+        self,
+        *,
+        cluster_id: str,
+        endpoints: Sequence[Endpoint],
+        log_directories: Sequence[bytes],
+        rack: str | None = None,
+        previous_broker_epoch: int = -1,
+    ) -> None:
+        """Register, fenced, and begin to send heartbeats; see BrokerLifecycle.register.
+
+        Raises:
+            StartError: The controllers refuse, or have not taken it in time; NodeIdTakenError.
+        """
+        begun = self._clock.monotonic()
+        is_told = False
+        while True:
+            try:
+                await super().register(
+                    cluster_id=cluster_id,
+                    endpoints=endpoints,
+                    log_directories=log_directories,
+                    rack=rack,
+                    previous_broker_epoch=previous_broker_epoch,
+                )
+                break
+            except KafkaError as error:
+                is_duplicate = error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+                patience_s = self._pace.duplicate_s if is_duplicate else self._pace.registration_s
+                if error.code not in _PASSING or self._clock.monotonic() >= begun + patience_s:
+                    raise self._refusal(error) from error
+                if is_duplicate and not is_told:
+                    is_told = True
+                    LOGGER.info(
+                        "broker %d is still registered from before: waiting until its session ends",
+                        self.node_id,
+                    )
+            await pause(_REGISTER_AGAIN_S)
+        self._last_answer_at = self._clock.monotonic()
+        self._heartbeats = Heartbeats(
+            self._make_controllers,
+            question=self._question,
+            on_answer=self._take,
+            interval_s=self._interval_s,
+            most_s=self._pace.heartbeat_s,
+            timeout_s=self._pace.session_s / 2,
+        )
+        self._heartbeats.start()
+
+    def hurry(self) -> None:
+        """Have the controllers told at once of what has changed here."""
+        if self._heartbeats is not None:
+            self._heartbeats.hurry()
+
+    async def unfence(self) -> None:
+        """Wait until this broker may serve: then it leads the partitions that nobody led."""
+        self._want(want_fence=False)
+        while self.is_fenced:
+            await self._next_answer()
+
+    async def shut_down(self) -> None:
+        """Wait until this broker leads nothing any more and is fenced.
+
+        Raises:
+            KafkaError: REQUEST_TIMED_OUT: the controllers don't answer, and take it for gone by
+                now, or don't let it go.
+        """
+        self._want(want_shut_down=True)
+        begun = self._clock.monotonic()
+        while not self._should_shut_down:
+            now = self._clock.monotonic()
+            silent_s = now - max(self._last_answer_at, begun)
+            if silent_s > self._pace.session_s or now - begun > _SHUTDOWN_S:
+                raise KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT, "the controllers have not let this broker go"
+                )
+            try:
+                async with asyncio.timeout(self._pace.session_s):
+                    await self._next_answer()
+            except TimeoutError:
+                continue
+
+    async def close(self) -> None:
+        """Send no more heartbeats."""
+        if self._registering is not None:
+            self._registering.cancel()
+        if self._heartbeats is not None:
+            await self._heartbeats.stop()
+
+    # Heartbeats
+
+    def _want(self, **wants: bool) -> None:
+        self._wants = {**self._wants, **wants}
+        self.hurry()
+
+    async def _next_answer(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _question(self) -> dict[str, Any]:
+        """Return what is said; called in the heartbeats' thread."""
+        offline = offline_ids(self._directories)
+        return {
+            "broker_id": self.node_id,
+            "broker_epoch": self.broker_epoch,
+            "current_metadata_offset": self._metadata.image.offset - 1,
+            **self._wants,
+            **({"offline_log_dirs": offline} if offline else {}),
+            **self._cordoned(),
+        }
+
+    def _interval_s(self) -> float:
+        """Return the time to the next one; called in the heartbeats' thread."""
+        wants = self._wants
+        is_awaited = not wants["want_fence"] and (self.is_fenced or wants["want_shut_down"])
+        return (
+            min(_WHILE_AWAITED_S, self._pace.heartbeat_s)
+            if is_awaited
+            else (self._pace.heartbeat_s)
+        )
+
+    def _take(self, answer: Any) -> None:
+        """Take the answer to a heartbeat."""
+        if isinstance(answer, PeerError):
+            line = f"a heartbeat is not answered: {answer}; they go on"
+            self._lines.add(type(answer).__name__, line)
+        elif answer.error_code == ErrorCode.STALE_BROKER_EPOCH:
+            self._register_again()
+        elif answer.error_code:
+            name = error_name(answer.error_code)
+            self._lines.add(name, f"a heartbeat is answered {name}; they go on")
+        else:
+            self._lines.end()
+            self._last_answer_at = self._clock.monotonic()
+            self._note_fenced(is_fenced=answer.is_fenced)
+            self._should_shut_down = answer.should_shut_down
+        self._changed.set()
+
+    def _note_fenced(self, *, is_fenced: bool) -> None:
+        if is_fenced and not self.is_fenced and not self._wants["want_shut_down"]:
+            LOGGER.warning("broker %d was fenced: asking to serve again", self.node_id)
+        self.is_fenced = is_fenced
+
+    # Registering again
+
+    def _register_again(self) -> None:
+        if self._registering is None and not self._wants["want_shut_down"]:
+            self._registering = asyncio.create_task(self._return(), name="register again")
+
+    async def _return(self) -> None:
+        """Register this incarnation anew; the root of its task."""
+        try:
+            await self.register_again()
+            LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
+        except KafkaError as error:
+            if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+                self._on_replaced(
+                    f"another process has registered as broker {self.node_id}: this one ends"
+                )
+            else:
+                # The next heartbeat is refused as well, and this is tried again.
+                LOGGER.warning("not registered again: %s", error.message or error.code.name)
+        finally:
+            self._registering = None
+
+    def _refusal(self, error: KafkaError) -> StartError:
+        reason = error.message or error.code.name
+        if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            return NodeIdTakenError(
+                f"the cluster has a broker {self.node_id} that is alive",
+                "choose another node.id (--node-id N)",
+            )
+        if error.code in _PASSING:
+            waited_s = self._pace.registration_s
+            return StartError(
+                f"no controller has registered this broker within {waited_s:g} s: {reason}",
+                "check controller.quorum.bootstrap.servers, and that the controllers run",
+            )
+        return StartError(
+            f"the cluster refuses broker {self.node_id}: {error.code.name}: {reason}",
+            "docs/cluster.md tells what it takes",
+        )

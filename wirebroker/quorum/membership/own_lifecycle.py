@@ -1,0 +1,178 @@
+"""This broker's membership in a cluster whose controller is in this process.
+
+    register, unfence, shut_down   as of any broker (quorum/channel/broker_lifecycle.py)
+    disk_failed                    the controller is told which directories are offline
+    tell_cordoned                  and which are cordoned
+    somebody unregisters it        it registers again, and serves on
+
+Nobody has to hear of it meanwhile, so there are no heartbeats.
+
+Source: Kafka's BrokerLifecycleManager (KIP-631; KIP-858 for the directories).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.clock import pause
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.coordinator.controller.image.cluster_image import METADATA_VERSION
+from wirebroker.disks.data_directory import offline_ids
+from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.quorum.image.metadata_follower import MetadataFollower
+
+LOGGER = logging.getLogger("wirebroker")
+
+# How soon it is looked whether a change of the metadata was followed.
+_SOON_S = 0.02
+
+
+class OwnLifecycle(BrokerLifecycle):
+    """One incarnation of the broker beside its controller."""
+
+    __slots__ = ("_cordoning", "_is_serving", "_returning", "_telling")
+
+    def __init__(
+        self, channel: ControllerChannel, metadata: MetadataFollower, *, node_id: int
+    ) -> None:
+        super().__init__(channel, metadata, node_id=node_id)
+        # From when on it has been let serve until it is to stop.
+        self._is_serving = False
+        self._telling: asyncio.Task[None] | None = None
+        self._cordoning: asyncio.Task[None] | None = None
+        self._returning: asyncio.Task[None] | None = None
+        metadata.subscribe("the membership", self._look)
+
+    async def unfence(self) -> None:
+        """Wait until this broker may serve; see BrokerLifecycle.unfence."""
+        if self.has_others and (offline := offline_ids(self._directories)):
+            await self.disks_failed(offline)  # since it has registered: nothing is led there
+        await super().unfence()
+        self._is_serving = True
+        self.disk_failed()
+
+    async def shut_down(self) -> None:
+        """Wait until this broker leads nothing any more; see BrokerLifecycle.shut_down."""
+        await self.end()
+        await super().shut_down()
+
+    async def end(self) -> None:
+        """Say nothing any more that nobody waits for."""
+        self._is_serving = False
+        begun = (self._telling, self._cordoning, self._returning)
+        tasks = [each for each in begun if each is not None]
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether other brokers serve."""
+        brokers = self._metadata.image.brokers.values()
+        return any(each.is_active for each in brokers if each.node_id != self.node_id)
+
+    def disk_failed(self) -> None:
+        """Have others lead what lies there; where there are none, nothing is said.
+
+        Then its partitions are out of service until a restart, and led here all the same. Nor is
+        anything said before this broker may serve, or once it stops: who says it wants to serve.
+        """
+        mine = self._metadata.image.brokers.get(self.node_id)
+        is_active = mine is not None and mine.is_active
+        if is_active and self.has_others and offline_ids(self._directories):
+            self._telling = self._begin(self._telling, self._tell_of_disks(), "failed disks")
+
+    async def _tell_of_disks(self) -> None:
+        """Name all that are offline, and those that fail meanwhile; the root of a task."""
+        told: list[bytes] = []
+        try:
+            while told != (offline := offline_ids(self._directories)):
+                await self.disks_failed(offline)
+                told = offline
+        except KafkaError as error:
+            LOGGER.warning(
+                "what failed disks held is still led here: %s", error.message or error.code.name
+            )
+
+    def tell_cordoned(self) -> None:
+        """Have the controller know which directories are cordoned, if it doesn't."""
+        if self._is_serving and self._has_cordoned_others():
+            self._begin_cordoning(self._metadata.image.offset)
+
+    def _begin_cordoning(self, offset: int) -> None:
+        telling = self._tell_cordoned(offset)
+        self._cordoning = self._begin(self._cordoning, telling, "cordoned directories")
+
+    def _has_cordoned_others(self) -> bool:
+        """Tell whether the metadata names other directories than are cordoned here."""
+        mine = self._metadata.image.brokers.get(self.node_id)
+        said = self._cordoned()
+        return (
+            bool(said)
+            and mine is not None
+            and set(said["cordoned_log_dirs"]) != set(mine.cordoned_log_directories or ())
+        )
+
+    async def _tell_cordoned(self, offset: int) -> None:
+        """Say it until it is known, from an offset of the metadata on; the root of a task."""
+        try:
+            while self._metadata.image.offset < offset:
+                await pause(_SOON_S)
+            while self._has_cordoned_others():
+                await self._heartbeat()
+        except KafkaError as error:
+            LOGGER.warning(
+                "cordoned directories still take replicas: %s", error.message or error.code.name
+            )
+
+    async def _look(self, change: ImageChange, image: ClusterImage) -> None:
+        """See whether it was unregistered."""
+        if self._is_serving and self.node_id not in image.brokers:
+            # It waits for changes after this one.
+            self._returning = self._begin(self._returning, self._return(), "register again")
+        elif self._is_serving and METADATA_VERSION in change.features:
+            self._begin_cordoning(image.offset)
+
+    async def _return(self) -> None:
+        """Register this incarnation anew, and serve; the root of a task."""
+        try:
+            while not await self._has_returned():
+                await pause(_SOON_S)
+        except KafkaError as error:
+            LOGGER.error(  # noqa: TRY400 - what the controller says, no mistake of ours
+                "broker %d was unregistered, and is not registered again: %s",
+                self.node_id,
+                error.message or error.code.name,
+            )
+        else:
+            LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
+            self.disk_failed()  # it has registered all of its directories
+
+    async def _has_returned(self) -> bool:
+        """Register and serve; return whether nobody has unregistered it again meanwhile."""
+        await self.register_again()
+        try:
+            await super().unfence()
+        except KafkaError as error:
+            if error.code is not ErrorCode.STALE_BROKER_EPOCH:
+                raise
+            return False
+        return self.node_id in self._metadata.image.brokers
+
+    def _begin(
+        self, task: asyncio.Task[None] | None, work: Coroutine[Any, Any, None], name: str
+    ) -> asyncio.Task[None]:
+        """Have work done beside everything else, unless it is being done."""
+        if task is not None and not task.done():
+            work.close()
+            return task
+        return asyncio.create_task(work, name=name)

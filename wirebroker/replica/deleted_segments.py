@@ -1,0 +1,65 @@
+"""Segments that are no longer part of a log, until file.delete.delay.ms is over.
+
+Their files have names that end in `.deleted` and stay readable for those who still send from them.
+What a stop leaves of them, the next start removes.
+
+Source: Kafka's LocalLog.deleteSegmentFiles.
+"""
+
+from __future__ import annotations
+
+import logging
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from wirebroker.base.threads import Work, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.storage.log.segment.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+# Segments that a thread removes at a time: files of 1 GiB take some 50 ms each.
+_BATCH = 50
+
+
+class DeletedSegments:
+    """The deleted segments of all logs."""
+
+    __slots__ = ("_clock", "_count", "_deletions")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # A heap of (when the files go in monotonic seconds, running number, segment).
+        self._deletions: list[tuple[float, int, Segment]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._deletions)
+
+    def add(self, segments: Iterable[Segment], *, delay_ms: int) -> None:
+        """Take over segments whose files were renamed; they go after `delay_ms`."""
+        due = self._clock.monotonic() + delay_ms / 1000
+        for segment in segments:
+            self._count += 1
+            heappush(self._deletions, (due, self._count, segment))
+
+    async def remove_due(self) -> None:
+        """Remove the files of those whose time has come."""
+        now = self._clock.monotonic()
+        while self._deletions and self._deletions[0][0] <= now:
+            due: list[Segment] = []
+            while self._deletions and self._deletions[0][0] <= now and len(due) < _BATCH:
+                due.append(heappop(self._deletions)[2])
+            await in_thread(Work.UPKEEP, _remove, due)
+
+
+def _remove(segments: list[Segment]) -> None:
+    for segment in segments:
+        try:
+            segment.remove()
+        except OSError as error:
+            logger.warning("%s cannot be removed: %s", segment.log.path, error)

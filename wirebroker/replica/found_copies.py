@@ -1,0 +1,222 @@
+"""What moves between log directories have left when the last user stopped or was killed.
+
+    a copy beside its log             the move begins anew (replica_moves.py)
+    a copy without its log
+      where the metadata says         it was whole: it is the log
+      elsewhere                       the log was lost with its disk: the copy, of which nobody
+                                      knows how much it has, is put aside, and the move begins
+                                      anew with whatever log there will be; if a directory has
+                                      failed the log may lie there, and the copy stays as it is
+    a log in two directories          it is the one that the metadata names; what a kill of Kafka's
+                                      leaves, or a loss of power
+
+A directory whose disk fails with that is left out from then on, with its logs; the others are
+sorted out. A copy beside its log is kept until the log is loaded: its disk may fail with that, and
+the copy, if the controller was promised it, be the log then.
+
+Source: Kafka's LogManager.recoverAbandonedFutureLogs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import without_frames
+from wirebroker.coordinator.controller.features.feature_control import has_directory_assignments
+from wirebroker.coordinator.controller.image.cluster_image import directory_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, PartitionImage
+    from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
+
+logger = logging.getLogger(__name__)
+
+_Key = tuple[str, int]
+
+
+class FoundCopies:
+    """What was found, and what becomes of it; see sort_out.
+
+    Attributes:
+        unfinished: Topic and index of what was on its way, and the directory that it was to lie in.
+        promoted: Paths of copies that are logs now; nobody has closed them cleanly.
+        failed: Directories whose disk has failed meanwhile; who loads logs adds to them.
+    """
+
+    __slots__ = (
+        "_beside",
+        "_image",
+        "_is_whole",
+        "_node_id",
+        "_places",
+        "failed",
+        "promoted",
+        "unfinished",
+    )
+
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        image: ClusterImage,
+        *,
+        node_id: int,
+        is_whole: bool,
+    ) -> None:
+        self._image = image
+        self._node_id = node_id
+        self._is_whole = is_whole
+        self._places: dict[_Key, list[LogDirectory]] = {}
+        for directory in directories:
+            for each in directory.partitions:
+                self._places.setdefault((each.topic, each.partition), []).append(directory)
+        # Copies whose log is there.
+        self._beside: list[tuple[PartitionDirectory, LogDirectory]] = []
+        self.unfinished: list[tuple[_Key, LogDirectory]] = []
+        self.promoted: set[str] = set()
+        self.failed: dict[LogDirectory, OSError] = {}
+
+    def check(self, directory: LogDirectory) -> None:
+        """Do nothing about one that was sorted out.
+
+        Raises:
+            OSError: Its disk has failed.
+        """
+        if directory in self.failed:
+            raise self.failed[directory]
+
+    def choose(self) -> None:
+        """Of logs that are there twice set aside what lies elsewhere than the metadata says."""
+        for key, where in self._places.items():
+            placed = self._placed_here(key)
+            named = None if placed is None else directory_of(placed, self._node_id)
+            if len(where) > 1 and named in [each.directory_id for each in where]:
+                for directory in where:  # else whoever opens them refuses both
+                    if directory.directory_id != named and directory not in self.failed:
+                        self._set_aside(key, directory)
+
+    def sort_out(self, copy: PartitionDirectory, directory: LogDirectory) -> None:
+        """Say what becomes of a copy, if its log is not there."""
+        if (copy.topic, copy.partition) in self._places:
+            self._beside.append((copy, directory))
+        elif directory not in self.failed:
+            self._sort_out_alone(copy, directory)
+
+    def use_orphan(self) -> tuple[LogDirectory, PartitionDirectory] | None:
+        """Take a copy for the log whose disk has failed, if the controller was promised it.
+
+        Returns:
+            The log and its directory; None: there is no such copy, or none any more.
+        """
+        for each in tuple(self._beside):
+            copy, directory = each
+            if directory in self.failed or self._has_log(copy):
+                continue
+            self._beside.remove(each)
+            log = self._sort_out_alone(copy, directory)
+            if log is not None:
+                return directory, log
+        return None
+
+    def drop_others(self) -> None:
+        """Have the copies removed whose logs were loaded: their moves begin anew."""
+        for copy, directory in self._beside:
+            if directory not in self.failed:
+                directory.to_delete.append(copy.path)
+                self.unfinished.append(((copy.topic, copy.partition), directory))
+
+    def _has_log(self, copy: PartitionDirectory) -> bool:
+        where = self._places[copy.topic, copy.partition]
+        return any(each not in self.failed for each in where)
+
+    def _sort_out_alone(
+        self, copy: PartitionDirectory, directory: LogDirectory
+    ) -> PartitionDirectory | None:
+        """Say what becomes of a copy without its log; return the log if it is that now."""
+        key = (copy.topic, copy.partition)
+        placed = self._placed_here(key)
+        try:
+            if placed is None:
+                directory.strays.append(copy.path)
+            elif self._is_promised(placed, directory):
+                self._places[key] = [directory]
+                log = _promote(copy, directory)
+                self.promoted.add(log.path)
+                return log
+            elif self._sees_all:
+                _put_aside(copy, directory)
+                self.unfinished.append((key, directory))
+        except OSError as error:
+            self.failed[directory] = without_frames(error)
+        return None
+
+    @property
+    def _sees_all(self) -> bool:
+        """Whether what is nowhere is lost."""
+        return self._is_whole and not self.failed
+
+    def _is_promised(self, placed: PartitionImage, directory: LogDirectory) -> bool:
+        """Tell whether the controller was told that the log would lie here: then it was whole."""
+        if not has_directory_assignments(self._image.features):
+            # Nobody is told; but the log may lie where it can't be looked for.
+            return self._sees_all
+        return directory_of(placed, self._node_id) == directory.directory_id
+
+    def _placed_here(self, key: _Key) -> PartitionImage | None:
+        partition = self._image.partition(*key)
+        return partition if partition is not None and self._node_id in partition.replicas else None
+
+    def _set_aside(self, key: _Key, directory: LogDirectory) -> None:
+        try:
+            path = directory.stray_partition_directory(*key)
+        except OSError as error:
+            self.failed[directory] = without_frames(error)
+            return
+        directory.partitions = [
+            each for each in directory.partitions if (each.topic, each.partition) != key
+        ]
+        logger.warning("%s-%d is there twice: what lay here is now %s", *key, path)
+
+
+def sort_out(
+    directories: Iterable[LogDirectory], image: ClusterImage, *, node_id: int, is_whole: bool
+) -> FoundCopies:
+    """Leave in each directory's `partitions` what is to be opened.
+
+    Copies beside their logs are still to be told of: see use_orphan and drop_others.
+
+    Args:
+        directories: Those that could be opened.
+        image: The metadata.
+        node_id: This node.
+        is_whole: Whether they are all that it has.
+    """
+    directories = tuple(directories)
+    found = FoundCopies(directories, image, node_id=node_id, is_whole=is_whole)
+    found.choose()
+    for directory in directories:
+        for copy in directory.futures:
+            found.sort_out(copy, directory)
+    while found.use_orphan() is not None:
+        pass  # it is among its directory's partitions
+    return found
+
+
+def _promote(copy: PartitionDirectory, directory: LogDirectory) -> PartitionDirectory:
+    path = directory.use_future_directory(copy.path, copy.topic, copy.partition)
+    log = copy._replace(path=path)
+    directory.partitions.append(log)
+    logger.info("%s-%d has been moved: it lies in %s now", copy.topic, copy.partition, path)
+    return log
+
+
+def _put_aside(copy: PartitionDirectory, directory: LogDirectory) -> None:
+    path = directory.stray_future_directory(copy.path, copy.topic, copy.partition)
+    logger.warning(
+        "the log of %s-%d that was being moved is gone: what was copied of it is now %s",
+        copy.topic,
+        copy.partition,
+        path,
+    )

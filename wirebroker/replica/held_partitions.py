@@ -1,0 +1,78 @@
+"""The partitions that this node holds, by topic name and by topic id.
+
+Source: the pool of Kafka's ReplicaManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.replica.partition import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from wirebroker.coordinator.controller.image.cluster_image import TopicImage
+    from wirebroker.disks.data_directory import DataDirectory
+    from wirebroker.replica.replica_host import ReplicaHost
+    from wirebroker.storage.log.log import Log
+
+Partitions = Mapping[int, Partition]
+_NONE: Partitions = {}
+
+
+class HeldPartitions:
+    """What is held, whatever the role of each."""
+
+    __slots__ = ("_by_id", "_by_name", "_host")
+
+    # _by_name and _by_id hold the same mappings.
+
+    def __init__(self, host: ReplicaHost) -> None:
+        """Begin with none; `host` is the node of those that are added."""
+        self._host = host
+        self._by_name: dict[str, dict[int, Partition]] = {}
+        self._by_id: dict[bytes, dict[int, Partition]] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self._by_name.values():
+            yield from partitions.values()
+
+    def find(self, name: str, topic_id: bytes, *, by_id: bool) -> tuple[Partitions, ErrorCode]:
+        """Return a topic's partitions by index, and the error for one that is not among them."""
+        if by_id:
+            partitions = self._by_id.get(topic_id)
+            if partitions is None:
+                return _NONE, ErrorCode.UNKNOWN_TOPIC_ID
+            return partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return self._by_name.get(name, _NONE), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def of(self, topic: str) -> Partitions:
+        """Return the partitions of a topic by index."""
+        return self._by_name.get(topic, _NONE)
+
+    def add(self, log: Log, topic: TopicImage, directory: DataDirectory) -> Partition:
+        """Return the partition of a log, which is found from now on; it has no role yet."""
+        partition = Partition(log, directory=directory, host=self._host)
+        partitions = self._by_name.get(topic.name)
+        if partitions is None:
+            partitions = self._by_name[topic.name] = {}
+            self._by_id[topic.topic_id] = partitions
+        assert partition.index not in partitions, f"{partition} is here already"
+        partitions[partition.index] = partition
+        directory.partitions.add(partition)
+        return partition
+
+    def remove(self, partition: Partition) -> None:
+        """Have nobody find a partition any more."""
+        del self._by_id[partition.topic_id][partition.index]
+
+    def remove_topic(self, topic: TopicImage) -> Collection[Partition]:
+        """Have nobody find a topic's partitions any more; return them."""
+        partitions = self._by_id.pop(topic.topic_id, None)
+        if partitions is None:
+            return ()
+        del self._by_name[topic.name]
+        return partitions.values()

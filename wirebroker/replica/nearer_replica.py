@@ -1,0 +1,58 @@
+"""Which replica a consumer is to read from: one in sync in its own rack, if there is one (KIP-392).
+
+Source: Kafka's RackAwareReplicaSelector, ReplicaManager.findPreferredReadReplica.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.coordinator.controller.image.cluster_image import BrokerImage
+    from wirebroker.replica.partition import Partition
+
+# The leader itself is never named: who asks it reads there.
+NO_REPLICA: Final = -1
+
+
+def nearer_replica(
+    partition: Partition,
+    brokers: Mapping[int, BrokerImage],
+    *,
+    client_rack: str,
+    fetch_offset: int,
+) -> int:
+    """Return a follower in the client's rack that has what is asked for; NO_REPLICA if none.
+
+    The one that has most is taken, of those that have as much the one that caught up last.
+
+    Args:
+        partition: Led here.
+        brokers: Registered ones, by node id.
+        client_rack: Of the client (client.rack); not empty.
+        fetch_offset: What it asks for.
+    """
+    leading = partition.leading
+    if leading is None or leading.is_alone:
+        return NO_REPLICA
+    racks = {
+        each: broker.rack
+        for each in leading.replicas
+        if (broker := brokers.get(each)) is not None and broker.is_active
+    }
+    if racks.get(leading.leader) == client_rack:
+        return NO_REPLICA
+    nearest = NO_REPLICA
+    most = (-1, -1, 0)
+    for replica, follower in leading.followers.items():
+        if (
+            racks.get(replica) == client_rack
+            and replica in leading.isr
+            and follower.log_start_offset <= fetch_offset <= follower.log_end_offset
+        ):
+            has = (follower.log_end_offset, follower.caught_up_ms, -replica)
+            if nearest == NO_REPLICA or has > most:
+                nearest, most = replica, has
+    return nearest

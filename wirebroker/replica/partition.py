@@ -1,0 +1,338 @@
+"""A partition on this node: appended to as the leader or as a follower, flushed, waited for.
+
+The log stores records; what they count for, and who may append, is the replica's standing
+(replica_standing.py); whose turn it is at the log, and who is told, local_replica.py's.
+
+    Produce, coordinators --> append, append_in_turn, append_marker --.
+    Fetch from the leader --> append_as_follower, truncate -----------+--> log --> offsets, watchers
+
+Laws: while the directory is offline, and once the partition is retired or led elsewhere, nothing is
+appended and nothing that was being appended is acknowledged (who has waited checks again).
+
+Source: Kafka's Partition (appendRecordsToLeader, appendRecordsToFollowerOrFutureReplica).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.codecs.records.walk import IS_QUICK
+from wirebroker.disks.data_directory import Checkpoint
+from wirebroker.replica.replica_role import UNKNOWN_EPOCH
+from wirebroker.replica.replica_standing import ReplicaStanding
+from wirebroker.storage.brief_work import TakesLongError
+from wirebroker.storage.log.append import AppendOrigin
+from wirebroker.storage.log.markers import append_end_marker
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock, Slices
+    from wirebroker.storage.files import Buffer
+    from wirebroker.storage.log.append import AppendPlan, AppendResult
+    from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log.producers.verification import VerificationGuard
+    from wirebroker.storage.log.validation.record_validation import Walked
+
+
+class Partition(ReplicaStanding):
+    """A partition of which this node holds a replica."""
+
+    __slots__ = ()
+
+    # -- epochs ----------------------------------------------------------------------------------
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """Return (epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) if nothing is known.
+
+        A leader's own epoch begins where it found the log, with or without records.
+        """
+        return self.log.end_offset_for_epoch(leader_epoch)
+
+    def earliest(self) -> tuple[int, int]:
+        """Return (log start offset, its leader epoch or -1): ListOffsets -2."""
+        offset, epoch = self.log.earliest()
+        return offset, UNKNOWN_EPOCH if epoch is None else epoch
+
+    # -- as the leader ---------------------------------------------------------------------------
+
+    def append(
+        self,
+        records: memoryview,
+        *,
+        now_ms: int,
+        request_version: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        guard: VerificationGuard | None = None,
+        walked: Walked | None = None,
+    ) -> AppendResult:
+        """Append as the leader, at once: nobody is at work on the log and it won't take long.
+
+        A transaction's first batch needs a guard (log.producer_state.begin_verification). What is
+        known of the records as if they had been walked, need not be looked for.
+
+        Raises:
+            TakesLongError: It would; nothing has happened. See append_in_turn.
+            KafkaError: What validation found.
+            OSError: The disk failed; the log is as before.
+        """
+        result = self.log.append_as_leader(
+            records,
+            leader_epoch=self.role.leader_epoch,
+            now_ms=now_ms,
+            request_version=request_version,
+            origin=origin,
+            guard=guard,
+            is_brief=True,
+            walked=walked,
+        )
+        self.traffic.produce_requests += 1
+        self._advance()
+        if self._append_watchers:
+            self._tell_append()
+        return result
+
+    def append_marker(
+        self,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        is_commit: bool,
+        transaction_version: int,
+        now_ms: int,
+    ) -> AppendResult:
+        """End a producer's transaction here, as its coordinator asks for (see markers.py).
+
+        Nobody is at work on the log: see until_settled.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED; what check_leader
+                raises.
+            OSError: The disk failed; the log is as before.
+        """
+        assert not self.is_appending
+        self.check_leader()
+        result = append_end_marker(
+            self.log,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            is_commit=is_commit,
+            transaction_version=transaction_version,
+            leader_epoch=self.role.leader_epoch,
+            now_ms=now_ms,
+        )
+        self._advance()
+        self._tell_append()
+        return result
+
+    async def append_in_turn(
+        self,
+        records: memoryview,
+        *,
+        now_ms: int,
+        request_version: int,
+        slices: Slices,
+        guard: VerificationGuard | None = None,
+    ) -> AppendResult:
+        """Append as the leader, in a thread if it takes long; `records` must stay valid meanwhile.
+
+        Args:
+            records: A partition's bytes in a Produce request.
+            now_ms: The time now.
+            request_version: Of the request.
+            slices: Of what the request does on the loop.
+            guard: See `append`.
+
+        Raises:
+            KafkaError: What validation found; what became of the partition while this waited.
+            OSError: The disk failed; the log is as before.
+        """
+        async with self.append_lock:
+            self.check_leader()
+            if not self.takes_long(records):
+                try:
+                    return self.append(
+                        records, now_ms=now_ms, request_version=request_version, guard=guard
+                    )
+                except TakesLongError:
+                    await slices.turn()  # nothing has happened, but it took a while to find out
+            log = self.log
+            walked = None
+            walked_for = None if IS_QUICK else log.settings
+            while walked_for is not None:
+                # Where walking records is Python's, it is done in slices on the loop: a thread that
+                # parses would hold the loop all the same.
+                walked = await slices.run(log.walk(records, now_ms))
+                # What was found was judged by the topic's settings then.
+                walked_for = log.settings if log.settings is not walked_for else None
+            self.check_leader()
+            leader_epoch = self.role.leader_epoch
+            # Who asks for an epoch while the thread reads them would be told that there are none.
+            log.leader_epochs.load()
+            arguments = (log, records, leader_epoch, now_ms, request_version, guard, walked)
+            plan = await in_thread(Work.APPENDS, _prepare_and_write, *arguments)
+            # Another partition may have found the disk broken meanwhile: then this is the last
+            # write, and nobody is told of it.
+            self.directory.check_online()
+            result = log.commit(plan)
+            self.traffic.produce_requests += 1
+            if self._leading is not None:  # else it counts no more, whoever waits finds out
+                self._advance()
+                self._tell_append()
+            return result
+
+    # -- as a follower ---------------------------------------------------------------------------
+
+    def append_as_follower(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        high_watermark: int,
+        log_start_offset: int,
+        now_ms: int,
+    ) -> int:
+        """Append what the leader has, as it is, and take over what it says is committed.
+
+        Args:
+            records: As fetched; a batch that is cut off at the end is left out.
+            leader_epoch: Under which they were fetched.
+            high_watermark: The leader's.
+            log_start_offset: The leader's.
+            now_ms: The time now.
+
+        Returns:
+            Where the log ends now: what to fetch next.
+
+        Raises:
+            KafkaError: What check_follower raises; NOT_LEADER_OR_FOLLOWER while the producers are
+                replayed; CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR for records that do not continue
+                the log.
+            OSError: The disk failed; the log is as before.
+        """
+        assert not self.is_appending
+        self.check_follower(leader_epoch)
+        log, traffic = self.log, self.traffic
+        if not log.producer_state.is_read:
+            self.read_producers()
+        bytes_before, records_before = log.appended_bytes, log.appended_records
+        log.append_as_follower(records, now_ms=now_ms, leader_epoch=leader_epoch)
+        traffic.replicated_bytes += log.appended_bytes - bytes_before
+        traffic.replicated_records += log.appended_records - records_before
+        if self._commits.is_always or log.unflushed_count >= log.settings.flush_messages:
+            self._commits.add(self)
+        committed = min(high_watermark, log.log_end_offset)
+        # A new leader may know less than the one before had told us; that stays true.
+        if committed > log.high_watermark:
+            log.set_high_watermark(committed)
+            self._tell_growth()
+        log.increment_log_start_offset(min(log_start_offset, log.high_watermark))
+        return log.log_end_offset
+
+    def truncate(self, offset: int, *, leader_epoch: int, now_ms: int) -> None:
+        """Drop what the leader does not have.
+
+        Raises:
+            KafkaError: What check_follower raises. OSError: The disk failed.
+        """
+        self.check_follower(leader_epoch)
+        self.log.truncate_to(offset, now_ms=now_ms)
+
+    async def truncate_in_turn(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
+        """Do as `truncate`, so that a loss of power mixes nothing that is cut with what follows.
+
+        Raises:
+            KafkaError: What check_follower raises. OSError: The disk failed.
+        """
+        async with self.append_lock:
+            await self._expose(offset, leader_epoch, clock)
+            self.truncate(offset, leader_epoch=leader_epoch, now_ms=clock.now_ms())
+            await self._flush_cut()
+
+    async def begin_anew(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
+        """Drop everything and go on at `offset`, where the leader's log begins.
+
+        Raises:
+            KafkaError: What check_follower raises. OSError: The disk failed.
+        """
+        async with self.append_lock:
+            await self._expose(0, leader_epoch, clock)
+            self.check_follower(leader_epoch)
+            self.log.truncate_fully(offset, now_ms=clock.now_ms())
+            await self._flush_cut()
+
+    async def _expose(self, offset: int, leader_epoch: int, clock: Clock) -> None:
+        """Write down that nothing behind `offset` is known to be on the disk."""
+        self.check_follower(leader_epoch)
+        if self.log.expose(offset):
+            await self.directory.checkpoint(clock, Checkpoint.RECOVERY_POINTS)
+
+    async def _flush_cut(self) -> None:
+        """Have the cut on the disk before anything comes behind it."""
+        target = self.log.flush_target()
+        if target is not None:
+            await in_thread(Work.SYNCS, target.sync)
+            self.log.mark_flushed(target.offset, cuts=target.cuts)
+
+    # -- flush -----------------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """Wait until what is appended by now is on the disk.
+
+        Raises:
+            KafkaError: The partition was deleted, or its directory is offline.
+        """
+        log = self.log
+        end_offset = log.log_end_offset
+        while log.recovery_point < min(end_offset, log.log_end_offset):
+            self.directory.check_online()
+            if self.is_retired:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self._commits.add(self)
+            await self._next_news()
+
+    async def until_deleted(self, offset: int) -> None:
+        """Wait until no replica that is alive has records below `offset` any more.
+
+        Raises:
+            KafkaError: What check_leader raises: another node leads, or the disk has failed.
+        """
+        self.check_leader()
+        while self.low_watermark < offset:
+            await self._next_news()
+            self.check_leader()
+
+    async def until_committed(self, end_offset: int) -> None:
+        """Wait until everything below `end_offset` is committed.
+
+        Raises:
+            KafkaError: The partition was deleted, is led by another node, or its directory is
+                offline.
+        """
+        log = self.log
+        while log.high_watermark < end_offset:
+            self.check_leader()
+            await self._next_news()
+
+
+def _prepare_and_write(  # noqa: PLR0917 - a thread is given no keywords
+    log: Log,
+    records: memoryview,
+    leader_epoch: int,
+    now_ms: int,
+    request_version: int,
+    guard: VerificationGuard | None,
+    walked: Walked | None,
+) -> AppendPlan:
+    plan = log.prepare_append(
+        records,
+        leader_epoch=leader_epoch,
+        now_ms=now_ms,
+        request_version=request_version,
+        guard=guard,
+        walked=walked,
+    )
+    log.write(plan)
+    return plan

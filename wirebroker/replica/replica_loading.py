@@ -1,0 +1,249 @@
+"""What the log directories hold of this node's partitions when it starts.
+
+Every log is opened, and recovered if its directory was not closed cleanly. What the metadata does
+not know is put aside. A directory whose disk fails with that is offline, if the node can do without
+it; one that cannot be read is said before anything is served.
+
+Source: Kafka's LogManager.loadLogs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from wirebroker.codecs.errors import KafkaError, without_frames
+from wirebroker.config import StartError
+from wirebroker.disks.data_directory import is_disk_failure
+from wirebroker.replica.found_copies import sort_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.base.clock import Clock, Slices
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
+    from wirebroker.disks.data_directory import DataDirectory, Offsets
+    from wirebroker.replica.deleted_partitions import DeletedPartitions
+    from wirebroker.replica.found_copies import FoundCopies
+    from wirebroker.replica.held_partitions import HeldPartitions
+    from wirebroker.replica.partition import Partition
+    from wirebroker.replica.topic_logs import TopicLogs
+    from wirebroker.replica.unserved_topics import UnservedTopics
+    from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log_directory import LogDirectory, PartitionDirectory
+
+    _Unfinished = list[tuple[tuple[str, int], DataDirectory]]
+
+logger = logging.getLogger(__name__)
+
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+class ReplicaLoading:
+    """One start's way through the log directories."""
+
+    __slots__ = (
+        "_clock",
+        "_deleted_partitions",
+        "_directories",
+        "_held",
+        "_logs",
+        "_node_id",
+        "_on_failure",
+        "_unfinished",
+        "_unserved",
+    )
+
+    def __init__(
+        self,
+        held: HeldPartitions,
+        logs: TopicLogs,
+        *,
+        directories: Sequence[DataDirectory],
+        unserved: UnservedTopics,
+        deleted_partitions: DeletedPartitions,
+        clock: Clock,
+        node_id: int,
+        on_failure: Callable[[DataDirectory, OSError], None],
+    ) -> None:
+        """Take where logs are found, and what is made of them.
+
+        Args:
+            held: What is loaded is added to it.
+            logs: Makes the logs.
+            directories: Those of the node, online or not.
+            unserved: Topics whose files are left as they are.
+            deleted_partitions: Given what an earlier run had still to delete.
+            clock: Tells logs how old producers are.
+            node_id: This node.
+            on_failure: Takes a directory offline.
+        """
+        self._held = held
+        self._logs = logs
+        self._directories = directories
+        self._unserved = unserved
+        self._deleted_partitions = deleted_partitions
+        self._clock = clock
+        self._node_id = node_id
+        self._on_failure = on_failure
+        # By topic and index: where to copies were on their way.
+        self._unfinished: _Unfinished = []
+
+    async def load(self, image: ClusterImage, slices: Slices) -> None:
+        """Open what lies in the directories that are online.
+
+        Raises:
+            StartError: A log cannot be opened; no directory is left, or not the metadata log's.
+        """
+        online = [each for each in self._directories if each.is_online]
+        files = [each.files for each in online]
+        is_whole = len(files) == len(self._directories)
+        copies = sort_out(files, image, node_id=self._node_id, is_whole=is_whole)
+        for directory in online:
+            try:
+                copies.check(directory.files)
+                await self._load_directory(directory, image, slices, copies.promoted)
+            except OSError as error:
+                copies.failed[directory.files] = without_frames(error)
+                self._lose(directory, error)
+        await self._load_orphans(copies, online, image, slices)
+        copies.drop_others()
+        by_files = {each.files: each for each in online}
+        self._unfinished = [(key, by_files[target]) for key, target in copies.unfinished]
+        for directory in online:
+            if directory.is_online:
+                self._deleted_partitions.add_found(directory.files.to_delete)
+
+    def unfinished_moves(self) -> list[tuple[Partition, DataDirectory]]:
+        """Return which of the partitions that are held were on their way, and where to."""
+        found = ((self._held.of(name).get(index), to) for (name, index), to in self._unfinished)
+        return [(each, to) for each, to in found if each is not None and to.is_online]
+
+    def _lose(self, directory: DataDirectory, error: OSError) -> None:
+        """Take a directory offline.
+
+        Raises:
+            StartError: The node cannot do without it.
+        """
+        if not self._can_do_without(directory, error):
+            raise StartError(
+                f"the data directory {directory.path} cannot be read: {error}",
+                "check the disk and its permissions, or leave it out of log.dirs",
+            ) from error
+        self._on_failure(directory, error)
+
+    async def _load_orphans(
+        self,
+        copies: FoundCopies,
+        online: Sequence[DataDirectory],
+        image: ClusterImage,
+        slices: Slices,
+    ) -> None:
+        """Open copies that the controller was promised, in place of logs whose disk has failed.
+
+        Raises:
+            StartError: As of `load`.
+        """
+        by_files = {each.files: each for each in online}
+        while (orphan := copies.use_orphan()) is not None:
+            directory, found = by_files[orphan[0]], orphan[1]
+            self._forget_lost(found)
+            try:
+                offsets = directory.read_checkpoints()
+                self._load_found(directory, found, image, offsets, is_clean=False)
+            except OSError as error:
+                copies.failed[directory.files] = without_frames(error)
+            await slices.turn()
+        for directory in online:
+            if directory.is_online and directory.files in copies.failed:
+                self._lose(directory, copies.failed[directory.files])
+
+    def _forget_lost(self, found: PartitionDirectory) -> None:
+        """Have nobody find what was loaded of a log before its disk failed."""
+        partition = self._held.of(found.topic).get(found.partition)
+        if partition is not None:
+            self._held.remove(partition)
+            partition.directory.partitions.discard(partition)
+            partition.log.close(clean=False)
+
+    def _can_do_without(self, directory: DataDirectory, error: OSError) -> bool:
+        return (
+            is_disk_failure(error)
+            and any(each.is_online for each in self._directories if each is not directory)
+            and not any(each.topic == _METADATA_TOPIC for each in directory.files.partitions)
+        )
+
+    async def _load_directory(
+        self, directory: DataDirectory, image: ClusterImage, slices: Slices, promoted: set[str]
+    ) -> None:
+        files = directory.files
+        offsets = directory.read_checkpoints()
+        for found in files.partitions:
+            if found.topic != _METADATA_TOPIC:
+                is_clean = files.was_clean and found.path not in promoted
+                self._load_found(directory, found, image, offsets, is_clean=is_clean)
+                await slices.turn()
+
+    def _load_found(
+        self,
+        directory: DataDirectory,
+        found: PartitionDirectory,
+        image: ClusterImage,
+        offsets: Offsets,
+        *,
+        is_clean: bool,
+    ) -> None:
+        topic = _topic_of(found, image)
+        partition = None if topic is None else topic.partitions.get(found.partition)
+        if topic is None or partition is None or self._node_id not in partition.replicas:
+            _set_aside(directory.files, found)
+            return
+        if partition.index in self._held.of(topic.name):
+            raise StartError(
+                f"{found.path} is there twice, in two of log.dirs",
+                "move one of the two out of the way",
+            )
+        if found.topic_id is None:
+            directory.files.write_topic_id(found.path, topic.topic_id)
+        settings = self._logs.settings(image, topic)
+        if self._unserved.has(topic, settings):
+            return  # it is made known with the topic's others, and its files stay
+        log = self._logs.make(found.path, topic, partition.index, settings)
+        self._load_log(log, offsets, is_clean=is_clean)
+        self._held.add(log, topic, directory)
+
+    def _load_log(self, log: Log, offsets: Offsets, *, is_clean: bool) -> None:
+        key = (log.topic, log.partition)
+        try:
+            log.load(
+                recovery_point=offsets.recovery_points.get(key, 0),
+                log_start_offset=offsets.log_start_offsets.get(key, 0),
+                clean=is_clean,
+                now_ms=self._clock.now_ms(),
+            )
+        except KafkaError as error:
+            raise StartError(
+                f"the log in {log.directory} cannot be opened: {error.message or error}",
+                "restore it, or move it out of the way",
+            ) from error
+        # What was committed when it was written down stays so, whoever leads now.
+        high_watermark = offsets.high_watermarks.get(key, 0)
+        if high_watermark > log.high_watermark:
+            log.set_high_watermark(high_watermark)
+
+
+def _topic_of(found: PartitionDirectory, image: ClusterImage) -> TopicImage | None:
+    """Return the topic that a directory belongs to: by its id, by name if the id got lost."""
+    if found.topic_id is None:
+        return image.topics.get(found.topic)
+    return image.topics_by_id.get(found.topic_id)
+
+
+def _set_aside(files: LogDirectory, found: PartitionDirectory) -> None:
+    path = files.stray_partition_directory(found.topic, found.partition)
+    logger.warning(
+        "the metadata knows nothing of %s-%d: its directory is now %s",
+        found.topic,
+        found.partition,
+        path,
+    )

@@ -1,0 +1,364 @@
+"""All partitions that this node holds: opened at start, then as the metadata changes.
+
+The metadata log calls `apply` after each change and answers its request only when that is done,
+so a topic's logs are there when CreateTopics returns. What is done to thousands of partitions on
+the loop is cut into slices.
+
+    held_partitions.py    which they are
+    replica_loading.py    what the directories hold at start
+    replica_making.py     those that are new
+
+A disk that fails takes its log directory offline (data_directory.py).
+
+Who lives on leaderships subscribes to `leaderships` (leadership.py).
+
+Source: Kafka's ReplicaManager and LogManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+from wirebroker.base.clock import Clock, Slices
+from wirebroker.coordinator.controller.image.cluster_image import (
+    ClusterImage,
+    ResourceType,
+)
+from wirebroker.disks.data_directory import DataDirectory, is_disk_failure, is_disk_full
+from wirebroker.disks.directory_choice import DirectoryChoice
+from wirebroker.replica.deleted_partitions import DeletedPartitions
+from wirebroker.replica.deleted_segments import DeletedSegments
+from wirebroker.replica.group_commit import GroupCommit
+from wirebroker.replica.held_partitions import HeldPartitions
+from wirebroker.replica.leadership import Leaderships
+from wirebroker.replica.replica_host import ReplicaHost
+from wirebroker.replica.replica_loading import ReplicaLoading
+from wirebroker.replica.replica_making import ReplicaMaking
+from wirebroker.replica.topic_logs import TopicLogs
+from wirebroker.replica.traffic import TrafficSum
+from wirebroker.replica.transitions import Transitions
+from wirebroker.replica.unserved_topics import UnservedTopics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import PartitionImage, TopicImage
+    from wirebroker.coordinator.controller.image.image_change import ImageChange
+    from wirebroker.replica.partition import Partition
+    from wirebroker.storage.files import Files
+    from wirebroker.storage.log.log import Log
+    from wirebroker.storage.log_directory import LogDirectory
+
+logger = logging.getLogger(__name__)
+
+
+class ReplicaManager:
+    """The partitions of this node, by topic name and by topic id.
+
+    Attributes:
+        image: The newest that was followed; its partitions' roles may still be on the way.
+        leaderships: What this node leads, and who is told.
+        choice: In which directory new replicas are made.
+        commits: Syncs what must be on the disk before it counts.
+        directories: The log directories, online or not.
+        deleted_partitions: Whose files are to be removed.
+        deleted_segments: What is no longer part of logs that go on.
+        files: The file system that they lie on.
+        find: HeldPartitions.find itself, since each Fetch goes that way.
+        on_directory_failed: Told when one of them has failed.
+        gone_traffic: What passed through the partitions that were deleted since.
+        unfinished_moves: What was on its way to another directory when the last user stopped.
+        rolled: Logs whose closed segments may have to be flushed; threads append to it.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_following",
+        "_held",
+        "_host",
+        "_logs",
+        "_making",
+        "_transitions",
+        "_unserved",
+        "choice",
+        "commits",
+        "deleted_partitions",
+        "deleted_segments",
+        "directories",
+        "files",
+        "find",
+        "gone_traffic",
+        "image",
+        "leaderships",
+        "on_directory_failed",
+        "rolled",
+        "unfinished_moves",
+    )
+
+    def __init__(
+        self,
+        directories: Iterable[LogDirectory],
+        files: Files,
+        *,
+        config: Config,
+        clock: Clock,
+        node_id: int,
+    ) -> None:
+        self.directories = [DataDirectory(directory) for directory in directories]
+        self.choice = DirectoryChoice(self.directories, node_id=node_id)
+        self.choice.use_cordon(config)
+        self.commits = GroupCommit(
+            is_always=config.str("wirebroker.durability") == "fsync",
+            on_failure=self.directory_failed,
+        )
+        self.leaderships = Leaderships()
+        self._transitions = Transitions(self.leaderships)
+        self.image = ClusterImage()
+        self.files = files
+        self._clock = clock
+        self._host = ReplicaHost(
+            node_id,
+            commits=self.commits,
+            clock=clock,
+            most_lag_ms=config.int("replica.lag.time.max.ms"),
+            may_join=self._may_be_in_sync,
+        )
+        self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
+        self._following = asyncio.Lock()  # held while partitions are created and deleted
+        self.deleted_partitions = DeletedPartitions(files, clock, on_failure=self.write_failed)
+        self.deleted_segments = DeletedSegments(clock)
+        self.gone_traffic = TrafficSum()
+        self.on_directory_failed: Callable[[], None] | None = None
+        self.rolled: deque[Log] = deque()
+        self._logs = TopicLogs(files, config, on_roll=self.rolled.append)
+        self._held = HeldPartitions(self._host)
+        self.find = self._held.find
+        self._unserved = UnservedTopics(self.directories[0])
+        self._making = ReplicaMaking(
+            self._held,
+            self._logs,
+            directories=self.directories,
+            choice=self.choice,
+            unserved=self._unserved,
+            transitions=self._transitions,
+            clock=clock,
+            on_failure=self.write_failed,
+        )
+
+    @property
+    def node_id(self) -> int:
+        """The node that all this lies on."""
+        return self._host.node_id
+
+    def _may_be_in_sync(self, replica: int, broker_epoch: int) -> bool:
+        broker = self.image.brokers.get(replica)
+        return broker is not None and broker.is_active and broker_epoch in {-1, broker.epoch}
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._held)
+
+    # -- start and stop --------------------------------------------------------------------
+
+    async def load(self, image: ClusterImage) -> None:
+        """Open what the directories hold of this node's partitions, and create what they lack.
+
+        A directory whose disk fails with that is offline, and what else lies there.
+
+        Raises:
+            StartError: A log cannot be opened; no directory is left, or not the metadata log's.
+        """
+        self.image = image
+        slices = Slices(self._clock)
+        loading = ReplicaLoading(
+            self._held,
+            self._logs,
+            directories=self.directories,
+            unserved=self._unserved,
+            deleted_partitions=self.deleted_partitions,
+            clock=self._clock,
+            node_id=self.node_id,
+            on_failure=self.directory_failed,
+        )
+        await loading.load(image, slices)
+        for topic in image.topics.values():
+            await self._follow_topic(image, topic, topic.partitions.values(), slices)
+        self._transitions.tell()
+        self.unfinished_moves += loading.unfinished_moves()
+
+    def wake_all(self) -> None:
+        """Have everyone who waits for records look again."""
+        for partition in self:
+            partition.wake_watchers()
+
+    async def until_settled(self) -> None:
+        """Take no more appends, and wait until no thread is at work on any log.
+
+        Requests whose connections are closed may still be at it: what came behind the clean end
+        would not be known at the next start, and its offsets be given out twice.
+        """
+        for partition in self:
+            self._transitions.resign(partition)
+        self._transitions.tell()
+        for partition in tuple(self):
+            await partition.until_settled()
+        await self.commits.until_idle()
+
+    def close(self, *, broker_epoch: int) -> None:
+        """Flush and close every log, and say in each directory that the stop was clean. Blocks."""
+        for directory in self.directories:
+            try:
+                directory.close(broker_epoch=broker_epoch)
+            except OSError as error:
+                directory.is_online = False
+                logger.error(  # noqa: TRY400 - a full disk, not a mistake of ours
+                    "the data directory %s was not closed cleanly: %s; the next start recovers it",
+                    directory.path,
+                    error,
+                )
+        self.deleted_partitions.close()
+
+    # -- the metadata changes --------------------------------------------------------------
+
+    async def apply(self, change: ImageChange, image: ClusterImage) -> None:
+        """Follow a change of the metadata."""
+        async with self._following:
+            self.image = image
+            await self._follow(change, image)
+
+    async def make_missing(self) -> None:
+        """Create the partitions that no disk had room for, if there is room now."""
+        async with self._following:
+            names, self._making.unmade = self._making.unmade, set()
+            slices = Slices(self._clock)
+            for name in names:
+                topic = self.image.topics.get(name)
+                if topic is not None:
+                    partitions = topic.partitions.values()
+                    await self._follow_topic(self.image, topic, partitions, slices)
+            self._transitions.tell()
+
+    async def _follow(self, change: ImageChange, image: ClusterImage) -> None:
+        slices = Slices(self._clock)
+        gone: list[Partition] = []
+        for topic in change.deleted:
+            gone += self._held.remove_topic(topic)
+        if gone:
+            await self._delete(gone, slices)
+        for topic_change in change.topics.values():
+            topic_now = image.topics_by_id.get(topic_change.topic_id)
+            if topic_now is not None:
+                changed = [each.after for each in topic_change.partitions.values()]
+                await self._follow_topic(image, topic_now, changed, slices)
+        self._transitions.tell()
+        for resource_type, name in change.configs:
+            topic_now = image.topics.get(name)
+            if resource_type == ResourceType.TOPIC and topic_now is not None:
+                await self._apply_settings(image, topic_now, slices)
+
+    async def use_config(self, config: Config, image: ClusterImage) -> None:
+        """Take over changed defaults of topics, and how long producers are remembered."""
+        slices = Slices(self._clock)
+        self._logs.use_config(config)
+        for topic in image.topics.values():
+            await self._apply_settings(image, topic, slices)
+
+    async def _apply_settings(self, image: ClusterImage, topic: TopicImage, slices: Slices) -> None:
+        settings = self._logs.settings(image, topic)
+        expiration_ms = self._logs.producer_id_expiration_ms
+        for partition in tuple(self._held.of(topic.name).values()):
+            partition.use_settings(settings)
+            partition.log.producer_state.expiration_ms = expiration_ms
+            await slices.turn()
+
+    async def _follow_topic(
+        self,
+        image: ClusterImage,
+        topic: TopicImage,
+        partitions: Iterable[PartitionImage],
+        slices: Slices,
+    ) -> None:
+        """Give partitions their roles, create those that are new, let go of those that left."""
+        held = self._held.of(topic.name)
+        new: list[PartitionImage] = []
+        gone: list[Partition] = []
+        for partition in partitions:
+            existing = held.get(partition.index)
+            if self.node_id not in partition.replicas:
+                if existing is not None:
+                    gone.append(existing)
+            elif existing is None:
+                new.append(partition)
+            elif existing.is_appending:
+                await self._transitions.enter_in_turn(existing, partition)
+            else:
+                self._transitions.enter(existing, partition)
+            if slices.is_over:
+                self._transitions.tell()
+                await slices.turn()
+        if gone:
+            for partition_gone in gone:
+                self._held.remove(partition_gone)
+            await self._delete(gone, slices)
+        if new:
+            await self._making.add(topic, new, self._logs.settings(image, topic))
+
+    async def _delete(self, gone: list[Partition], slices: Slices) -> None:
+        """Let go of partitions, which nobody finds any more, and of their files after a while."""
+        for partition in gone:
+            self._transitions.retire(partition)
+            partition.directory.partitions.discard(partition)
+            self.gone_traffic.add(partition)
+            if slices.is_over:
+                self._transitions.tell()
+                await slices.turn()
+        self._transitions.tell()
+        await self.deleted_partitions.put_aside(gone)
+        for directory in self.directories:
+            try:
+                await directory.forget(gone, self._clock)
+            except OSError as error:
+                self.write_failed(directory, error)
+
+    # -- disks -----------------------------------------------------------------------------
+
+    def disk_failed(self, partition: Partition, error: OSError) -> None:
+        """Note that a read or a write failed under a partition; see `write_failed`."""
+        self.write_failed(partition.directory, error)
+
+    def write_failed(self, directory: DataDirectory, error: OSError) -> None:
+        """Take a directory offline, unless something is short that says nothing about the disk."""
+        if is_disk_full(error):
+            directory.note_full(error)
+        elif is_disk_failure(error):
+            self.directory_failed(directory, error)
+        else:
+            logger.error("%s: %s", directory.path, error)
+
+    def file_failed(self, path: str, error: OSError) -> None:
+        """Take the directory offline that a file lies in which could not be read."""
+        for directory in self.directories:
+            if path.startswith(f"{directory.path}/"):
+                self.directory_failed(directory, error)
+
+    def directory_failed(self, directory: DataDirectory, error: OSError) -> None:
+        """Take a directory offline: what it holds is not served any more."""
+        if not directory.is_online:
+            return
+        directory.is_online = False
+        logger.error(
+            "the data directory %s is offline until a restart: %s; its %d partitions answer"
+            " KAFKA_STORAGE_ERROR",
+            directory.path,
+            error,
+            len(directory.partitions),
+        )
+        lost = [each for each in self._held if each.directory is directory]
+        for partition in lost:
+            self._transitions.resign(partition)
+        self._transitions.tell()
+        if self.on_directory_failed is not None:
+            self.on_directory_failed()

@@ -1,0 +1,1 @@
+"""Followers: fetchers, ISR changes, moves between log directories."""

@@ -1,0 +1,195 @@
+"""Tells the controller in which of this node's log directories its replicas lie.
+
+    a replica is new, or lies elsewhere than the metadata says --.
+    one is about to be moved (replica_moves.py) -----------------+--> AssignReplicasToDirs, until it
+                                                                      is taken
+
+The controller needs it when a directory fails: what lies there is led by others then. Of a node
+with one directory it knows by itself, and is told nothing.
+
+Source: Kafka's AssignmentsManager, ReplicaManager.maybeUpdateTopicAssignment; KIP-858.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.coordinator.controller.features.feature_control import has_directory_assignments
+from wirebroker.coordinator.controller.image.cluster_image import (
+    UNASSIGNED_DIRECTORY,
+    directory_of,
+)
+from wirebroker.net.client.settings import Backoff
+from wirebroker.quorum.channel.controller_channel import check_answer
+from wirebroker.quorum.channel.controller_sender import ControllerSender
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.replica.partition import Partition
+    from wirebroker.replica.replica_manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+# As Kafka's brokers (AssignmentsManager).
+_BACKOFF: Final = Backoff(first_s=0.1, most_s=10.0, jitter=0.02)
+# As many as Kafka's brokers put into one request.
+_MOST_AT_ONCE: Final = 2_250
+
+
+# With the ids of the directories.
+_Batch: TypeAlias = "dict[tuple[bytes, int], tuple[Partition, bytes]]"
+
+
+class DirectoryAssignments(ControllerSender["_Batch"]):
+    """What the controller has still to be told."""
+
+    __slots__ = ("_channel", "_lifecycle", "_news", "_planned", "_replicas", "_untold")
+
+    def __init__(
+        self, channel: ControllerChannel, lifecycle: BrokerLifecycle, *, replicas: ReplicaManager
+    ) -> None:
+        super().__init__("AssignReplicasToDirs", backoff=_BACKOFF, seed=lifecycle.node_id)
+        self._channel = channel
+        self._lifecycle = lifecycle
+        self._replicas = replicas
+        # With the ids of the directories; one stays in it until the controller has taken it.
+        self._untold: dict[Partition, bytes] = {}
+        # Where replicas will lie that are about to be moved.
+        self._planned: dict[Partition, bytes] = {}
+        self._news = asyncio.Event()
+
+    def note(self, partitions: Iterable[Partition]) -> None:
+        """Have those told that lie elsewhere than the metadata says."""
+        for partition in partitions:
+            directory_id = self._planned.get(partition, partition.directory.directory_id)
+            known = self._known(partition)
+            # Where it lies in one that could not be opened, the metadata knows better.
+            if known is not None and directory_id not in {known, UNASSIGNED_DIRECTORY}:
+                self._tell(partition, directory_id)
+
+    async def tell(self, partition: Partition, directory_id: bytes) -> None:
+        """Say that a replica is about to lie in a directory; wait until the controller has it.
+
+        That counts until `forget`. It is as told when there is nothing to say: the partition has
+        gone, or the cluster is too old to know of directories.
+        """
+        self._planned[partition] = directory_id
+        if self._known(partition) is not None:
+            self._tell(partition, directory_id)
+        while self._untold.get(partition) == directory_id and not self._is_stopped:
+            await self._next_news()
+
+    def forget(self, partition: Partition) -> None:
+        """Go by where a replica lies from now on.
+
+        If that is elsewhere than was planned it is said whatever the metadata says: that the
+        controller has taken the plan may not have come here yet.
+        """
+        planned = self._planned.pop(partition, None)
+        directory_id = partition.directory.directory_id
+        if planned == directory_id:
+            self.note((partition,))
+        elif planned is not None and self._known(partition) is not None:
+            self._tell(partition, directory_id)
+
+    async def until_told(self, *, timeout_s: float) -> None:
+        """Wait until nothing is left to be said, but not for ever."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._untold:
+                    await self._next_news()
+        except TimeoutError:
+            logger.warning(
+                "the controller has not taken yet in which directories %d replicas lie",
+                len(self._untold),
+            )
+
+    async def stop(self) -> None:
+        """Say nothing more."""
+        await super().stop()
+        self._news.set()
+
+    def _known(self, partition: Partition) -> bytes | None:
+        """Return where the metadata says that it lies; None: there is nothing to be said of it."""
+        image, node_id = self._replicas.image, self._lifecycle.node_id
+        topic = image.topics_by_id.get(partition.topic_id)
+        found = None if topic is None else topic.partitions.get(partition.index)
+        if (
+            partition.is_retired
+            or found is None
+            or node_id not in found.replicas
+            or not has_directory_assignments(image.features)
+        ):
+            return None
+        return directory_of(found, node_id)
+
+    def _tell(self, partition: Partition, directory_id: bytes) -> None:
+        self._untold[partition] = directory_id
+        self._wake()
+
+    async def _next_news(self) -> None:
+        self._news.clear()
+        await self._news.wait()
+
+    def _next_batch(self) -> _Batch:
+        """Return what is said next; what has gone meanwhile is let go of."""
+        batch: _Batch = {}
+        for partition, directory_id in tuple(self._untold.items()):
+            if self._known(partition) is None:
+                del self._untold[partition]
+            elif len(batch) < _MOST_AT_ONCE:
+                batch[partition.topic_id, partition.index] = partition, directory_id
+        self._news.set()  # of what has gone
+        return batch
+
+    def _on_sent(self, batch: _Batch, *, was_answered: bool) -> None:
+        """Wake who waits for it; what was not taken still waits to be sent."""
+        self._news.set()
+
+    async def _send(self, batch: _Batch) -> int:
+        """Tell some; return how many are to be told again.
+
+        Raises:
+            KafkaError: All are.
+        """
+        answer = check_answer(
+            await self._channel.ask(ApiKey.ASSIGN_REPLICAS_TO_DIRS, self._body(batch))
+        )
+        left = dict(batch)
+        for directory in answer.directories:
+            for topic in directory.topics:
+                for result in topic.partitions:
+                    key = (topic.topic_id, result.partition_index)
+                    said = left.get(key)
+                    if said is None or result.error_code or said[1] != directory.id:
+                        continue  # the metadata that says why is on its way
+                    del left[key]
+                    if self._untold.get(said[0]) == said[1]:
+                        del self._untold[said[0]]
+        return len(left)
+
+    def _body(self, batch: _Batch) -> Mapping[str, Any]:
+        directories: dict[bytes, dict[bytes, list[dict[str, int]]]] = {}
+        for (topic_id, index), (_, directory_id) in batch.items():
+            topics = directories.setdefault(directory_id, {})
+            topics.setdefault(topic_id, []).append({"partition_index": index})
+        return {
+            "broker_id": self._lifecycle.node_id,
+            "broker_epoch": self._lifecycle.broker_epoch,
+            "directories": [
+                {
+                    "id": directory_id,
+                    "topics": [
+                        {"topic_id": topic_id, "partitions": partitions}
+                        for topic_id, partitions in topics.items()
+                    ],
+                }
+                for directory_id, topics in directories.items()
+            ],
+        }

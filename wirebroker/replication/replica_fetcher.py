@@ -1,0 +1,486 @@
+"""Fetches partitions from one leader: one connection, one request at a time, many partitions each.
+
+    what is due --> Fetch --> append | cut | ask for the bounds | pause --> what is due
+
+A task of its own, which waits when nothing is due. Batches are appended as they came, out of the
+buffer that they were received into; between partitions the loop serves everybody else.
+
+Source: Kafka's AbstractFetcherThread, ReplicaFetcherThread, RemoteLeaderEndPoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable  # noqa: TC003 - likewise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.base.clock import Clock, Slices, pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.net.client.errors import PeerError, error_name
+from wirebroker.net.client.failures import FailureLines, RetryPauses
+from wirebroker.net.client.settings import Backoff
+from wirebroker.quotas.replication_quotas import ReplicationQuota  # noqa: TC001 - likewise
+from wirebroker.replica.partition import Partition  # noqa: TC001 - compiled tuples look for it
+from wirebroker.replication.followed_partition import FollowedPartition
+from wirebroker.replication.follower_session import FollowerSession, PartitionKey, SessionRequest
+from wirebroker.replication.leader_bounds import EARLIEST, LATEST, list_offsets
+from wirebroker.replication.peers import Peers  # noqa: TC001 - compiled tuples look for it
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.config import Config
+    from wirebroker.net.client.node import Node
+
+logger = logging.getLogger(__name__)
+
+# From this version on a Fetch says who asks in a tag (KIP-903).
+_REPLICA_STATE_VERSION: Final = 15
+_NO_BYTES: Final = memoryview(b"")
+# What newer metadata mends, here or at the leader: no line for each time.
+_PASSING: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+
+
+class FetchSettings(NamedTuple):
+    """How followers fetch; the configs replica.fetch.*, replica.socket.timeout.ms."""
+
+    wait_ms: int
+    min_bytes: int
+    partition_bytes: int
+    most_bytes: int
+    backoff_s: float
+    timeout_s: float
+
+    @classmethod
+    def from_config(cls, config: Config) -> FetchSettings:
+        """Read the configs."""
+        return cls(
+            wait_ms=config.int("replica.fetch.wait.max.ms"),
+            min_bytes=config.int("replica.fetch.min.bytes"),
+            partition_bytes=config.int("replica.fetch.max.bytes"),
+            most_bytes=config.int("replica.fetch.response.max.bytes"),
+            backoff_s=config.int("replica.fetch.backoff.ms") / 1000,
+            timeout_s=config.int("replica.socket.timeout.ms") / 1000,
+        )
+
+
+class Follower(NamedTuple):
+    """The node whose replicas follow."""
+
+    node_id: int
+    broker_epoch: Callable[[], int]
+    peers: Peers
+    clock: Clock
+    # Told of a partition under which a write has failed.
+    disk_failed: Callable[[Partition, OSError], None]
+    quota: ReplicationQuota
+
+
+class ReplicaFetcher:
+    """Some of the partitions that one node leads and this one follows.
+
+    Attributes:
+        leader: The node id of whom they are fetched from.
+    """
+
+    __slots__ = (
+        "_changed",
+        "_delayed",
+        "_followed",
+        "_follower",
+        "_lines",
+        "_news",
+        "_node",
+        "_pauses",
+        "_session",
+        "_settings",
+        "_task",
+        "leader",
+    )
+
+    # All of _changed and _delayed are in _followed; none is in both.
+
+    def __init__(self, leader: int, follower: Follower, settings: FetchSettings) -> None:
+        self.leader = leader
+        self._follower = follower
+        self._settings = settings
+        self._lines = FailureLines(logger, f"replicas of broker {leader} are fetched again")
+        backoff = Backoff(settings.backoff_s / 20, most_s=settings.backoff_s, jitter=0.0)
+        self._pauses = RetryPauses(backoff, seed=leader)
+        self._followed: dict[PartitionKey, FollowedPartition] = {}
+        # Of whom the session has to be told anew; and who waits for his time.
+        self._changed: dict[PartitionKey, None] = {}
+        self._delayed: dict[PartitionKey, None] = {}
+        self._session = FollowerSession()
+        self._node: Node | None = None
+        self._news: asyncio.Future[None] | None = None
+        self._task = asyncio.create_task(self._run(), name=f"fetch from broker {leader}")
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def add(self, partition: Partition) -> None:
+        """Fetch a partition from now on, in its present role."""
+        followed = FollowedPartition(partition)
+        self._delayed.pop(followed.key, None)
+        self._followed[followed.key] = followed
+        self._changed[followed.key] = None
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    def remove(self, key: PartitionKey) -> None:
+        """Fetch a partition no more."""
+        self._followed.pop(key, None)
+        self._changed.pop(key, None)
+        self._delayed.pop(key, None)
+        self._session.forget(key)
+
+    async def stop(self) -> None:
+        """Fetch no more, and close the connection."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self._node is not None:
+            self._node.abort()
+
+    # -- the task ------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        """Fetch for ever; the root of a task."""
+        while True:
+            try:
+                await self._turn()
+            except PeerError as error:
+                self._session.failed()
+                await self._wait(type(error).__name__, str(error))
+            except Exception:  # the root of a task: one bad answer must not end the replication
+                logger.exception("an answer of broker %d failed; it is asked again", self.leader)
+                self._session.failed()
+                await pause(self._settings.backoff_s)
+
+    async def _turn(self) -> None:
+        """Send what is due and do what comes of it, or wait."""
+        await self._collect()
+        if not len(self._session):
+            await self._until_news()
+            return
+        node = self._reach()
+        if node is None:
+            await pause(self._settings.backoff_s)
+            return
+        request = self._session.next_request()
+        answer = await node.request(
+            ApiKey.FETCH,
+            lambda version: self._body(request, version),
+            timeout_s=self._settings.timeout_s,
+        )
+        self._session.answered(answer.error_code, answer.session_id)
+        if answer.error_code:
+            name = error_name(answer.error_code)
+            await self._wait(name, name)
+            return
+        self._lines.end()
+        self._pauses.end()
+        await self._take(node, answer)
+
+    async def _wait(self, kind: str, why: str) -> None:
+        self._lines.add(kind, f"replicas of broker {self.leader} wait: {why}")
+        self._pauses.add()
+        await pause(self._pauses.next_s)
+
+    async def _until_news(self) -> None:
+        """Wait until there is something to fetch: a new partition, or one whose pause is over."""
+        self._news = asyncio.get_running_loop().create_future()
+        due = min((self._followed[key].not_before for key in self._delayed), default=None)
+        try:
+            if due is None:
+                await self._news
+            else:
+                delay_s = max(0.0, due - self._follower.clock.monotonic())
+                await asyncio.wait([self._news], timeout=delay_s)
+        finally:
+            self._news = None
+
+    def _reach(self) -> Node | None:
+        """Return the leader's node, where the metadata says that it is now."""
+        address = self._follower.peers.address(self.leader)
+        if self._node is not None and self._node.address != address:
+            self._node.abort()
+            self._node = None
+            self._session.failed()
+        if self._node is None:
+            self._node = self._follower.peers.connect(self.leader)
+        return self._node
+
+    # -- what is asked ---------------------------------------------------------------------------
+
+    async def _collect(self) -> None:
+        """Tell the session what is wanted by now."""
+        now = self._follower.clock.monotonic()
+        for key in [key for key in self._delayed if self._followed[key].not_before <= now]:
+            del self._delayed[key]
+            self._changed[key] = None
+        slices = Slices(self._follower.clock)
+        while self._changed:
+            key = next(iter(self._changed))
+            del self._changed[key]
+            followed = self._followed[key]
+            if self._must_wait(followed):
+                # The rate, or the throttled replicas, may change in the meantime.
+                followed.throttle(now=now, pause_s=self._settings.backoff_s)
+                self._put_off(followed)
+            else:
+                self._session.want(key, followed.offsets())
+            await slices.turn()
+
+    def _body(self, request: SessionRequest, version: int) -> dict[str, Any]:
+        settings, follower = self._settings, self._follower
+        if version >= _REPLICA_STATE_VERSION:
+            who: dict[str, Any] = {
+                "replica_state": {
+                    "replica_id": follower.node_id,
+                    "replica_epoch": follower.broker_epoch(),
+                }
+            }
+        else:
+            who = {"replica_id": follower.node_id}
+        topics: dict[bytes, list[dict[str, Any]]] = {}
+        for (topic_id, index), asked in request.asked.items():
+            topics.setdefault(topic_id, []).append(
+                {
+                    "partition": index,
+                    "current_leader_epoch": asked.leader_epoch,
+                    "fetch_offset": asked.fetch_offset,
+                    "last_fetched_epoch": asked.last_fetched_epoch,
+                    "log_start_offset": asked.log_start_offset,
+                    "partition_max_bytes": settings.partition_bytes,
+                }
+            )
+        forgotten: dict[bytes, list[int]] = {}
+        for topic_id, index in request.forgotten:
+            forgotten.setdefault(topic_id, []).append(index)
+        return {
+            **who,
+            "max_wait_ms": settings.wait_ms,
+            "min_bytes": settings.min_bytes,
+            "max_bytes": settings.most_bytes,
+            "session_id": request.session_id,
+            "session_epoch": request.session_epoch,
+            "topics": [{"topic_id": each, "partitions": asked} for each, asked in topics.items()],
+            "forgotten_topics_data": [
+                {"topic_id": each, "partitions": indexes} for each, indexes in forgotten.items()
+            ],
+        }
+
+    # -- what is answered ------------------------------------------------------------------------
+
+    async def _take(self, node: Node, answer: Any) -> None:
+        """Do what the results ask for."""
+        out_of_range: list[FollowedPartition] = []
+        is_all_taken = True
+        slices = Slices(self._follower.clock)
+        for topic in answer.responses:
+            for result in topic.partitions:
+                followed = self._asked((topic.topic_id, result.partition_index))
+                if followed is None:
+                    is_all_taken = False
+                    continue
+                if result.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    out_of_range.append(followed)
+                else:
+                    await self._take_one(followed, result)
+                await slices.turn()
+        if not is_all_taken:
+            # Within a session the leader would not say it again: a follower that nothing is
+            # produced to would not hear of the high watermark.
+            self._session.failed()
+        if out_of_range:
+            await self._find_bounds(node, out_of_range)
+
+    def _asked(self, key: PartitionKey) -> FollowedPartition | None:
+        """Return whom a result is about, if it answers what is still wanted."""
+        followed = self._followed.get(key)
+        asked = self._session.asked(key)
+        if followed is None or asked is None or asked.leader_epoch != followed.leader_epoch:
+            return None
+        return followed
+
+    async def _take_one(self, followed: FollowedPartition, result: Any) -> None:
+        partition = followed.partition
+        try:
+            if result.error_code:
+                self._refused(followed, result.error_code)
+            elif result.diverging_epoch.end_offset >= 0 or result.diverging_epoch.epoch >= 0:
+                diverging = result.diverging_epoch
+                await self._cut(
+                    followed, followed.divergence(diverging.epoch, diverging.end_offset)
+                )
+                self._go_on(followed)
+            elif partition.is_appending:
+                self._delay(followed)  # a thread replays its producers; the others go on
+            else:
+                partition.append_as_follower(
+                    _NO_BYTES if result.records is None else result.records,
+                    leader_epoch=followed.leader_epoch,
+                    high_watermark=result.high_watermark,
+                    log_start_offset=result.log_start_offset,
+                    now_ms=self._follower.clock.now_ms(),
+                )
+                self._take_counted(followed, result)
+        except KafkaError as error:
+            self._failed(followed, error)
+        except OSError as fault:
+            self._follower.disk_failed(partition, fault)
+            self._delay(followed)
+
+    def _refused(self, followed: FollowedPartition, code: int) -> None:
+        level = logging.DEBUG if code in _PASSING else logging.WARNING
+        logger.log(
+            level,
+            "%s is not fetched from broker %d now: %s",
+            followed.partition,
+            self.leader,
+            error_name(code),
+        )
+        self._delay(followed)
+
+    def _failed(self, followed: FollowedPartition, error: KafkaError) -> None:
+        """Do what becomes of records that could not be taken."""
+        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            self._halt(followed)
+            return
+        level = logging.DEBUG if error.code in _PASSING else logging.ERROR
+        logger.log(
+            level,
+            "%s: what broker %d has sent is not taken: %s",
+            followed.partition,
+            self.leader,
+            error.message or error,
+        )
+        self._delay(followed)
+
+    async def _cut(self, followed: FollowedPartition, offset: int) -> None:
+        partition = followed.partition
+        logger.info(
+            "%s is cut at %d of %d: the leader's log goes another way",
+            partition,
+            offset,
+            partition.log.log_end_offset,
+        )
+        await partition.truncate_in_turn(
+            offset, leader_epoch=followed.leader_epoch, clock=self._follower.clock
+        )
+
+    # -- who goes on, and when -------------------------------------------------------------------
+
+    def _is_present(self, followed: FollowedPartition) -> bool:
+        return self._followed.get(followed.key) is followed
+
+    def _go_on(self, followed: FollowedPartition) -> None:
+        followed.succeeded()
+        if self._is_present(followed):
+            self._changed[followed.key] = None
+
+    def _take_counted(self, followed: FollowedPartition, result: Any) -> None:
+        """Continue after a result, and count its records if the quota concerns them (KIP-73)."""
+        partition = followed.partition
+        followed.is_behind = partition.log.log_end_offset < result.high_watermark
+        self._go_on(followed)
+        if result.records is not None and self._is_throttled(partition):
+            self._follower.quota.count(len(result.records))
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        named = partition.log.settings.follower_replication_throttled_replicas
+        return self._follower.quota.concerns(named, partition.index)
+
+    def _must_wait(self, followed: FollowedPartition) -> bool:
+        """Return whether the quota forbids fetching a partition now."""
+        return (
+            followed.is_behind
+            and self._is_throttled(followed.partition)
+            and self._follower.quota.delay_s() > 0
+        )
+
+    def _delay(self, followed: FollowedPartition) -> None:
+        clock = self._follower.clock
+        followed.delay(now=clock.monotonic(), most_s=self._settings.backoff_s)
+        self._put_off(followed)
+
+    def _halt(self, followed: FollowedPartition) -> None:
+        followed.halt()
+        self._put_off(followed)
+
+    def _put_off(self, followed: FollowedPartition) -> None:
+        key = followed.key
+        if self._is_present(followed):
+            self._changed.pop(key, None)
+            self._session.forget(key)
+            if not followed.is_halted:
+                self._delayed[key] = None
+
+    # -- out of range ----------------------------------------------------------------------------
+
+    async def _find_bounds(self, node: Node, lost: list[FollowedPartition]) -> None:
+        """Bring logs into the bounds of the leader's, that lie outside.
+
+        Source: AbstractFetcherThread.fetchOffsetAndTruncate.
+        """
+        ends = await self._list_offsets(node, lost, LATEST)
+        behind: list[FollowedPartition] = []
+        for followed in lost:
+            end = ends.get(followed.key)
+            if end is None:
+                self._delay(followed)
+            elif end < followed.partition.log.log_end_offset:
+                await self._rebound(followed, end, is_start=False)
+            else:
+                behind.append(followed)
+        if not behind:
+            return
+        starts = await self._list_offsets(node, behind, EARLIEST)
+        for followed in behind:
+            start = starts.get(followed.key)
+            if start is None:
+                self._delay(followed)
+            elif start > followed.partition.log.log_end_offset:
+                await self._rebound(followed, start, is_start=True)
+            else:
+                # The offset is within the leader's log: the leader doesn't know this log's last
+                # epoch, or its bounds have just changed. Retry after a pause.
+                self._refused(followed, ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    async def _rebound(self, followed: FollowedPartition, offset: int, *, is_start: bool) -> None:
+        """End a log where the leader's ends, or begin it anew where that begins."""
+        partition, clock = followed.partition, self._follower.clock
+        epoch = followed.leader_epoch
+        try:
+            if is_start:
+                logger.warning("%s begins anew at %d, as the leader's log", partition, offset)
+                await partition.begin_anew(offset, leader_epoch=epoch, clock=clock)
+            else:
+                logger.warning("%s is cut at %d, where the leader's log ends", partition, offset)
+                await partition.truncate_in_turn(offset, leader_epoch=epoch, clock=clock)
+            self._go_on(followed)
+        except KafkaError as error:
+            self._failed(followed, error)
+        except OSError as fault:
+            self._follower.disk_failed(partition, fault)
+            self._delay(followed)
+
+    async def _list_offsets(
+        self, node: Node, wanted: Iterable[FollowedPartition], timestamp: int
+    ) -> dict[PartitionKey, int]:
+        """Ask the leader where logs begin or end; who is missing is not known."""
+        settings = self._settings
+        return await list_offsets(
+            node, wanted, timestamp, node_id=self._follower.node_id, timeout_s=settings.timeout_s
+        )

@@ -1,0 +1,95 @@
+"""Who fetches what: each partition that follows has a fetcher of its leader, and only that one.
+
+    another node leads       one of the num.replica.fetchers to it
+    this node leads, or none nobody
+
+Source: Kafka's AbstractFetcherManager, ReplicaManager.applyLocalFollowersDelta.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
+from wirebroker.replication.replica_fetcher import FetchSettings, ReplicaFetcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wirebroker.config import Config
+    from wirebroker.replica.partition import Partition
+    from wirebroker.replication.follower_session import PartitionKey
+    from wirebroker.replication.replica_fetcher import Follower
+
+    _FetcherId = tuple[int, int]
+
+
+class ReplicaFetchers:
+    """The fetchers of one node, by leader and number."""
+
+    __slots__ = ("_by_partition", "_count", "_fetchers", "_follower", "_settings", "_stopping")
+
+    # Every value of _by_partition is a key of _fetchers; no fetcher is empty.
+
+    def __init__(self, follower: Follower, config: Config) -> None:
+        self._follower = follower
+        self._settings = FetchSettings.from_config(config)
+        self._count = config.int("num.replica.fetchers")
+        self._fetchers: dict[_FetcherId, ReplicaFetcher] = {}
+        self._by_partition: dict[PartitionKey, _FetcherId] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._fetchers)
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """Fetch partitions whose roles have changed as these say."""
+        emptied: set[_FetcherId] = set()
+        for partition in partitions:
+            key = (partition.topic_id, partition.index)
+            before = self._by_partition.pop(key, None)
+            now = self._fetcher_of(partition)
+            if before is not None and before != now:
+                self._fetchers[before].remove(key)
+                emptied.add(before)
+            if now is not None:
+                self._by_partition[key] = now
+                if now not in self._fetchers:
+                    self._fetchers[now] = ReplicaFetcher(now[0], self._follower, self._settings)
+                self._fetchers[now].add(partition)
+        for each in emptied:
+            if not len(self._fetchers[each]):
+                self._let_go(self._fetchers.pop(each))
+
+    def use_config(self, config: Config, partitions: Iterable[Partition]) -> None:
+        """Spread partitions over as many fetchers as a changed config says."""
+        count = config.int("num.replica.fetchers")
+        if count != self._count:
+            self._count = count
+            self.follow(partitions)
+
+    async def stop(self) -> None:
+        """Fetch nothing more."""
+        fetchers, self._fetchers = self._fetchers, {}
+        self._by_partition.clear()
+        for fetcher in fetchers.values():
+            self._let_go(fetcher)
+        await asyncio.gather(*self._stopping)
+
+    def _fetcher_of(self, partition: Partition) -> _FetcherId | None:
+        leader = partition.leader
+        if (
+            partition.leading is not None
+            or partition.is_retired
+            or not partition.directory.is_online
+            or leader in {NO_LEADER, self._follower.node_id}
+        ):
+            return None
+        # Of one topic's partitions each next one has the next fetcher.
+        return leader, (partition.topic_id[-1] + partition.index) % self._count
+
+    def _let_go(self, fetcher: ReplicaFetcher) -> None:
+        task = asyncio.create_task(fetcher.stop(), name="a fetcher stops")
+        self._stopping.add(task)
+        task.add_done_callback(self._stopping.discard)

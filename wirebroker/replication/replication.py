@@ -1,0 +1,200 @@
+"""This node's part in replication: it fetches what it follows, and looks who follows it.
+
+    roles change (leadership.py) --> ReplicaFetchers   the partitions that this node follows
+    from time to time            --> IsrChanges        who lags behind what it leads
+
+A node that follows nothing makes none of it, nor any connection: most have no peers.
+
+Source: Kafka's ReplicaManager (startup, maybeShrinkIsr, applyLocalFollowersDelta).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import TYPE_CHECKING
+
+from wirebroker.base.clock import pause
+from wirebroker.config.listeners.listeners import between_brokers, has_peers, inter_broker_listener
+from wirebroker.quotas.replication_quotas import ReplicationQuotas
+from wirebroker.replication.directory_assignments import DirectoryAssignments
+from wirebroker.replication.isr_changes import IsrChanges
+from wirebroker.replication.replica_moves import ReplicaMoves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.config import Config
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.net.client.node import Node
+    from wirebroker.net.client.transport import Dialer
+    from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
+    from wirebroker.quorum.channel.controller_channel import ControllerChannel
+    from wirebroker.replica.partition import Partition
+    from wirebroker.replica.replica_manager import ReplicaManager
+    from wirebroker.replication.peers import Peers
+    from wirebroker.replication.replica_fetchers import ReplicaFetchers
+    from wirebroker.security.login.outgoing import Way
+
+logger = logging.getLogger(__name__)
+
+
+class Replication:
+    """What one node does for its replicas and those of its partitions elsewhere.
+
+    Attributes:
+        directories: What the controller is told of where its replicas lie.
+        isr_changes: What its leaders ask of the controller.
+        moves: Of its replicas from one of its directories to another.
+        quotas: How fast throttled replicas are copied.
+        replicas: Its partitions.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_config",
+        "_dialer",
+        "_fetchers",
+        "_image",
+        "_is_stopped",
+        "_lifecycle",
+        "_looking",
+        "_peers",
+        "_random",
+        "_way",
+        "directories",
+        "isr_changes",
+        "moves",
+        "quotas",
+        "replicas",
+    )
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        replicas: ReplicaManager,
+        lifecycle: BrokerLifecycle,
+        channel: ControllerChannel,
+        image: Callable[[], ClusterImage],
+        clock: Clock,
+        dialer: Dialer | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Take the node's parts; other brokers are dialed by TCP if no `dialer` is given."""
+        self.isr_changes = IsrChanges(channel, lifecycle, clock=clock)
+        self.directories = DirectoryAssignments(channel, lifecycle, replicas=replicas)
+        self._config = config
+        self.quotas = ReplicationQuotas(config, node_id=lifecycle.node_id, clock=clock)
+        self.moves = ReplicaMoves(
+            replicas, self.directories, files=replicas.files, clock=clock, quota=self.quotas.moves
+        )
+        self.replicas = replicas
+        self._lifecycle = lifecycle
+        self._image = image
+        self._clock = clock
+        self._dialer = dialer
+        self._random = rng or random.Random()  # noqa: S311 - for pauses
+        # Found at the start, if keys have to be read: what is wrong with them is said then.
+        self._way = self._protected_way() if has_peers(config) else None
+        self._peers: Peers | None = None
+        self._fetchers: ReplicaFetchers | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._is_stopped = False
+
+    def start(self) -> None:
+        """Begin to fetch what this node follows, and to look who lags behind."""
+        self.replicas.leaderships.watch_roles(self._follow)
+        self._follow(tuple(self.replicas))
+        self.replicas.leaderships.watch_roles(self.directories.note)
+        self.directories.note(self.replicas)
+        self.moves.start()
+        self._looking = asyncio.create_task(self._look_for_laggards(), name="lagging followers")
+
+    async def stop(self) -> None:
+        """Fetch nothing more, and ask the controller for nothing."""
+        self._is_stopped = True
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        if self._fetchers is not None:
+            await self._fetchers.stop()
+        await self.isr_changes.stop()
+        await self.moves.stop()
+        await self.directories.stop()
+        if self._peers is not None:
+            self._peers.close()
+
+    def use_config(self, config: Config) -> None:
+        """Take over what dynamic configs have changed."""
+        self._config = config
+        self.quotas.use_config(config)
+        if self._fetchers is not None:
+            self._fetchers.use_config(config, tuple(self.replicas))
+
+    def find_node(self, node_id: int) -> Node | None:
+        """Return another broker to ask something of; None if it cannot be found."""
+        return None if self._is_stopped else self._all_peers().find(node_id)
+
+    def _protected_way(self) -> Way | None:
+        security = between_brokers(self._config)
+        if security.tls is None and security.login is None:
+            return None
+        from wirebroker.security.login.outgoing import way_of  # noqa: PLC0415 - where it is used
+
+        return way_of(security)
+
+    def _follow(self, moved: Collection[Partition]) -> None:
+        if self._is_stopped:
+            return
+        if self._fetchers is None:
+            node_id = self._lifecycle.node_id
+            if all(each.leader in {-1, node_id} for each in moved):
+                return
+            self._fetchers = self._new_fetchers()
+        self._fetchers.follow(moved)
+
+    def _new_fetchers(self) -> ReplicaFetchers:
+        # Not before it is needed: a node without peers starts without all that.
+        from wirebroker.replication.replica_fetcher import Follower  # noqa: PLC0415
+        from wirebroker.replication.replica_fetchers import ReplicaFetchers  # noqa: PLC0415
+
+        follower = Follower(
+            node_id=self._lifecycle.node_id,
+            broker_epoch=lambda: self._lifecycle.broker_epoch,
+            peers=self._all_peers(),
+            clock=self._clock,
+            disk_failed=self.replicas.disk_failed,
+            quota=self.quotas.follower,
+        )
+        return ReplicaFetchers(follower, self._config)
+
+    def _all_peers(self) -> Peers:
+        if self._peers is None:
+            # Likewise.
+            from wirebroker.net.client.settings import ClientSettings  # noqa: PLC0415
+            from wirebroker.replication.peers import Peers  # noqa: PLC0415
+            from wirebroker.security.login.outgoing import way_of  # noqa: PLC0415
+
+            way = self._way or way_of(between_brokers(self._config))
+            self._peers = Peers(
+                self._image,
+                listener=inter_broker_listener(self._config),
+                dialer=self._dialer or way.dialer,
+                handshake=way.handshake,
+                settings=ClientSettings(client_id=f"broker-{self._lifecycle.node_id}"),
+                clock=self._clock,
+                random=self._random,
+            )
+        return self._peers
+
+    async def _look_for_laggards(self) -> None:
+        """Look twice within replica.lag.time.max.ms; the root of a task."""
+        while True:
+            await pause(max(1, self._config.int("replica.lag.time.max.ms")) / 2000)
+            try:
+                await self.isr_changes.remove_lagging(tuple(self.replicas.leaderships.led))
+            except Exception:  # the root of a task: the next look comes
+                logger.exception("looking for lagging followers failed; it is tried again")

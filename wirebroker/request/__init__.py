@@ -1,0 +1,1 @@
+"""Requests, sessions, handlers, admission and deferred responses."""

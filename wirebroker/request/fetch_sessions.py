@@ -1,0 +1,459 @@
+"""Incremental fetch sessions (KIP-227): what each fetcher asked for, so that it need not repeat it.
+
+A session is a numbered set of partitions. Its first request (epoch 0) names them all; each later
+one carries the next epoch and names only what changed, and the answer leaves out partitions with
+nothing new. `FetchSessions.context` finds a request's session, `FetchContext.resume` the partitions
+to read and, after reading, `FetchContext.select` turns the results into the ones to send. The last
+two go over every partition and so are iterators, which the caller runs in one go or, for thousands,
+in slices of the loop's time.
+
+    request (id, epoch)     meaning                               answer's session id
+    (0, -1) or (id, -1)     no session; an old one is closed      0
+    (0, 0) or (id, 0)       a new session; an old one is closed   new id, or 0 if there is no room
+    (id, n)                 the session's n-th request            id
+
+Source: KIP-227, Kafka's FetchSession (sizes, eviction and error codes are its rules).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.hot.fetch import FetchPartition  # noqa: TC001 - compiled tuples look for it
+from wirebroker.codecs.hot.fetch_response import FetchPartitionResult
+from wirebroker.coordinator.controller.image.topic_names import MAX_NAME_LENGTH
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable
+
+    from wirebroker.base.clock import Steps
+    from wirebroker.codecs.hot.fetch import FetchRequest
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+MAX_EPOCH = 0x7FFFFFFF
+
+# A session that nobody used for this long gives way to any new one (Kafka's figure).
+EVICTION_MS = 120_000
+
+# Partitions that the sessions of consumers remember together, and those of followers: 0.5 KB each,
+# 0.8 KB at most, since a request with a name that no topic can have gets no session. Kafka has no
+# such bounds.
+MOST_PARTITIONS = 200_000
+
+# The first version that names topics by id.
+TOPIC_ID_VERSION = 13
+
+
+class SessionPartition(NamedTuple):
+    """A partition that a Fetch asks for: by name, or by id and the name that was found by it."""
+
+    topic: str
+    topic_id: bytes
+    wanted: FetchPartition
+
+
+PartitionKey = tuple[str | bytes, int]
+Results = list[tuple[SessionPartition, FetchPartitionResult]]
+
+
+class _Cached:
+    """What the fetcher asked for last, and what it was told last."""
+
+    __slots__ = ("asked", "high_watermark", "log_start_offset")
+
+    def __init__(self, asked: SessionPartition) -> None:
+        self.asked = asked
+        self.high_watermark: int = -1
+        self.log_start_offset: int = -1
+
+    def must_send(self, result: FetchPartitionResult) -> bool:
+        """Tell whether the fetcher learns something from `result`, and remember what it learns."""
+        news = (
+            records_length(result) > 0
+            or result.high_watermark != self.high_watermark
+            or result.log_start_offset != self.log_start_offset
+            or result.error_code != ErrorCode.NONE
+            or result.diverging_epoch is not None
+            or result.preferred_read_replica != -1
+        )
+        # After an error the partition is sent again once it is well: -1 differs from any offset.
+        # And so after a divergence: a follower takes no high watermark with one.
+        is_well = result.error_code == ErrorCode.NONE and result.diverging_epoch is None
+        self.high_watermark = result.high_watermark if is_well else -1
+        self.log_start_offset = result.log_start_offset
+        return news
+
+
+class Connected(Protocol):
+    """The connection that a session is used on."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+
+class FetchSession:
+    """One fetcher's partitions; the order is the order of service, so that none starves."""
+
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "is_of_replica",
+        "last_used_ms",
+        "owner",
+        "partitions",
+        "session_id",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self,
+        session_id: int,
+        now_ms: int,
+        owner: Connected | None,
+        *,
+        uses_topic_ids: bool,
+        is_of_replica: bool = False,
+    ) -> None:
+        self.session_id = session_id
+        self.is_of_replica = is_of_replica
+        self.owner = owner
+        self.epoch = 1
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.uses_topic_ids = uses_topic_ids
+        self.partitions: OrderedDict[PartitionKey, _Cached] = OrderedDict()
+
+    def count_new(self, asked: Iterable[SessionPartition]) -> int:
+        """Return how many partitions a request would add."""
+        return sum(self._key(each) not in self.partitions for each in asked)
+
+    @property
+    def is_left(self) -> bool:
+        """Tell whether the connection that used it last has ended."""
+        return self.owner is not None and self.owner.has_ended
+
+    def update(
+        self, asked: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]
+    ) -> Steps[None]:
+        """Take over what one request changed."""
+        for partition in asked:
+            key = self._key(partition)
+            cached = self.partitions.get(key)
+            if cached is None:
+                self.partitions[key] = _Cached(partition)
+            else:
+                # A name that was found stays, as in Kafka: ids are asked for without.
+                name = partition.topic or cached.asked.topic
+                cached.asked = SessionPartition(name, partition.topic_id, partition.wanted)
+            yield
+        for key in forgotten:
+            self.partitions.pop(key, None)
+            yield
+
+    def remember(self, results: Results) -> Steps[None]:
+        """Fill a new session with what its first answer said."""
+        for partition, result in results:
+            cached = self.partitions[self._key(partition)] = _Cached(partition)
+            cached.must_send(result)
+            yield
+
+    def select(self, results: Results, news: Results) -> Steps[None]:
+        """Keep the results that carry news; served partitions go to the end of the queue."""
+        for partition, result in results:
+            key = self._key(partition)
+            cached = self.partitions.get(key)
+            if cached is not None and not cached.asked.topic:
+                cached.asked = partition
+            if cached is not None and cached.must_send(result):
+                news.append((partition, result))
+                if records_length(result) > 0:
+                    self.partitions.move_to_end(key)
+            yield
+
+    def _key(self, partition: SessionPartition) -> PartitionKey:
+        name = partition.topic_id if self.uses_topic_ids else partition.topic
+        return (name, partition.wanted.index)
+
+
+class FetchContext:
+    """One Fetch request, resolved: the partitions to read, then the results to send.
+
+    Attributes:
+        partitions: What to read, in the order of service, after `resume`; none if there is an
+            `error`.
+        session_id: What to answer, after `select`.
+        error: What to answer; `select` may set it.
+        chosen: The results to send, after `select`.
+    """
+
+    __slots__ = (
+        "_epoch",
+        "_is_of_replica",
+        "_owner",
+        "_session",
+        "_sessions",
+        "_wants_session",
+        "chosen",
+        "error",
+        "partitions",
+        "session_id",
+    )
+
+    def __init__(
+        self,
+        sessions: FetchSessions,
+        partitions: list[SessionPartition],
+        *,
+        session: FetchSession | None = None,
+        wants_session: bool = False,
+        error: ErrorCode = ErrorCode.NONE,
+        owner: Connected | None = None,
+        is_of_replica: bool = False,
+    ) -> None:
+        self._owner = owner
+        self._is_of_replica = is_of_replica
+        self._sessions = sessions
+        self._wants_session = wants_session
+        self._session = session
+        self._epoch = session.epoch if session is not None else 0
+        self.partitions = partitions
+        self.session_id = session.session_id if session is not None else 0
+        self.error = error
+        self.chosen: Results = []
+
+    def resume(self, request: FetchRequest, asked: list[SessionPartition]) -> Steps[None]:
+        """Take over what the request changes in its session, if it has one."""
+        session = self._session
+        if session is None:
+            return
+        yield from session.update(asked, _forgotten(request, uses_topic_ids=session.uses_topic_ids))
+        if session.partitions:
+            self.partitions = [cached.asked for cached in session.partitions.values()]
+        else:
+            self._sessions.close(session.session_id)
+            self._session = None
+            self.session_id = 0
+            self.partitions = asked
+
+    def skip(self) -> None:
+        """Have nothing told, as if nobody had asked: the session is as it was, none is opened."""
+        self.chosen = []
+        if self._session is not None and self._session.epoch != self._epoch:
+            self.error = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+    def select(self, results: Results, *, version: int, now_ms: int) -> Steps[None]:
+        """Work out what to send: `chosen`, `session_id`, and `error` if the session went on."""
+        if self._wants_session:
+            self.chosen = results
+            created = self._sessions.create(
+                now_ms,
+                len(results),
+                uses_topic_ids=version >= TOPIC_ID_VERSION,
+                owner=self._owner,
+                is_of_replica=self._is_of_replica,
+            )
+            if created is not None:
+                self.session_id = created.session_id
+                yield from created.remember(results)
+        elif self._session is None:
+            self.chosen = results
+        elif self._session.epoch != self._epoch:
+            self.error = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        else:
+            yield from self._session.select(results, self.chosen)
+
+
+class FetchSessions:
+    """All sessions of this broker, at most `slots` of them."""
+
+    __slots__ = ("_random", "_sessions", "slots")
+
+    def __init__(self, slots: int, rng: random.Random) -> None:
+        self.slots = slots
+        self._random = rng
+        # Least recently used first.
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """Return how many partitions all sessions remember."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def context(
+        self,
+        request: FetchRequest,
+        asked: list[SessionPartition],
+        *,
+        version: int,
+        now_ms: int,
+        owner: Connected | None = None,
+    ) -> FetchContext:
+        """Return what a request is to be served by: its session if it has one.
+
+        Args:
+            request: The request.
+            asked: The partitions that it names (`asked_partitions`).
+            version: Of the request.
+            now_ms: The time now.
+            owner: The connection that it came on.
+        """
+        is_keepable = all(
+            len(each.topic) <= MAX_NAME_LENGTH and each.topic.isascii() for each in asked
+        )
+        if request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
+            self.close(request.session_id)
+            return FetchContext(
+                self,
+                asked,
+                wants_session=request.session_epoch == INITIAL_EPOCH and is_keepable,
+                owner=owner,
+                is_of_replica=request.replica_id >= 0,
+            )
+        session = self._sessions.get(request.session_id)
+        error = _session_error(session, request.session_epoch, version)
+        if session is None or error != ErrorCode.NONE:
+            return FetchContext(self, [], error=error)
+        added = session.count_new(asked)
+        if not is_keepable or (
+            added
+            and not self._make_room(now_ms, added, session, is_of_replica=session.is_of_replica)
+        ):
+            # Its client goes on with a full request, which opens no session then.
+            self.close(session.session_id)
+            return FetchContext(self, [], error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        session.owner = owner
+        # First of all, so that the same request coming a second time is refused.
+        session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
+        session.last_used_ms = now_ms
+        self._sessions.move_to_end(session.session_id)
+        return FetchContext(self, [], session=session)
+
+    def close(self, session_id: int) -> None:
+        """End a session, if there is one."""
+        self._sessions.pop(session_id, None)
+
+    def create(
+        self,
+        now_ms: int,
+        size: int,
+        *,
+        uses_topic_ids: bool,
+        owner: Connected | None = None,
+        is_of_replica: bool = False,
+    ) -> FetchSession | None:
+        """Open a session for `size` partitions; None: slots or memory hold better ones."""
+        if not self._make_room(now_ms, size, is_of_replica=is_of_replica):
+            return None
+        if len(self._sessions) >= self.slots and not self._evict(now_ms, size):
+            return None
+        session_id = self._random.randint(1, MAX_EPOCH)
+        while session_id in self._sessions:
+            session_id = self._random.randint(1, MAX_EPOCH)
+        session = FetchSession(
+            session_id,
+            now_ms,
+            owner,
+            uses_topic_ids=uses_topic_ids,
+            is_of_replica=is_of_replica,
+        )
+        self._sessions[session_id] = session
+        return session
+
+    def _make_room(
+        self,
+        now_ms: int,
+        size: int,
+        growing: FetchSession | None = None,
+        *,
+        is_of_replica: bool,
+    ) -> bool:
+        """Give up sessions until `size` more partitions may be remembered.
+
+        Those that nobody uses go first, then the largest, if it is larger than what needs room: its
+        client goes on with full requests. Followers and consumers leave each other's alone.
+        """
+        needed = size if growing is None else size + len(growing.partitions)
+        alike = [each for each in self._sessions.values() if each.is_of_replica is is_of_replica]
+        room = MOST_PARTITIONS - size - sum(len(each.partitions) for each in alike)
+        if room >= 0:
+            return True
+        others = [each for each in alike if each is not growing]
+        others.sort(key=lambda each: (not self._is_unused(each, now_ms), -len(each.partitions)))
+        for session in others:
+            if not self._is_unused(session, now_ms) and len(session.partitions) <= needed:
+                return False
+            room += len(session.partitions)
+            del self._sessions[session.session_id]
+            if room >= 0:
+                return True
+        return False
+
+    @staticmethod
+    def _is_unused(session: FetchSession, now_ms: int) -> bool:
+        """Tell whether a session's client has gone, or has not used it for long."""
+        return session.is_left or now_ms - session.last_used_ms > EVICTION_MS
+
+    def _evict(self, now_ms: int, size: int) -> bool:
+        """Give up an unused session, or the smallest old one if the newcomer is not smaller."""
+        for session in self._sessions.values():
+            if self._is_unused(session, now_ms):
+                del self._sessions[session.session_id]
+                return True
+        evictable = [
+            (len(session.partitions), session_id)
+            for session_id, session in self._sessions.items()
+            if now_ms - session.created_ms > EVICTION_MS
+        ]
+        if not evictable or (size, 0) < min(evictable):
+            return False
+        del self._sessions[min(evictable)[1]]
+        return True
+
+
+def asked_partitions(request: FetchRequest) -> list[SessionPartition]:
+    """Return the partitions that a request names; the last counts of those named twice."""
+    asked = [
+        SessionPartition(topic.name, topic.topic_id, partition)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    if len(asked) > 1:
+        once = {(each.topic, each.topic_id, each.wanted.index): each for each in asked}
+        if len(once) < len(asked):
+            return list(once.values())
+    return asked
+
+
+def records_length(result: FetchPartitionResult) -> int:
+    """Return how many bytes of records go to the fetcher."""
+    records = result.records
+    if records is None:
+        return 0
+    return len(records) if isinstance(records, bytes) else records.length
+
+
+def _session_error(session: FetchSession | None, epoch: int, version: int) -> ErrorCode:
+    if session is None:
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    if session.epoch != epoch:
+        return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
+        return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    return ErrorCode.NONE
+
+
+def _forgotten(request: FetchRequest, *, uses_topic_ids: bool) -> list[PartitionKey]:
+    return [
+        (topic_id if uses_topic_ids else name, index)
+        for name, topic_id, indexes in request.forgotten_topics
+        for index in indexes
+    ]

@@ -1,0 +1,120 @@
+"""Which function serves which API key, and what is declared of it.
+
+    @handles(ApiKey.DELETE_GROUPS, needs=(DELETE_GROUP,), cost=Cost.LOG)
+    def delete_groups(broker, request, body): ...          # decoded body in, mapping out
+
+    @handles_raw(ApiKey.PRODUCE, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
+    def produce(broker, request): ...                      # parses request.frame, returns pieces
+
+    @forwarded                                             # the answer is the active controller's
+    @handles(ApiKey.CREATE_PARTITIONS, needs=(ALTER_TOPIC,), cost=Cost.CONTROLLER)
+    def create_partitions(broker, request, body): ...
+
+Either may return its answer or an awaitable of it. What is advertised is what is registered, with
+the version ranges of `codecs/api_keys.py`. The dispatcher (net/dispatch.py) calls them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
+from wirebroker.request.needs import Need  # noqa: TC001 - compiled tuples look for it
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Cost(Enum):
+    """What a request takes of the broker besides its bytes."""
+
+    BOUNDED = "answered from memory at once, however large the cluster is"
+    SLICES = "grows with what is asked or held; cut into slices on the loop"
+    READS = "likewise, and changes nothing: it is given up when its peer goes"
+    LOG = "waits for a coordinator's append"
+    THREADS = "reads or writes the disk in a thread"
+    CONTROLLER = "waits for the controller (a controller mutation's quota, KIP-599)"
+    WAITS = "waits for other clients, or for records"
+
+
+class Handler(NamedTuple):
+    """A registered function."""
+
+    key: ApiKey
+    function: Callable[..., Any]
+    # Parses the frame itself and returns pieces; else it is given a decoded body.
+    is_raw: bool
+    # Calling it runs nothing yet: its frame has to outlive the call.
+    is_coroutine: bool
+    # What it checks, or has checked; nothing: everybody may ask.
+    needs: tuple[Need, ...]
+    cost: Cost
+    # Its answer is the active controller's, wherever that is.
+    is_forwarded: bool
+
+
+class Registry:
+    """API key -> handler. The process has one (api/registry.py); tests make their own."""
+
+    __slots__ = ("_handlers",)
+
+    def __init__(self) -> None:
+        self._handlers: dict[ApiKey, Handler] = {}
+
+    def handles(
+        self, key: ApiKey, *, needs: Sequence[Need] = (), cost: Cost = Cost.BOUNDED
+    ) -> Callable[[_Function], _Function]:
+        """Register a function (broker, request, body) -> mapping or an awaitable of one."""
+        return lambda function: self._register(key, function, is_raw=False, needs=needs, cost=cost)
+
+    def handles_raw(
+        self, key: ApiKey, *, needs: Sequence[Need] = (), cost: Cost = Cost.BOUNDED
+    ) -> Callable[[_Function], _Function]:
+        """Register a function (broker, request) -> pieces, None, or an awaitable of them."""
+        return lambda function: self._register(key, function, is_raw=True, needs=needs, cost=cost)
+
+    def forwarded(self, function: _Function) -> _Function:
+        """Mark a registered function as one whose answer is the active controller's."""
+        (handler,) = (each for each in self._handlers.values() if each.function is function)
+        self._handlers[handler.key] = handler._replace(is_forwarded=True)
+        return function
+
+    def add(self, handler: Handler) -> None:
+        """Register a handler that another registry has, or what stands before one."""
+        assert handler.key not in self._handlers, f"{handler.key.name} has two handlers"
+        self._handlers[handler.key] = handler
+
+    def registered_keys(self) -> list[ApiKey]:
+        """Return the keys that are served, ascending."""
+        return sorted(self._handlers)
+
+    def handlers(self) -> list[Handler]:
+        """Return all handlers, by ascending key."""
+        return [self._handlers[key] for key in sorted(self._handlers)]
+
+    def _register(
+        self,
+        key: ApiKey,
+        function: _Function,
+        *,
+        is_raw: bool,
+        needs: Sequence[Need],
+        cost: Cost,
+    ) -> _Function:
+        assert key not in self._handlers, f"{key.name} has two handlers"
+        assert key in SPOKEN_VERSIONS, f"{key.name} has no version range"
+        self._handlers[key] = Handler(
+            key,
+            function,
+            is_raw=is_raw,
+            is_coroutine=inspect.iscoroutinefunction(function),
+            needs=tuple(needs),
+            cost=cost,
+            is_forwarded=False,
+        )
+        return function

@@ -1,0 +1,1 @@
+"""Logins on connections that the broker opens."""

@@ -1,0 +1,64 @@
+"""We log in by GSSAPI: our side of gssapi_mechanism.py, each step in a thread.
+
+Source: Kafka's SaslClientAuthenticator; RFC 4752.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.net.client.errors import AuthenticationFailedError
+from wirebroker.security.sasl.kerberos import Initiator, KerberosError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from wirebroker.config.security.kerberos import KerberosKeys
+    from wirebroker.net.client.connection import PeerConnection
+
+
+class KerberosLogin:
+    """Shows peers a ticket of ours."""
+
+    __slots__ = ("_initiator",)
+
+    def __init__(self, keys: KerberosKeys) -> None:
+        """Begin.
+
+        Raises:
+            ConfigError: What gets tickets is missing.
+        """
+        self._initiator = Initiator(keys)
+
+    async def log_in(
+        self, connection: PeerConnection, send: Callable[[bytes], Awaitable[Any]]
+    ) -> Any:
+        """Authenticate; return the peer's last answer.
+
+        Args:
+            connection: To whom.
+            send: Sends a message in SaslAuthenticate, returns the answer.
+
+        Raises:
+            AuthenticationFailedError: The peer or the realm refuses.
+            PeerError: As of any request.
+        """
+        try:
+            return await self._exchange(connection.address.host, send)
+        except KerberosError as error:
+            raise AuthenticationFailedError(str(connection.address), f"Kerberos: {error}") from None
+
+    async def _exchange(self, host: str, send: Callable[[bytes], Awaitable[Any]]) -> Any:
+        context = await in_thread(Work.OUR_LOGINS, self._initiator.begin, host)
+        offer: bytes | None = None
+        token: bytes | None = None
+        while not context.is_known:
+            message = await in_thread(Work.OUR_LOGINS, context.take, token)
+            if message or not context.is_known:
+                token = bytes((await send(message)).auth_bytes)
+                offer = token if context.is_known else None
+        # What the server offers comes with its last message, or as the answer to nothing.
+        if not offer:
+            offer = bytes((await send(b"")).auth_bytes)
+        return await send(await in_thread(Work.OUR_LOGINS, context.answer, offer))

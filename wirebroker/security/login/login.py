@@ -1,0 +1,140 @@
+"""We log in: SASL on a connection that we have opened, before anything else is asked.
+
+    PLAIN                      one message: user and password
+    SCRAM-SHA-256, -512        two, and the server proves that it knows the password as well
+    OAUTHBEARER                one: a token of ours (own_tokens.py)
+    GSSAPI                     a ticket of ours (kerberos_login.py)
+
+Where logins end (connections.max.reauth.ms) connections are replaced in time (net/client/node.py).
+
+Source: Kafka's SaslClientAuthenticator; KIP-43, KIP-152, KIP-368; codecs/scram.py.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode, MalformedFrameError
+from wirebroker.codecs.scram import (
+    SCRAM_NUMBERS,
+    client_final,
+    client_first,
+    parse_server_first,
+    salted_password,
+)
+from wirebroker.net.client.errors import AuthenticationFailedError, error_name
+
+if TYPE_CHECKING:
+    from wirebroker.base.clock import Clock
+    from wirebroker.config.security.outgoing import Login
+    from wirebroker.net.client.connection import PeerConnection
+    from wirebroker.security.login.kerberos_login import KerberosLogin
+    from wirebroker.security.tokens.own_tokens import OwnTokens
+
+# As of Kafka's clients, which authenticate again after 85 to 95 % of the time that they have.
+_USED_OF_LIFETIME: Final = 0.85
+
+
+class SaslLogin:
+    """A handshake of net/client: shows each peer who we are."""
+
+    __slots__ = ("_kerberos", "_login", "_tokens")
+
+    def __init__(self, login: Login, clock: Clock) -> None:
+        """Begin.
+
+        Args:
+            login: Who we are.
+            clock: Says when tokens end.
+
+        Raises:
+            ConfigError: What it takes to log in so is missing.
+        """
+        self._login = login
+        self._tokens: OwnTokens | None = None
+        if login.oauth is not None:
+            from wirebroker.security.tokens.own_tokens import OwnTokens  # noqa: PLC0415 - if asked for
+
+            self._tokens = OwnTokens(login.oauth, clock)
+        self._kerberos: KerberosLogin | None = None
+        if login.kerberos is not None:
+            from wirebroker.security.login.kerberos_login import KerberosLogin  # noqa: PLC0415 - if asked
+
+            self._kerberos = KerberosLogin(login.kerberos)
+
+    async def __call__(self, connection: PeerConnection) -> None:
+        """Authenticate.
+
+        Raises:
+            AuthenticationFailedError: The peer refuses, or is not who it should be.
+            PeerError: As of any request.
+        """
+        login = self._login
+        answer = await connection.request(ApiKey.SASL_HANDSHAKE, {"mechanism": login.mechanism})
+        if answer.error_code:
+            offered = ", ".join(map(str, answer.mechanisms))
+            what = f"it offers {offered or 'no mechanism'}, and not {login.mechanism}"
+            raise AuthenticationFailedError(str(connection.address), what)
+        last = await self._log_in(connection)
+        lifetime_ms = getattr(last, "session_lifetime_ms", 0)
+        if lifetime_ms > 0:
+            connection.ends_after(lifetime_ms / 1000 * _USED_OF_LIFETIME)
+
+    async def _log_in(self, connection: PeerConnection) -> Any:
+        """Go through the mechanism; return the last answer."""
+        login = self._login
+        if self._kerberos is not None:
+            return await self._kerberos.log_in(connection, partial(self._send, connection))
+        if self._tokens is not None:
+            return await self._show_token(connection, self._tokens)
+        number = SCRAM_NUMBERS.get(login.mechanism)
+        if number is not None:
+            return await self._prove(connection, number)
+        text = f"\0{login.user}\0{login.password}"
+        return await self._send(connection, text.encode())
+
+    async def _show_token(self, connection: PeerConnection, tokens: OwnTokens) -> Any:
+        from wirebroker.security.tokens.own_tokens import NoTokenError  # noqa: PLC0415 - it is there
+
+        assert self._login.oauth is not None, "there are tokens"
+        try:
+            token = await tokens.token()
+        except NoTokenError as error:
+            raise AuthenticationFailedError(str(connection.address), str(error)) from None
+        pairs = "".join(f"{name}={value}\x01" for name, value in self._login.oauth.extensions)
+        last = await self._send(connection, f"n,,\x01auth=Bearer {token}\x01{pairs}\x01".encode())
+        if last.auth_bytes:  # why not; the error follows
+            await self._send(connection, b"\x01")
+            what = "it does not believe our token, and does not say so"
+            raise AuthenticationFailedError(str(connection.address), what)
+        return last
+
+    async def _prove(self, connection: PeerConnection, number: int) -> Any:
+        nonce = secrets.token_urlsafe(24)
+        first = client_first(self._login.user, nonce, by_token=self._login.by_token)
+        answer = await self._send(connection, b"n,," + first.encode())
+        try:
+            wanted = parse_server_first(bytes(answer.auth_bytes), nonce)
+        except MalformedFrameError as error:
+            raise AuthenticationFailedError(str(connection.address), str(error)) from None
+        arguments = (number, self._login.password, wanted.salt, wanted.iterations)
+        salted = await in_thread(Work.CODING, salted_password, *arguments)
+        proof = client_final(number, salted, first, wanted)
+        last = await self._send(connection, proof.message)
+        if not hmac.compare_digest(bytes(last.auth_bytes).partition(b",")[0], proof.answer):
+            what = "it does not know our password, as a SCRAM server must"
+            raise AuthenticationFailedError(str(connection.address), what)
+        return last
+
+    async def _send(self, connection: PeerConnection, message: bytes) -> Any:
+        answer = await connection.request(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": message})
+        if answer.error_code == ErrorCode.NONE:
+            return answer
+        said = answer.error_message or error_name(answer.error_code)
+        what = f"it refuses {self._login.user} by {self._login.mechanism}: {said}"
+        raise AuthenticationFailedError(str(connection.address), what)

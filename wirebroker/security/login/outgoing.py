@@ -1,0 +1,43 @@
+"""What connections that we open are made by: TCP or TLS, and a login if there is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.net.client.transport import TcpDialer
+
+if TYPE_CHECKING:
+    from wirebroker.config.security.outgoing import OutgoingSecurity
+    from wirebroker.net.client.connection import Handshake
+    from wirebroker.net.client.transport import Dialer
+
+
+class Way(NamedTuple):
+    """How peers are reached.
+
+    Attributes:
+        dialer: Makes connections.
+        handshake: What follows on each; None for nothing.
+    """
+
+    dialer: Dialer
+    handshake: Handshake | None
+
+
+def way_of(security: OutgoingSecurity) -> Way:
+    """Return how peers are reached; reads the files of keys and certificates.
+
+    Raises:
+        ConfigError: They can't be used.
+    """
+    context = handshake = None
+    if security.tls is not None:
+        from wirebroker.security.tls.tls_contexts import client_context  # noqa: PLC0415 - if asked for
+
+        context = client_context(security.tls)
+    if security.login is not None:
+        from wirebroker.security.login.login import SaslLogin  # noqa: PLC0415 - likewise
+
+        handshake = SaslLogin(security.login, SystemClock())
+    return Way(TcpDialer(context), handshake)

@@ -1,0 +1,1 @@
+"""SASL on a listener: mechanisms, users, Kerberos."""

@@ -1,0 +1,79 @@
+"""SASL of a process's listeners; what it takes is loaded if one of them has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.config.listeners.listeners import ListenerConfig
+    from wirebroker.config.security.oauth import OAuthSettings
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.net.dispatch import Dispatcher
+    from wirebroker.security.sasl.sasl import SaslGuard
+    from wirebroker.security.sasl.sasl_doors import SaslDoors
+    from wirebroker.security.tokens.tokens import TokenChecks
+
+
+class ListenerSasl:
+    """How clients authenticate; see sasl_doors.SaslDoors."""
+
+    __slots__ = ("_checks", "_clock", "_doors", "_served", "_token_secret")
+
+    def __init__(self, clock: Clock, *, token_secret: str | None) -> None:
+        """Begin without listeners.
+
+        Args:
+            clock: Says when logins end.
+            token_secret: The key of delegation tokens; None: nobody logs in by one.
+        """
+        self._clock = clock
+        self._token_secret = token_secret
+        self._checks: dict[OAuthSettings, TokenChecks] = {}
+        self._doors: SaslDoors | None = None
+        # Who serves those who are known, and where users and tokens are.
+        self._served: tuple[Dispatcher, Callable[[], ClusterImage], str] | None = None
+
+    async def read_keys(self, listeners: Sequence[ListenerConfig]) -> None:
+        """Read keys of tokens and of Kerberos, so that what is wrong is said at the start.
+
+        Raises:
+            ConfigError: They cannot be read, or what reads them is missing.
+        """
+        if _have_sasl(listeners):
+            from wirebroker.security.sasl.sasl_doors import read_keys  # noqa: PLC0415 - see above
+
+            self._checks = await read_keys(listeners, self._clock)
+
+    def serve(
+        self, dispatcher: Dispatcher, image: Callable[[], ClusterImage], cluster_id: str
+    ) -> None:
+        """Take who serves those who are known, and who knows users and tokens; call it once."""
+        self._served = (dispatcher, image, cluster_id)
+
+    def use_listeners(self, listeners: Sequence[ListenerConfig]) -> None:
+        """Go by other settings, from the next connection on; call it after `serve`."""
+        if self._doors is None and _have_sasl(listeners):
+            from wirebroker.security.sasl.sasl_doors import SaslDoors  # noqa: PLC0415 - see above
+
+            assert self._served is not None, "served before"
+            self._doors = SaslDoors(
+                *self._served, self._clock, token_secret=self._token_secret, checks=self._checks
+            )
+        if self._doors is not None:
+            self._doors.use_listeners(listeners)
+
+    def guard(self, listener_name: str) -> SaslGuard | None:
+        """Return what stands before the handlers of a new connection; None: it is open."""
+        return None if self._doors is None else self._doors.guard(listener_name)
+
+    def close(self) -> None:
+        """Read no keys any more."""
+        if self._doors is not None:
+            self._doors.close()
+
+
+def _have_sasl(listeners: Sequence[ListenerConfig]) -> bool:
+    return any(each.sasl is not None for each in listeners)

@@ -1,0 +1,95 @@
+"""Steps of logins that may wait for files run in threads, a few at a time.
+
+Addresses take turns, as in TLS handshakes (net/bounds/fair_line.py): many logins from one address
+do not delay those from another. A connection has at most one step in the line, and a step whose
+connection has ended is never started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wirebroker.base.threads import Work, begin_in_thread
+from wirebroker.net.bounds.fair_line import FairLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Step:
+    """One step; it holds neither its mechanism nor its message once its answer is given up."""
+
+    __slots__ = ("answer", "call", "on_failure")
+
+    def __init__(
+        self, call: Callable[[], bytes], on_failure: Callable[[BaseException], None]
+    ) -> None:
+        self.call: Callable[[], bytes] | None = call
+        self.on_failure = on_failure
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.answer.add_done_callback(self._forget)
+
+    def _forget(self, _answer: asyncio.Future[bytes]) -> None:
+        self.call = None
+
+
+class LoginLine:
+    """What waits for a thread of Work.LOGINS, on one event loop."""
+
+    __slots__ = ("_running", "_waiting")
+
+    # At most Work.LOGINS.most_threads steps run; fewer only if none waits.
+
+    def __init__(self) -> None:
+        self._waiting: FairLine[_Step] = FairLine()
+        self._running = 0
+
+    def wait(
+        self,
+        address: str,
+        call: Callable[[], bytes],
+        on_failure: Callable[[BaseException], None],
+    ) -> asyncio.Future[bytes]:
+        """Run a call in a thread when it is the address's turn.
+
+        Args:
+            address: The peer's.
+            call: One step of its login.
+            on_failure: Is told of an error if nobody waits for the answer any more.
+
+        Returns:
+            What the call returns or raises. If it is cancelled before its turn, the call is not
+            made.
+        """
+        step = _Step(call, on_failure)
+        self._waiting.add(address, step)
+        self._begin()
+        return step.answer
+
+    def _begin(self) -> None:
+        while self._running < Work.LOGINS.most_threads and self._waiting:
+            step = self._waiting.take()
+            if step.call is not None:
+                self._running += 1
+                work = begin_in_thread(Work.LOGINS, step.call)
+                work.add_done_callback(partial(self._end, step.answer, step.on_failure))
+
+    def _end(
+        self,
+        answer: asyncio.Future[bytes],
+        on_failure: Callable[[BaseException], None],
+        work: asyncio.Future[bytes],
+    ) -> None:
+        self._running -= 1
+        self._begin()
+        if work.cancelled():  # the process is stopping
+            answer.cancel()
+        elif (error := work.exception()) is not None:
+            if answer.done():
+                on_failure(error)
+            else:
+                answer.set_exception(error)
+        elif not answer.done():
+            answer.set_result(work.result())

@@ -1,0 +1,263 @@
+"""SASL mechanisms, the server's side: a client's messages in, ours out, at the end a user's name.
+
+    PLAIN                      one message: who to act as (or nothing), user, password
+    SCRAM-SHA-256, -512        two: codecs/scram.py
+
+No I/O, and no clock. What tells a user who is there from one who is not is neither said nor timed:
+an unknown user of SCRAM is given a salt and iterations as well, of a form that users have, as often
+as they have it (codecs/scram_forms.py); for each mechanism the same on all brokers of a cluster, as
+long as users stay (salt_key.py); and fails where a wrong password fails (Apache Kafka fails one
+message earlier).
+
+Source: Kafka's PlainSaslServer and ScramSaslServer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.hashes import are_same, keyed_digest, spread
+from wirebroker.codecs.scram import (
+    LEAST_ITERATIONS,
+    SALT_BITS,
+    ScramKeys,
+    is_proved,
+    parse_client_final,
+    parse_client_first,
+    salt_of,
+    server_final,
+    server_first,
+    server_signature,
+)
+from wirebroker.codecs.scram_forms import form_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.codecs.scram import ClientFirst
+    from wirebroker.codecs.scram_forms import ScramForms
+    from wirebroker.security.sasl.token_logins import TokenLogin
+
+_OTHER_USER: Final = (
+    "Authentication failed: Client requested an authorization id that is different from username"
+)
+
+
+class NotProvedError(Exception):
+    """A client has not proved who it is.
+
+    Attributes:
+        said: What the client is told; None for no more than that it failed.
+        passes: Whether it may succeed another time: then it is closed, which clients take for a
+            fault of the network, and not told that it failed.
+    """
+
+    def __init__(self, why: str, said: str | None = None, *, passes: bool = False) -> None:
+        super().__init__(why)
+        self.said = said
+        self.passes = passes
+
+
+class Mechanism(Protocol):
+    """One client's way through a mechanism."""
+
+    @property
+    def user(self) -> str | None:
+        """Who it has proved to be; None as long as it has not."""
+        ...
+
+    @property
+    def is_for_thread(self) -> bool:
+        """Whether the next step may wait for files."""
+        ...
+
+    def step(self, message: bytes) -> bytes:
+        """Return the answer to the client's next message.
+
+        Raises:
+            NotProvedError: It has failed.
+        """
+        ...
+
+
+class PlainMechanism:
+    """PLAIN (RFC 4616): the password itself is sent."""
+
+    __slots__ = ("_key", "_passwords", "user")
+
+    is_for_thread = False
+
+    def __init__(self, passwords: Mapping[str, str], key: bytes) -> None:
+        """Begin.
+
+        Args:
+            passwords: By user.
+            key: A secret of this process, by which passwords are compared.
+        """
+        self._passwords = passwords
+        self._key = key
+        self.user: str | None = None
+
+    def step(self, message: bytes) -> bytes:
+        """Check the password; the answer is empty."""
+        try:
+            parts = message.decode().split("\0", 3)
+        except UnicodeDecodeError:
+            raise NotProvedError("it is not UTF-8") from None
+        if len(parts) != 3:
+            raise NotProvedError("it is not the message of PLAIN")
+        authorization_id, user, password = parts
+        if not user:
+            raise NotProvedError("no user", "Authentication failed: username not specified")
+        if not password:
+            raise NotProvedError("no password", "Authentication failed: password not specified")
+        expected = self._passwords.get(user)
+        # Of equal length, so that the time tells nothing.
+        is_same = are_same(self._digest(password), self._digest(expected or ""))
+        if expected is None or not is_same:
+            raise NotProvedError(
+                f"user {user[:64]!r}: unknown, or the password is another",
+                "Authentication failed: Invalid username or password",
+            )
+        if authorization_id and authorization_id != user:
+            raise NotProvedError(f"user {user[:64]!r} wants to be somebody else", _OTHER_USER)
+        self.user = user
+        return b""
+
+    def _digest(self, password: str) -> bytes:
+        return keyed_digest("sha256", self._key, password.encode())
+
+
+class ScramMechanism:
+    """SCRAM (RFC 5802): client and server prove that they know the password, or its keys.
+
+    With `tokenauth=true` the name is a delegation token's id, and the user its owner.
+
+    Attributes:
+        is_by_token: Whether it is so.
+        expires_ms: Wall time at which the token ends; None without one.
+    """
+
+    __slots__ = (
+        "_claimed",
+        "_first",
+        "_forms",
+        "_keys",
+        "_keys_of",
+        "_nonce",
+        "_number",
+        "_salt_key",
+        "_token_of",
+        "_user",
+        "expires_ms",
+        "is_by_token",
+        "user",
+    )
+
+    is_for_thread = False
+
+    def __init__(
+        self,
+        number: int,
+        keys_of: Callable[[str], ScramKeys | None],
+        *,
+        token_of: Callable[[str], TokenLogin | None],
+        forms: Callable[[], ScramForms],
+        nonce: str,
+        salt_key: bytes,
+    ) -> None:
+        """Begin.
+
+        Args:
+            number: The mechanism's, of codecs.scram.SCRAM_MECHANISMS.
+            keys_of: What is kept of a user's password.
+            token_of: What a delegation token stands for, by its id.
+            forms: What users' credentials look like.
+            nonce: Ours: characters that nobody can guess.
+            salt_key: A secret of the cluster, from which salts for nobody are made.
+        """
+        self._number = number
+        self._keys_of = keys_of
+        self._token_of = token_of
+        self._forms = forms
+        self._nonce = nonce
+        self._salt_key = salt_key
+        self._claimed = ""
+        self._keys: ScramKeys | None = None
+        # What was exchanged so far, over which proofs are made.
+        self._first = ""
+        self._user = ""  # once it is proved
+        self.is_by_token = False
+        self.expires_ms: int | None = None
+        self.user: str | None = None
+
+    def step(self, message: bytes) -> bytes:
+        """Give the salt; then check the proof, and give ours."""
+        try:
+            return self._begin(message) if not self._first else self._end(message)
+        except MalformedFrameError as error:
+            raise NotProvedError(str(error)) from None
+
+    def _begin(self, message: bytes) -> bytes:
+        wanted = parse_client_first(message)
+        self._claimed = self._user = wanted.user
+        self.is_by_token = wanted.is_by_token
+        if wanted.authorization_id and wanted.authorization_id != wanted.user:
+            raise NotProvedError(
+                f"user {wanted.user[:64]!r} wants to be somebody else", _OTHER_USER
+            )
+        # Both are looked up for everybody: the time tells nothing.
+        nobody, keys = self._keys_of_nobody(wanted.user), self._find(wanted)
+        if keys is not None and keys.iterations >= LEAST_ITERATIONS:
+            self._keys = keys
+        self._nonce = wanted.nonce + self._nonce
+        answer = server_first(self._nonce, self._keys or nobody)
+        self._first = f"{wanted.bare},{answer}"
+        return answer.encode()
+
+    def _other_nonce(self, given: str) -> str:
+        who = f"user {self._claimed[:64]!r}: "
+        if given.endswith(self._nonce):  # after the client's own nonce, which it begins with
+            return who + (
+                "the client sent its nonce twice, as librdkafka before 2.6.1 does; Apache Kafka"
+                " refuses it too: update the client's librdkafka, or use PLAIN over TLS"
+            )
+        return who + "the client returned another nonce than it was sent"
+
+    def _find(self, wanted: ClientFirst) -> ScramKeys | None:
+        """Return what proves who a client says it is, and note who that is."""
+        if not wanted.is_by_token:
+            return self._keys_of(wanted.user)
+        token = self._token_of(wanted.user)
+        if token is None:
+            return None
+        self._user, keys, self.expires_ms = token
+        return keys
+
+    def _end(self, message: bytes) -> bytes:
+        given = parse_client_final(message)
+        if given.nonce != self._nonce:
+            raise NotProvedError(self._other_nonce(given.nonce))
+        exchanged = f"{self._first},{given.unproved}".encode()
+        nobody = self._keys_of_nobody(self._claimed)
+        keys = self._keys or nobody
+        if not is_proved(self._number, keys, given.proof, exchanged) or self._keys is None:
+            kind = "delegation token" if self.is_by_token else "user"
+            raise NotProvedError(
+                f"{kind} {self._claimed[:64]!r}: unknown, or the password is another"
+            )
+        self.user = self._user
+        return server_final(server_signature(self._number, keys, exchanged)).encode()
+
+    def _keys_of_nobody(self, user: str) -> ScramKeys:
+        """Return keys for a user who is not there: the same salt each time, and no proof fits."""
+        secret = keyed_digest("sha512", self._salt_key, f"{self._number}{user}".encode())
+        # Tokens look as Kafka's tools make users.
+        forms: ScramForms = {} if self.is_by_token else self._forms()
+        form = form_at(forms, int.from_bytes(secret[:8], "big"))
+        salt = salt_of(int.from_bytes(secret[32:], "big") >> (256 - SALT_BITS))
+        if form.salt_bytes:
+            salt = spread(secret[32:], form.salt_bytes)
+        size = {1: 32, 2: 64}[self._number]
+        return ScramKeys(salt, bytes(size), bytes(size), form.iterations)

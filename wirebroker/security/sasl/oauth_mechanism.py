@@ -1,0 +1,91 @@
+"""OAUTHBEARER (RFC 7628), the server's side: one message with a token; what is refused needs two.
+
+    n,[a=<authorization id>],^Aauth=Bearer <token>^A[<key>=<value>^A]…^A
+
+A token that is not believed is answered with a status; the client sends ^A, and has failed.
+
+Source: Kafka's OAuthBearerSaslServer, OAuthBearerClientInitialResponse.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.security.sasl.mechanisms import NotProvedError
+from wirebroker.security.tokens.tokens import BadTokenError
+
+if TYPE_CHECKING:
+    from wirebroker.security.tokens.tokens import TokenChecks
+
+# Texts: re compiles them at their first use and keeps them; most brokers have no tokens.
+_FIRST: Final = (
+    r"n,(?:a=(?P<authzid>(?:[^\x00,=\x80-\U0010ffff]++|=2C|=3D)++))?,\x01"
+    r"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01)*+)\x01"
+)
+_BEARER: Final = r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)"
+_GIVE_UP: Final = b"\x01"
+# Of pairs in a message; 100,000 would take 40 ms. Its length has the bound of all before a login.
+_MOST_PAIRS: Final = 1_000
+
+
+class OAuthMechanism:
+    """OAUTHBEARER: a token that somebody else gave the client."""
+
+    __slots__ = ("_checks", "_refusal", "expires_ms", "user")
+
+    def __init__(self, checks: TokenChecks) -> None:
+        self._checks = checks
+        self._refusal: NotProvedError | None = None
+        self.user: str | None = None
+        # Wall time at which the token ends, once there is a user.
+        self.expires_ms: int | None = None
+
+    @property
+    def is_for_thread(self) -> bool:
+        """Whether keys have changed, which the token's check then reads."""
+        return self._refusal is None and self._checks.must_read
+
+    def step(self, message: bytes) -> bytes:
+        """Check the token; the answer is empty, or says why it is refused."""
+        if self._refusal is not None:
+            if message == _GIVE_UP:
+                raise self._refusal
+            raise NotProvedError("another message after a token was refused")
+        authorization_id, token = _parsed(message)
+        try:
+            owner = self._checks.owner(token)
+        except BadTokenError as error:
+            told = f'{{"status":"{error.status}"}}'
+            self._refusal = NotProvedError(str(error), told)
+            return told.encode()
+        if authorization_id and authorization_id != owner.name:
+            raise NotProvedError(
+                "it wants to be somebody else than its token says",
+                "Authentication failed: Client requested an authorization id that is different "
+                "from the token's principal name",
+            )
+        self.user, self.expires_ms = owner
+        return b""
+
+
+def _parsed(message: bytes) -> tuple[str, str]:
+    """Return the authorization id, maybe empty, and the token.
+
+    Raises:
+        NotProvedError: It is not the message.
+    """
+    if message.count(b"\x01") > _MOST_PAIRS:
+        raise NotProvedError("a message with too many pairs")
+    try:
+        found = re.fullmatch(_FIRST, message.decode())
+    except UnicodeDecodeError:
+        found = None
+    if found is None:
+        raise NotProvedError("it is not the message of OAUTHBEARER")
+    pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
+    bearer = re.fullmatch(_BEARER, pairs.get("auth", ""))
+    if bearer is None or bearer["scheme"].lower() != "bearer":
+        raise NotProvedError("its message has no bearer token")
+    authorization_id = (found["authzid"] or "").replace("=2C", ",").replace("=3D", "=")
+    return authorization_id, bearer["token"]

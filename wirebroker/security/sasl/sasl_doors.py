@@ -1,0 +1,178 @@
+"""How clients authenticate on all listeners: by which keys, users and tokens.
+
+doors.use_listeners(listeners)      goes by other settings from the next connection on
+doors.guard(listener_name)          what stands before a new connection's handlers (sasl.py)
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.scram import SCRAM_NUMBERS
+from wirebroker.security.sasl.gssapi_mechanism import GssapiMechanism
+from wirebroker.security.sasl.kerberos import Acceptor
+from wirebroker.security.sasl.login_line import LoginLine
+from wirebroker.security.sasl.mechanisms import PlainMechanism, ScramMechanism
+from wirebroker.security.sasl.oauth_mechanism import OAuthMechanism
+from wirebroker.security.sasl.salt_key import SaltKey
+from wirebroker.security.sasl.sasl import SaslGuard
+from wirebroker.security.sasl.token_logins import TokenLogins
+from wirebroker.security.tokens.key_refresh import KeyRefresh
+from wirebroker.security.tokens.tokens import TokenChecks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.config.listeners.listeners import ListenerConfig
+    from wirebroker.config.security.kerberos import KerberosKeys
+    from wirebroker.config.security.oauth import OAuthSettings
+    from wirebroker.config.security.sasl import SaslSettings
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+    from wirebroker.net.dispatch import Dispatcher
+    from wirebroker.security.sasl.mechanisms import Mechanism
+
+logger = logging.getLogger("wirebroker.security")
+
+
+class SaslDoors:
+    """How clients authenticate on all listeners.
+
+    Attributes:
+        dispatcher: Serves those who are known.
+        image: Has the users of SCRAM, and delegation tokens.
+        clock: Says when logins end.
+        logins: Steps that wait for a thread.
+    """
+
+    __slots__ = (
+        "_acceptors",
+        "_checks",
+        "_doors",
+        "_key",
+        "_refreshes",
+        "_salt_key",
+        "_tokens",
+        "clock",
+        "dispatcher",
+        "image",
+        "logins",
+    )
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        image: Callable[[], ClusterImage],
+        cluster_id: str,
+        clock: Clock,
+        *,
+        token_secret: str | None = None,
+        checks: dict[OAuthSettings, TokenChecks] | None = None,
+    ) -> None:
+        """Begin without listeners.
+
+        Args:
+            dispatcher: See above; so image and clock.
+            image: See above.
+            cluster_id: Of the cluster that they are of.
+            clock: See above.
+            token_secret: The key of delegation tokens; None: nobody logs in by one.
+            checks: What `read_keys` has read.
+        """
+        self.dispatcher = dispatcher
+        self.image = image
+        self.clock = clock
+        self.logins = LoginLine()
+        self._key = os.urandom(32)
+        self._salt_key = SaltKey(image, cluster_id)
+        self._tokens = TokenLogins(token_secret, image, clock, salt_key=self._salt_key.find)
+        self._doors: dict[str, SaslSettings] = {}
+        self._checks = checks or {}
+        self._acceptors: dict[KerberosKeys, Acceptor] = {}
+        # Of those whose keys a web server has.
+        self._refreshes: dict[OAuthSettings, KeyRefresh] = {}
+
+    def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
+        """Go by other settings, from the next connection on."""
+        self._doors = {each.name: each.sasl for each in listeners if each.sasl is not None}
+        wanted = {each.oauth for each in self._doors.values() if each.oauth is not None}
+        # Those that stay keep the keys that they have read.
+        self._checks = {
+            each: self._checks.get(each) or _checks(each, self.clock) for each in wanted
+        }
+        self._refresh({each for each in wanted if each.keys_url is not None})
+        keys = [each.kerberos.keys for each in self._doors.values() if each.kerberos is not None]
+        self._acceptors = {each: self._acceptors.get(each) or Acceptor(each) for each in keys}
+
+    def close(self) -> None:
+        """Read no keys any more."""
+        self._refresh(set())
+
+    def _refresh(self, wanted: set[OAuthSettings]) -> None:
+        for each in self._refreshes.keys() - wanted:
+            self._refreshes.pop(each).close()
+        for each in wanted - self._refreshes.keys():
+            self._refreshes[each] = KeyRefresh(self._checks[each], each)
+
+    def guard(self, listener_name: str) -> SaslGuard | None:
+        """Return what stands before the handlers of a new connection; None: it is open."""
+        settings = self._doors.get(listener_name)
+        return None if settings is None else SaslGuard(self, settings)
+
+    def mechanism(self, name: str, settings: SaslSettings) -> Mechanism:
+        """Begin with a mechanism that is enabled."""
+        if name == "OAUTHBEARER":
+            assert settings.oauth is not None, "it is enabled"
+            # A connection may be older than the settings in force.
+            checks = self._checks.get(settings.oauth) or _checks(settings.oauth, self.clock)
+            return OAuthMechanism(checks)
+        if name == "GSSAPI":
+            assert settings.kerberos is not None, "it is enabled"
+            keys = settings.kerberos.keys
+            acceptor = self._acceptors.get(keys) or Acceptor(keys)
+            return GssapiMechanism(acceptor, settings.kerberos.rules)
+        number = SCRAM_NUMBERS.get(name)
+        if number is None:
+            return PlainMechanism(settings.passwords, self._key)
+        return ScramMechanism(
+            number,
+            lambda user: self.image().scram_user(user, number),
+            token_of=lambda token_id: self._tokens.find(token_id, number),
+            forms=lambda: self.image().scram_forms.get(number, {}),
+            nonce=base64.urlsafe_b64encode(os.urandom(24)).decode("ascii"),
+            salt_key=self._salt_key.find(),
+        )
+
+
+async def read_keys(
+    listeners: Iterable[ListenerConfig], clock: Clock
+) -> dict[OAuthSettings, TokenChecks]:
+    """Read keys of tokens and of Kerberos, so that what is wrong with them is said at the start.
+
+    Returns:
+        Those of tokens.
+
+    Raises:
+        ConfigError: They cannot be read, or what reads them is missing.
+    """
+    checks: dict[OAuthSettings, TokenChecks] = {}
+    for sasl in (each.sasl for each in listeners if each.sasl is not None):
+        if sasl.oauth is not None and sasl.oauth not in checks:
+            checks[sasl.oauth] = _checks(sasl.oauth, clock)
+            await in_thread(Work.KEYS, checks[sasl.oauth].load)
+        if sasl.kerberos is not None:
+            await in_thread(Work.LOGINS, Acceptor(sasl.kerberos.keys).load)
+    return checks
+
+
+def _checks(settings: OAuthSettings, clock: Clock) -> TokenChecks:
+    if not settings.are_signed:
+        logger.warning(
+            "tokens of OAUTHBEARER are not signed: whoever can connect is whoever they say "
+            "(sasl.oauthbearer.jwks.endpoint.url names keys)"
+        )
+    return TokenChecks(settings, clock)

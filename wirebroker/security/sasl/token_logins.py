@@ -1,0 +1,104 @@
+"""Logins by delegation token: whom a token stands for, and what SCRAM checks its HMAC by (KIP-48).
+
+Keys are made of the HMAC when a client first says that it has the token, once for each mechanism,
+which takes 1 to 2 ms; the salt by a key of the cluster (salt_key.py). A token's id is no secret,
+but nobody can guess one: that a first login by a known id takes longer tells nothing.
+
+Source: Kafka's DelegationTokenManager.prepareScramCredentials, ScramServerCallbackHandler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from wirebroker.codecs.delegation_token import token_hmac, token_password
+from wirebroker.codecs.hashes import keyed_digest
+from wirebroker.codecs.scram import (
+    LEAST_ITERATIONS,
+    SALT_BITS,
+    ScramKeys,
+    keys_of,
+    salt_of,
+    salted_password,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
+
+# Keys are 250 bytes each; beyond it those made first are made again.
+_MOST_KEPT: Final = 10_000
+_USER: Final = "User:"
+
+
+class TokenLogin(NamedTuple):
+    """What a token stands for.
+
+    Attributes:
+        owner: The user's name.
+        keys: Of its HMAC as a password.
+        expires_ms: Wall time.
+    """
+
+    owner: str
+    keys: ScramKeys
+    expires_ms: int
+
+
+class TokenLogins:
+    """The tokens of a cluster, as one of its nodes lets clients log in by them."""
+
+    __slots__ = ("_clock", "_image", "_kept", "_salt_key", "_secret")
+
+    def __init__(
+        self,
+        secret: str | None,
+        image: Callable[[], ClusterImage],
+        clock: Clock,
+        *,
+        salt_key: Callable[[], bytes],
+    ) -> None:
+        """Begin.
+
+        Args:
+            secret: The cluster's delegation.token.secret.key; None: there are no tokens.
+            image: Has the tokens.
+            clock: Says which have expired.
+            salt_key: Returns the secret from which salts are made.
+        """
+        self._secret = secret
+        self._image = image
+        self._clock = clock
+        self._salt_key = salt_key
+        self._kept: dict[tuple[str, int, bytes], ScramKeys] = {}
+
+    def find(self, token_id: str, mechanism: int) -> TokenLogin | None:
+        """Return what a token stands for; None if nobody may log in by it.
+
+        Args:
+            token_id: As a client says it.
+            mechanism: One of SCRAM_MECHANISMS.
+        """
+        token = self._image().delegation_token(token_id)
+        if self._secret is None or token is None or token.has_expired(self._clock.now_ms()):
+            return None
+        if not token.owner.startswith(_USER):  # the name alone would be somebody else's
+            return None
+        keys = self._keys(self._secret, token_id, mechanism)
+        return TokenLogin(token.owner.removeprefix(_USER), keys, token.expiry_ms)
+
+    def _keys(self, secret: str, token_id: str, mechanism: int) -> ScramKeys:
+        salt_key = self._salt_key()
+        kept = self._kept.get((token_id, mechanism, salt_key))
+        if kept is None:
+            chance = keyed_digest("sha256", salt_key, f"{mechanism}{token_id}".encode())
+            salt = salt_of(int.from_bytes(chance, "big") >> (256 - SALT_BITS))
+            password = token_password(token_hmac(secret, token_id))
+            salted = salted_password(mechanism, password, salt, LEAST_ITERATIONS)
+            kept = keys_of(mechanism, salted, salt=salt, iterations=LEAST_ITERATIONS)
+            if len(self._kept) >= _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[token_id, mechanism, salt_key] = kept
+        return kept

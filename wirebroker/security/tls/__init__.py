@@ -1,0 +1,1 @@
+"""TLS contexts, key stores, certificates."""

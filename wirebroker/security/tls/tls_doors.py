@@ -1,0 +1,185 @@
+"""TLS on all listeners of a loop: a context for each, and who a client's certificate says it is.
+
+    doors = TlsDoors(loop, deadline_s=30)
+    await doors.use_listeners(listeners)        # reads keys and certificates, in a thread
+    transport = doors.secure(transport, session)
+
+Settings that change, and files that are named again, count from the next connection on; those that
+are open stay. What cannot be used then is said in the log, and what was there goes on.
+
+Source: Kafka's SslFactory, DefaultKafkaPrincipalBuilder.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.codecs.distinguished_name import (
+    alternative_names_of,
+    fault_of_client,
+    subject_of,
+)
+from wirebroker.codecs.envelope import Principal
+from wirebroker.config.rows.row import ConfigError, StartError
+from wirebroker.config.security.principal_rules import principal_name
+from wirebroker.net.tls.tls_error import TlsFailedError
+from wirebroker.net.tls.tls_transport import TlsTransport
+from wirebroker.net.tls.tls_turns import TlsTurns
+from wirebroker.security.tls.tls_contexts import ServerSide, server_side
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+    from wirebroker.config.listeners.listeners import ListenerConfig
+    from wirebroker.config.security.tls import TlsSettings
+    from wirebroker.net.sockets.transport import ConnectionTransport
+    from wirebroker.request.session import Session
+
+logger = logging.getLogger("wirebroker.security")
+
+
+class TlsDoors:
+    """How connections of all listeners are spoken to."""
+
+    __slots__ = ("_deadline_s", "_sides", "_turns")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, deadline_s: float) -> None:
+        """Begin without listeners; a handshake may take `deadline_s`."""
+        self._deadline_s = deadline_s
+        self._turns = TlsTurns(loop)
+        # None: its keys can't be used.
+        self._sides: dict[str, tuple[ListenerConfig, ServerSide | None]] = {}
+
+    async def open(self, listeners: Iterable[ListenerConfig]) -> None:
+        """Take the listeners of the start.
+
+        Raises:
+            StartError: Keys or certificates of one can't be used.
+        """
+        for each in listeners:
+            if each.tls is not None:
+                try:
+                    await self._read(each, each.tls)
+                except ConfigError as error:
+                    raise StartError(
+                        f"{each.name} cannot be opened: {error}",
+                        "mend its key and certificates (docs/security.md)",
+                    ) from error
+
+    async def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
+        """Go by these, and by what stands in their files now, from the next connection on."""
+        found = {each.name: each for each in listeners}
+        for name in self._sides.keys() - found.keys():
+            del self._sides[name]
+        for each in found.values():
+            if each.tls is None:
+                continue
+            try:
+                await self._read(each, each.tls)
+            except ConfigError as error:
+                _, side = self._sides.get(each.name, (each, None))
+                self._sides[each.name] = (each, side)
+                what = "serves nobody" if side is None else "keeps its keys"
+                logger.error("%s %s: %s", each.name, what, error)  # noqa: TRY400 - no trace
+
+    async def try_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
+        """Do as `use_listeners`, and change nothing.
+
+        Raises:
+            ConfigError: Keys or certificates of one can't be used.
+        """
+        for each in listeners:
+            if each.tls is not None:
+                await self._side_of(each, each.tls)
+
+    async def _read(self, listener: ListenerConfig, settings: TlsSettings) -> None:
+        self._sides[listener.name] = (listener, await self._side_of(listener, settings))
+
+    async def _side_of(self, listener: ListenerConfig, settings: TlsSettings) -> ServerSide:
+        side = await in_thread(Work.LISTENERS, server_side, settings)
+        _, before = self._sides.get(listener.name, (listener, None))
+        if before is not None:
+            _check_replacement(before.certificate, side.certificate, settings)
+        return side
+
+    def has_to_wait(self, listener_name: str, go_on: Callable[[], None]) -> bool:
+        """Tell whether a listener may accept nobody for now; then it is called back."""
+        if listener_name not in self._sides or not self._turns.is_full:
+            return False
+        self._turns.when_there_is_room(go_on)
+        return True
+
+    def secure(self, transport: ConnectionTransport, session: Session) -> ConnectionTransport:
+        """Return what a new connection of a listener goes over: TLS, if the listener has that.
+
+        Raises:
+            TlsFailedError: It has, and no keys that can be used.
+        """
+        found = self._sides.get(session.listener_name)
+        if found is None:
+            return transport
+        listener, side = found
+        if side is None or listener.tls is None:
+            raise TlsFailedError(f"{listener.name} has no keys")
+        return TlsTransport(
+            transport,
+            side.context,
+            self._turns,
+            peer=session.peer,
+            listener_name=session.listener_name,
+            deadline_s=self._deadline_s,
+            # With SASL that says who a client is.
+            on_secured=_check if listener.sasl else partial(_know, listener.tls, session),
+        )
+
+
+def _check_replacement(before: bytes, after: bytes, settings: TlsSettings) -> None:
+    """Refuse a certificate by which clients would take us for somebody else (Kafka's SslFactory).
+
+    Raises:
+        ConfigError: Its owner is another, or it stands for less hosts, and that may not be.
+    """
+    if not settings.may_change_subject and subject_of(before) != subject_of(after):
+        raise ConfigError(
+            f"the new certificate is {subject_of(after)}'s, the old one {subject_of(before)}'s, "
+            "and ssl.allow.dn.changes is false"
+        )
+    lost = alternative_names_of(before) - alternative_names_of(after)
+    if lost and not settings.may_change_names:
+        raise ConfigError(
+            f"the new certificate lacks {len(lost)} of the old one's hosts, and "
+            "ssl.allow.san.changes is false"
+        )
+
+
+def _check(certificate: bytes | None) -> None:
+    """Refuse a client's certificate that Java refuses.
+
+    Raises:
+        TlsFailedError: It is refused.
+        MalformedFrameError: It cannot be read.
+    """
+    fault = None if certificate is None else fault_of_client(certificate)
+    if fault is not None:
+        raise TlsFailedError(f"its certificate is refused: {fault}")
+
+
+def _know(settings: TlsSettings, session: Session, certificate: bytes | None) -> None:
+    """Know a client by its certificate, if it has shown one.
+
+    Raises:
+        TlsFailedError: No rule says who that is.
+        MalformedFrameError: The certificate has no name that can be read.
+    """
+    _check(certificate)
+    if certificate is None:
+        return
+    subject = subject_of(certificate)
+    name = principal_name(settings.rules, subject)
+    if name is None:
+        raise TlsFailedError(f"no rule of ssl.principal.mapping.rules fits {subject[:256]!r}")
+    session.principal = Principal("User", name)

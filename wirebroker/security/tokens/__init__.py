@@ -1,0 +1,1 @@
+"""OAUTHBEARER tokens: validation, and retrieval for the broker's own logins."""

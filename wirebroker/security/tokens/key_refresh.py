@@ -1,0 +1,85 @@
+"""Keys of a web server, read again while clients log in by those that there are.
+
+    every sasl.oauthbearer.jwks.endpoint.refresh.ms
+    soon, when a token names a key that is not among them; not more often than every 10 s
+    after …retry.backoff.ms, twice as long each time, as long as the server does not answer
+
+What is read counts for the next token. A server that is down takes nothing away, and nobody who
+logs in waits for it: whoever has a new key is refused until it is read, as by Kafka.
+
+Source: Kafka's RefreshingHttpsJwks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.config.rows.row import ConfigError
+
+if TYPE_CHECKING:
+    from wirebroker.config.security.oauth import OAuthSettings
+    from wirebroker.security.tokens.tokens import TokenChecks
+
+logger = logging.getLogger("wirebroker.security")
+
+_SOONEST_AGAIN_S: Final = 10.0
+
+
+class KeyRefresh:
+    """The task that keeps the keys of one TokenChecks fresh, from its making until `close`."""
+
+    __slots__ = ("_checks", "_settings", "_task", "_wanted")
+
+    def __init__(self, checks: TokenChecks, settings: OAuthSettings) -> None:
+        self._checks = checks
+        self._settings = settings
+        self._wanted = asyncio.Event()
+        checks.ask_again = self._wanted.set
+        self._task = asyncio.create_task(self._run(), name="keys of tokens")
+
+    def close(self) -> None:
+        """Read no more."""
+        self._checks.ask_again = None
+        self._checks.close()
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        """Read again and again; the root of a task."""
+        refresh_s = self._settings.refresh_ms / 1000
+        failures = 0
+        if self._checks.has_keys:
+            await self._until_wanted(refresh_s)
+        while True:
+            failures = 0 if await self._read() else failures + 1
+            if failures:
+                await pause(self._backoff_s(failures))
+            else:
+                self._wanted.clear()
+                await pause(min(refresh_s, _SOONEST_AGAIN_S))
+                await self._until_wanted(max(0.0, refresh_s - _SOONEST_AGAIN_S))
+
+    async def _until_wanted(self, most_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(most_s):
+                await self._wanted.wait()
+
+    async def _read(self) -> bool:
+        try:
+            await in_thread(Work.KEYS, self._checks.load)
+        except ConfigError as error:
+            logger.warning("tokens go by the keys that were read before, if any: %s", error)
+            return False
+        except Exception:  # the root of a task: it is tried again
+            logger.exception("reading keys of tokens failed")
+            return False
+        return True
+
+    def _backoff_s(self, failures: int) -> float:
+        # Doubled more often it would be longer than any that can be asked for.
+        doubled_ms = self._settings.retry_ms << min(failures - 1, 40)
+        return min(self._settings.most_retry_ms, doubled_ms) / 1000

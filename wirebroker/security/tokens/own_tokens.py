@@ -1,0 +1,200 @@
+"""Tokens of our own (OAUTHBEARER): from a file, a server of identities, or signed by nobody.
+
+One of a server is used for four fifths of its time, by all connections; a file is read each time.
+What a server cannot do now it is asked again; what it refuses is told at once. One thread asks a
+server, however many logins wait for it, in whatever loops: one that is slow holds nobody else, and
+no loop that ends (threads.until_idle).
+
+Source: Kafka's HttpJwtRetriever, FileJwtRetriever, ExpiringCredentialRefreshingLogin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import math
+import threading
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote_plus
+
+from wirebroker.base.threads import Work, begin_in_thread, end_with_loop, in_thread
+from wirebroker.codecs.errors import without_frames
+from wirebroker.codecs.json_text import parse_json
+from wirebroker.config.sources.regular_file import read_regular
+from wirebroker.security.tokens.web import Ending, WebAddress, WebError, ask
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.config.security.oauth_login import OAuthLogin
+
+# As of Kafka's sasl.login.refresh.window.factor.
+_USED_OF_LIFETIME: Final = 0.8
+_LONGEST_BYTES: Final = 64 << 10
+
+
+class NoTokenError(Exception):
+    """We have no token; no secret is in the text."""
+
+
+class _Asking:
+    """What a thread asks a server, as long as somebody waits for it."""
+
+    __slots__ = ("_is_over", "ending")
+
+    def __init__(self) -> None:
+        self.ending = Ending()
+        self._is_over = threading.Event()
+
+    def pause(self, seconds: float) -> bool:
+        """Wait before asking again; return whether there is no use in that any more."""
+        return self._is_over.wait(seconds)
+
+    def end(self) -> None:
+        """Have the thread fail, now and from now on."""
+        self._is_over.set()
+        self.ending.end()
+
+
+class OwnTokens:
+    """Where tokens of one login come from."""
+
+    __slots__ = ("_clock", "_lock", "_login", "_token", "_until_ms", "_waiting")
+
+    # _waiting is not empty => a thread asks the server, and answers all of them.
+
+    def __init__(self, login: OAuthLogin, clock: Clock) -> None:
+        self._login = login
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: list[Future[str]] = []
+        self._token = ""
+        self._until_ms = 0.0
+
+    async def token(self) -> str:
+        """Return a token that is good now.
+
+        Raises:
+            NoTokenError: There is none.
+        """
+        login = self._login
+        if login.token_file is not None:
+            return await in_thread(Work.OUR_TOKENS, _in_file, login.token_file)
+        if login.token_url is None:
+            return self._unsecured()
+        answer: Future[str] = Future()
+        with self._lock:
+            if self._clock.now_ms() < self._until_ms:
+                return self._token
+            self._waiting.append(answer)
+            is_first = len(self._waiting) == 1
+        if is_first:
+            asking = _Asking()
+            work = begin_in_thread(Work.OUR_TOKENS, self._answer_all, login.token_url, asking)
+            end_with_loop(work, partial(self._give_up, asking))
+        return await asyncio.wrap_future(answer)
+
+    def _give_up(self, asking: _Asking) -> None:
+        """End what is asked, unless somebody waits for it still, in another loop."""
+        with self._lock:
+            is_awaited = not all(each.cancelled() for each in self._waiting)
+        if not is_awaited:
+            asking.end()
+
+    def _answer_all(self, url: str, asking: _Asking) -> None:
+        """Ask the server, and give what it says to all who wait; in a thread."""
+        token, until_ms = "", 0.0
+        fault: Exception | None = None
+        try:
+            token = self._ask_until_answered(url, asking)
+            until_ms = self._use_until_ms(token)
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            fault = without_frames(error)
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            self._token, self._until_ms = token, until_ms
+        for each in waiting:
+            if not each.set_running_or_notify_cancel():  # whoever waited has gone
+                continue
+            if fault is None:
+                each.set_result(token)
+            else:
+                each.set_exception(fault)
+
+    def _unsecured(self) -> str:
+        now = self._clock.now_ms() / 1000
+        claims = {"iat": now, "exp": now + self._login.lifetime_s, **parse_json(self._login.claims)}
+        parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
+        return ".".join(base64.urlsafe_b64encode(each).decode().rstrip("=") for each in parts) + "."
+
+    def _ask_until_answered(self, url: str, asking: _Asking) -> str:
+        login = self._login
+        end_s = self._clock.monotonic() + login.most_retry_ms / 1000
+        pause_s = login.retry_ms / 1000
+        while True:
+            try:
+                return self._ask(url, asking.ending)
+            except WebError as error:
+                is_last = not error.passes or self._clock.monotonic() + pause_s > end_s
+                if is_last or asking.pause(pause_s):
+                    raise NoTokenError(f"{url} gives no token: {error}") from None
+            pause_s *= 2
+
+    def _ask(self, url: str, ending: Ending) -> str:
+        login = self._login
+        context = None
+        if login.tls is not None:
+            from wirebroker.security.tls.tls_contexts import client_context  # noqa: PLC0415 - if asked
+
+            context = client_context(login.tls)
+        proof = base64.b64encode(f"{login.client_id}:{login.client_secret}".encode()).decode()
+        body = "grant_type=client_credentials"
+        if login.scope:
+            body += f"&scope={quote_plus(login.scope)}"
+        headers = {
+            "Authorization": f"Basic {proof}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        address = WebAddress(url, context, login.connect_s, login.answer_s)
+        answer = ask(address, headers=headers, body=body.encode(), ending=ending)
+        try:
+            found: Any = parse_json(answer)
+        except ValueError:
+            raise NoTokenError(f"{url} answers what is no JSON") from None
+        fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        token = fields.get("access_token") or fields.get("id_token")
+        if not isinstance(token, str):
+            raise NoTokenError(f"{url} answers without a token")
+        return _sound(token.encode(errors="surrogatepass"), url)  # JSON can have half a character
+
+    def _use_until_ms(self, token: str) -> float:
+        """Return until when a token is used; one that does not say it, by those who wait for it."""
+        now_ms = self._clock.now_ms()
+        try:
+            part = token.split(".")[1]
+            claims: Any = parse_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+            left_ms = float(claims["exp"]) * 1000 - now_ms
+        except (ValueError, OverflowError, IndexError, KeyError, TypeError):
+            return 0.0
+        if not math.isfinite(left_ms):  # JSON has NaN, as Python reads it
+            return 0.0
+        return now_ms + left_ms * _USED_OF_LIFETIME
+
+
+def _in_file(path: Path) -> str:
+    try:
+        found = read_regular(path, _LONGEST_BYTES)
+    except OSError as error:
+        raise NoTokenError(f"{path} cannot be read: {error.strerror or error}") from None
+    return _sound(found, str(path))
+
+
+def _sound(found: bytes, where: str) -> str:
+    text = found.decode("latin-1").strip()
+    if not text or len(text) > _LONGEST_BYTES or not text.isascii() or len(text.split()) != 1:
+        raise NoTokenError(f"what {where} has is no token")
+    return text

@@ -1,0 +1,371 @@
+"""Bearer tokens (JWT, RFC 7519): who made them, for whom, until when.
+
+    signed      one of the keys in a file, or of a web server, has signed it: RS, PS, ES and
+                EdDSA; never a shared secret, never `none`
+    unsecured   nobody has signed it (RFC 7515, appendix A.5): for tests
+
+A file of keys is looked at with each token, and read again when it has changed: a new key counts
+at once. Reading one of 1 MiB takes 25 ms; that is for a thread (`must_read`).
+
+Times are compared here, by the broker's clock. The door of PyJWT, which is loaded if tokens are
+signed.
+
+Source: Kafka's BrokerJwtValidator, OAuthBearerUnsecuredJws, OAuthBearerValidationUtils.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+
+from wirebroker.codecs.json_text import parse_json
+from wirebroker.config import ConfigError
+from wirebroker.config.sources.regular_file import read_regular
+from wirebroker.security.tokens.key_set import ALGORITHMS, PublicKey, select, usable_keys
+from wirebroker.security.tokens.strict_json import strict_object
+from wirebroker.security.tokens.web import Ending, WebAddress, WebError, ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from wirebroker.base.clock import Clock
+    from wirebroker.config.security.oauth import OAuthSettings
+
+logger = logging.getLogger("wirebroker.security")
+
+# When it was written, how long it is, which file it is.
+_Look: TypeAlias = tuple[int, int, int]
+# What Java takes for blank at either end of a text (String.trim).
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+# Contents of a token that are tokens themselves.
+_NESTED: Final = frozenset({"jwt", "application/jwt"})
+# Of header parameters that must be understood (RFC 7515, section 4.1.11), those that are.
+_UNDERSTOOD: Final = frozenset({"b64"})
+# Kafka counts a session's end in nanoseconds: one that does not fit is over before it begins.
+_LONGEST_LIFE_MS: Final = ((1 << 63) - 1) // 1_000_000
+# How long a server of keys may take to connect, and then to answer.
+_ANSWER_S: Final = 10.0
+_LONGEST_FILE_BYTES: Final = 1 << 20
+
+
+class BadTokenError(Exception):
+    """A token that is not believed; the text is for the log, the status for the client."""
+
+    def __init__(self, why: str, status: str = "invalid_token") -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class TokenOwner(NamedTuple):
+    """Whom a token names, and until when (wall time)."""
+
+    name: str
+    expires_ms: int
+
+
+class TokenChecks:
+    """Checks the tokens of one listener's clients.
+
+    Attributes:
+        ask_again: Has the keys of a web server read again, soon (key_refresh.py).
+    """
+
+    __slots__ = (
+        "_clock",
+        "_ending",
+        "_jwt",
+        "_keys",
+        "_reading",
+        "_seen",
+        "_settings",
+        "ask_again",
+    )
+
+    def __init__(self, settings: OAuthSettings, clock: Clock) -> None:
+        """Begin without keys: the first token, or `load`, has them read."""
+        self.ask_again: Callable[[], None] | None = None
+        self._settings = settings
+        self._clock = clock
+        self._ending = Ending()
+        self._jwt: Any = None
+        self._keys: tuple[PublicKey, ...] = ()
+        # How the file looked before it was read last, and when (monotonic) that was.
+        self._seen: tuple[_Look | None, float] = (None, float("-inf"))
+        self._reading = threading.Lock()
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether tokens that are signed can be checked."""
+        return bool(self._keys)
+
+    @property
+    def must_read(self) -> bool:
+        """Whether the next token has a file of keys read: that is for a thread."""
+        path = self._settings.keys_file
+        if path is None:
+            return False
+        look, read_s = self._seen
+        is_old = (self._clock.monotonic() - read_s) * 1000 >= self._settings.refresh_ms
+        return is_old or _look_of(path) != look
+
+    def close(self) -> None:
+        """Ask no web server any more; whoever does fails at once."""
+        self._ending.end()
+
+    def load(self) -> None:
+        """Read the keys, if tokens are signed; asks a web server, if that has them.
+
+        Raises:
+            ConfigError: They cannot be read, or PyJWT is missing.
+        """
+        if self._settings.are_signed:
+            self._jwt = _library()
+            path = self._settings.keys_file
+            # As it is before: what is written meanwhile has it read once more.
+            seen = None if path is None else _look_of(path), self._clock.monotonic()
+            try:
+                self._keys = self._read()
+            finally:
+                # Not sooner: others, who find that it has changed, wait for its keys.
+                self._seen = seen
+
+    def owner(self, token: str) -> TokenOwner:
+        """Return whom a token names; reads a file of keys first, if `must_read`.
+
+        Raises:
+            BadTokenError: It is not believed.
+        """
+        if len(token) > self._settings.most_bytes:
+            raise BadTokenError(f"a token of {len(token)} bytes")
+        if not self._settings.are_signed:
+            return self._checked(_unsecured_claims(token))
+        if self._settings.keys_url is not None:
+            if not self._keys:
+                raise BadTokenError("a token that nothing here can check yet")
+        elif self.must_read:
+            self._load_now()
+        return self._checked(self._signed_claims(token))
+
+    # --- what stands in it ---
+
+    def _checked(self, claims: Mapping[str, Any]) -> TokenOwner:
+        settings = self._settings
+        expires_ms = self._end_of(claims)
+        if settings.are_signed:
+            self._check_addressees(claims)
+        scopes = _scopes(claims.get(settings.scope_claim), is_strict=settings.are_signed)
+        if not set(settings.required_scopes) <= scopes:
+            raise BadTokenError("a token without the scopes asked for", "insufficient_scope")
+        subject = claims.get(settings.subject_claim)
+        name = subject.strip(_BLANKS) if isinstance(subject, str) else ""
+        if not name:
+            raise BadTokenError(f"a token without {settings.subject_claim}")
+        if any("\ud800" <= each <= "\udfff" for each in name):  # JSON can have half a character
+            raise BadTokenError(f"a token whose {settings.subject_claim} is no text")
+        return TokenOwner(name, expires_ms)
+
+    def _check_addressees(self, claims: Mapping[str, Any]) -> None:
+        """Check who has made a signed token, and for whom.
+
+        A token for another service is refused even if no audience is configured, unless any is
+        allowed: an identity provider issues tokens for many services.
+        """
+        settings, issuer, audience = self._settings, claims.get("iss"), claims.get("aud")
+        if not isinstance(issuer, str | None) or not isinstance(claims.get("jti"), str | None):
+            raise BadTokenError("a token whose iss or jti is no text")
+        if settings.issuer is not None and issuer != settings.issuer:
+            raise BadTokenError("a token of another issuer")
+        if not settings.audiences and (audience is None or settings.takes_any_audience):
+            return
+        named = [audience] if isinstance(audience, str) else audience
+        if not isinstance(named, list) or not all(
+            isinstance(each, str | None) for each in cast("list[object]", named)
+        ):
+            raise BadTokenError("a token whose aud is no text and no list of texts")
+        if not set(settings.audiences) & set(cast("list[str]", named)):
+            hint = "" if settings.audiences else " (sasl.oauthbearer.expected.audience is not set)"
+            raise BadTokenError(f"a token for another audience{hint}")
+
+    def _end_of(self, claims: Mapping[str, Any]) -> int:
+        """Return when a token ends, whose times hold now and fit each other."""
+        now_ms, skew_ms = self._clock.now_ms(), self._settings.skew_ms
+        are_signed = self._settings.are_signed
+        expires_ms = _milliseconds(claims, "exp", cut=are_signed)
+        issued_ms = _milliseconds(claims, "iat", cut=are_signed)
+        begins_ms = _milliseconds(claims, "nbf", cut=are_signed)
+        if expires_ms is None:
+            raise BadTokenError("a token without exp")
+        if now_ms - skew_ms >= expires_ms:
+            raise BadTokenError("a token that has expired")
+        if expires_ms - now_ms > _LONGEST_LIFE_MS:
+            raise BadTokenError("a token that is valid for more than 292 years")
+        if begins_ms is not None and now_ms + skew_ms < begins_ms:
+            raise BadTokenError("a token whose nbf is to come")
+        if issued_ms is None:
+            if are_signed:  # as Kafka's signed ones have it
+                raise BadTokenError("a token without iat")
+        elif not are_signed and now_ms + skew_ms < issued_ms:
+            raise BadTokenError("a token whose iat is to come")
+        elif are_signed and issued_ms < 0:
+            raise BadTokenError("a token whose iat is negative")
+        if expires_ms < max(issued_ms or expires_ms, begins_ms or expires_ms):
+            raise BadTokenError("a token that ends before it begins")
+        return expires_ms
+
+    # --- who has signed it ---
+
+    def _signed_claims(self, token: str) -> Mapping[str, Any]:
+        jwt = self._jwt
+        parts = token.split(".")
+        if len(parts) != 3 or not all(parts):
+            raise BadTokenError("a token that has not three parts")
+        try:
+            algorithm, key_id = _signer(strict_object(_decoded(parts[0])))
+            key = self._key(algorithm, key_id)
+            payload = jwt.PyJWS().decode(token, key, algorithms=[algorithm])
+            return strict_object(payload)
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise BadTokenError(f"a token that cannot be checked: {error}") from None
+
+    def _key(self, algorithm: str, key_id: str | None) -> Any:
+        found = select(self._keys, algorithm, key_id)
+        if found is None:
+            if self.ask_again is not None:
+                self.ask_again()
+            raise BadTokenError("a token signed by no key that is known")
+        if not found.is_long_enough:
+            raise BadTokenError("a token signed by an RSA key of fewer than 2048 bits")
+        return found.key
+
+    def _load_now(self) -> None:
+        """Read the keys; those that there are stay if it fails."""
+        with self._reading:
+            try:
+                if self.must_read:  # nobody else has, meanwhile
+                    self.load()
+            except ConfigError as error:
+                logger.warning("tokens go by the keys that were read before, if any: %s", error)
+        if self._jwt is None:
+            raise BadTokenError("a token that nothing here can check")
+
+    def _read(self) -> tuple[PublicKey, ...]:
+        """Return the keys of the file, or of the server.
+
+        Raises:
+            ConfigError: It has none.
+        """
+        settings = self._settings
+        path = settings.keys_file or settings.keys_url
+        try:
+            if settings.keys_file is not None:
+                text = read_regular(settings.keys_file, _LONGEST_FILE_BYTES)
+            else:
+                text = _asked(settings, self._ending)
+            found = usable_keys(parse_json(text)["keys"], str(path), self._jwt)
+        except (OSError, ValueError, TypeError, KeyError, WebError) as error:
+            raise ConfigError(f"{path} has no JSON Web Keys: {error}") from None
+        if not found:
+            raise ConfigError(f"{path} has no public key that tokens could be signed by")
+        return found
+
+
+def _look_of(path: Path) -> _Look | None:
+    """Return what is another when a file is; None: nobody can look at it."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):  # a NUL is in its name
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _asked(settings: OAuthSettings, ending: Ending) -> bytes:
+    assert settings.keys_url is not None, "tokens are signed"
+    context = None
+    if settings.keys_tls is not None:
+        from wirebroker.security.tls.tls_contexts import client_context  # noqa: PLC0415 - if asked for
+
+        context = client_context(settings.keys_tls)
+    address = WebAddress(settings.keys_url, context, _ANSWER_S, _ANSWER_S)
+    return ask(address, headers={}, ending=ending)
+
+
+def _library() -> Any:
+    try:
+        importlib.import_module("cryptography")
+        return importlib.import_module("jwt")
+    except ImportError:
+        raise ConfigError(
+            "OAUTHBEARER with signed tokens needs PyJWT: pip install 'wirebroker[oauth]'"
+        ) from None
+
+
+def _unsecured_claims(token: str) -> Mapping[str, Any]:
+    parts = token.split(".")
+    if len(parts) != 3 or parts[2]:
+        raise BadTokenError("a token that is none, or is signed, where nobody signs")
+    try:
+        header, claims = (strict_object(_decoded(part)) for part in parts[:2])
+    except ValueError:
+        raise BadTokenError("a token that is none") from None
+    if header.get("alg") != "none":
+        raise BadTokenError("a token that is not of an unsecured kind")
+    return claims
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        raise BadTokenError("a token that is not base64") from None
+
+
+def _signer(header: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the algorithm and the id of the key that a header names.
+
+    Raises:
+        BadTokenError: The token is of a kind that is not served.
+    """
+    algorithm, key_id, nested = header.get("alg"), header.get("kid"), header.get("cty")
+    must_know = header.get("crit", [])
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        raise BadTokenError("a token signed by no algorithm that is served")
+    if not isinstance(key_id, str | None):
+        raise BadTokenError("a token whose kid is no text")
+    if isinstance(nested, str) and nested.lower() in _NESTED:
+        raise BadTokenError("a token within a token")
+    known = cast("frozenset[object]", _UNDERSTOOD)
+    if not isinstance(must_know, list) or not known.issuperset(cast("list[object]", must_know)):
+        raise BadTokenError("a token with header parameters that must be understood")
+    if header.get("b64", True) is not True:
+        raise BadTokenError("a token whose payload is not base64")
+    return algorithm, key_id
+
+
+def _milliseconds(claims: Mapping[str, Any], name: str, *, cut: bool) -> int | None:
+    """Return a time that a claim has in seconds; with `cut` without its fraction, as jose4j."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e16:
+        raise BadTokenError(f"a token whose {name} is no time")
+    return int(value) * 1000 if cut else int(value * 1000)
+
+
+def _scopes(value: Any, *, is_strict: bool) -> set[str]:
+    """Return the scopes of a claim that is a text, which is one scope, or a list of texts.
+
+    Raises:
+        BadTokenError: Kafka refuses signed tokens with such a list.
+    """
+    if not isinstance(value, str | list):
+        return set()
+    texts = cast("list[object]", [value] if isinstance(value, str) else value)
+    found = [each.strip(_BLANKS) for each in texts if isinstance(each, str)]
+    if is_strict and (len(set(found) - {""}) != len(texts)):
+        raise BadTokenError("a token whose scopes are blank, no texts, or named twice")
+    return set(found) - {""}

@@ -1,0 +1,1 @@
+"""`Broker`: its life, its clock, its faults."""

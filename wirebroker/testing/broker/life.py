@@ -1,0 +1,303 @@
+"""The life of a broker for tests: started, ended this way or that, begun anew; and its folder."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import weakref
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from wirebroker.base.threads import Work, begin_in_thread, in_thread, until_idle
+from wirebroker.client.errors import ClientError
+from wirebroker.config import StartError
+from wirebroker.testing.base.loop_thread import LoopThread
+from wirebroker.testing.broker.held_ports import HeldPorts
+from wirebroker.testing.clients.kit_client import as_told_to_tests, kit_client
+from wirebroker.testing.clients.protection import Protection
+from wirebroker.testing.data.data_copies import check_data, copy_data, put_data
+from wirebroker.testing.data.folders import new_folder
+from wirebroker.testing.data.snapshots import Snapshot
+from wirebroker.testing.hosts.child_process import ChildProcess
+from wirebroker.testing.hosts.same_process import SameProcess
+from wirebroker.testing.settings.settings import broker_settings, in_kit_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+    from pathlib import Path
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.net.client.settings import PeerAddress
+    from wirebroker.testing.clients.protection import SaslName
+    from wirebroker.testing.hosts.host import Host
+    from wirebroker.testing.settings.settings import Setting
+
+_Result = TypeVar("_Result")
+
+_OF_METADATA: Final = "metadata.log.dir"
+_NOT_RUNNING: Final = "the broker does not run: use it in a with block, or call start()"
+_PAUSED: Final = "the broker is paused and can't be told: resume it first"
+
+
+class BrokerLife:
+    """What is behind a Broker: its host, its folder, the thread of both, and the way to ask it.
+
+    Attributes:
+        address: Where it listens, or listened last; None before the first start.
+        host: Where it runs.
+        clock_state: How its clock was moved; None if it was not.
+        is_paused: Whether it does nothing, see `pause`: it is asked for nothing then.
+        protection: Its TLS and SASL; None without.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, Setting],
+        directory: Path | None,
+        port: int,
+        is_child: bool,
+        origin: Path | None,
+        tls: bool = False,
+        sasl: SaslName | None = None,
+        host: Host | None = None,
+    ) -> None:
+        if origin is not None:
+            if directory is not None:
+                raise ValueError("give a directory, or a snapshot that a new one begins with")
+            check_data(origin)
+        self.address: PeerAddress | None = None
+        self.clock_state: dict[str, Any] | None = None
+        self.is_paused = False
+        self._config = dict(config)
+        self._given_directory = directory
+        # In a container directories of configs are its own.
+        self._is_on_this_machine = host is None
+        self._origin = origin
+        # None where the listeners of the configuration say it.
+        self._wanted_port = None if "listeners" in config else port
+        self._folder = new_folder()
+        self.protection = Protection(self._folder, tls=tls, sasl=sasl) if tls or sasl else None
+        if host is None:
+            host = ChildProcess(self._folder / "broker.log") if is_child else SameProcess()
+        self.host: Host = host
+        self._number = 0
+        self._snapshot_count = 0
+        self._thread: LoopThread | None = None
+        self._client: KafkaClient | None = None
+        self._left_ports = HeldPorts()
+        self._asking: set[asyncio.Task[Any]] = set()
+        self._clean = weakref.finalize(self, _clean, self.host, self._folder)
+
+    @property
+    def directory(self) -> Path:
+        """Where its data lies."""
+        return self._given_directory or self._folder / f"data-{self._number}"
+
+    def start(self) -> None:
+        """Start it, on the port that it had, if any.
+
+        Raises:
+            StartError, ConfigError: It does not start.
+        """
+        if not self._clean.alive:
+            raise RuntimeError("this broker was closed: make another")
+        if not self.host.is_running:
+            self._thread = self._thread or LoopThread("wirebroker-testing")
+            try:
+                self._thread.call(self._start())
+            except StartError as error:
+                raise StartError(in_kit_words(error.what), in_kit_words(error.mend)) from error
+
+    def stop(self) -> None:
+        """Stop it cleanly; one that does not run is left as it is."""
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self._end(self.host.stop))
+
+    def kill(self) -> None:
+        """End it at once; one that does not run is left as it is."""
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self._end(self.host.kill))
+
+    def pause(self) -> None:
+        """Have it do nothing until `resume`."""
+        if self._thread is None or not self.host.is_running:
+            raise RuntimeError(_NOT_RUNNING)
+        self._thread.call(self.host.pause())
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Let it go on; one that does not run is left as it is."""
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self.host.resume())
+        self.is_paused = False
+
+    def reset(self, config: Mapping[str, Setting]) -> None:
+        """Have a new broker run in its place, on an empty directory and another port.
+
+        Args:
+            config: Over the settings that it was made with, until the next reset.
+        """
+        names_directory = self._is_on_this_machine and _OF_METADATA in {**self._config, **config}
+        if self._given_directory is not None or names_directory:
+            raise RuntimeError("the directory was given, so there is no reset: it might be needed")
+        self._thread = self._thread or LoopThread("wirebroker-testing")
+        self._thread.call(self._begin_anew(config))
+
+    def take_snapshot(self, target: Path | None) -> Snapshot:
+        """Copy what it holds, running or not.
+
+        Args:
+            target: Where to; None for a place of its own, which goes with the broker.
+
+        Raises:
+            ValueError: It cannot be taken, or something is there.
+        """
+        if target is None:
+            self._snapshot_count += 1
+            target = self._folder / f"snapshot-{self._snapshot_count}"
+        elif target.exists() and any(target.iterdir()):
+            raise ValueError(f"something is in {target} already")
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self.host.take_snapshot(target))
+        else:
+            copy_data(self.directory, target)
+        return Snapshot(target)
+
+    def restore(self, snapshot: Path) -> None:
+        """Have it hold what a snapshot holds; one that runs ends, and starts on that.
+
+        Raises:
+            ValueError: It is no snapshot, or nothing that can be started on.
+        """
+        check_data(snapshot)
+        replace = partial(put_data, snapshot, self.directory)
+        if self._thread is not None and self.host.is_running:
+            self._thread.call(self._swap(replace))
+        else:
+            replace()
+
+    def close(self) -> None:
+        """End it, and remove what it has written, unless its directory was given."""
+        if self._given_directory is not None:
+            self.stop()
+        else:
+            self.kill()
+        if self._thread is not None:
+            self._thread.call(until_idle())  # folders may still be being removed
+            self._thread.stop()
+            self._thread = None
+        self._left_ports.release()
+        self._clean()
+
+    def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Have the thread talk with the broker, and return what comes of it.
+
+        Raises:
+            RuntimeError: It does not run.
+            KafkaError: It refuses.
+            ConnectionError: It does not answer, or was ended meanwhile.
+        """
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        return self._thread.call(self._answered(question))
+
+    def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Have the broker's rig carry out a command (rig.py), and return its answer.
+
+        Raises:
+            RuntimeError: It was never started, or is paused.
+            ValueError: An argument does not fit.
+            ConnectionError: It is a process that does not run.
+        """
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        if self.is_paused:
+            raise RuntimeError(_PAUSED)
+        return self._thread.call(self.host.carry_out(command, arguments))
+
+    # -- on the loop -------------------------------------------------------------------------
+
+    async def _start(self, config: Mapping[str, Setting] | None = None) -> None:
+        if self._origin is not None and not self.directory.exists():
+            await in_thread(Work.UPKEEP, copy_data, self._origin, self.directory)
+        port = self._wanted_port if self.address is None else self.address.port
+        self.address = await self.host.start(self.directory, self._settings(config or {}), port)
+        if self.clock_state is not None:
+            await self.host.carry_out("restore-clock", self.clock_state)
+        await self._connect(self.address)
+
+    async def _connect(self, address: PeerAddress) -> None:
+        if self.protection is None:
+            self._client = kit_client(address)
+        else:
+            self._client = kit_client(address, way=self.protection.way())
+            await self.protection.add_user(self._client)
+
+    async def _end(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        client, self._client = self._client, None
+        assert client is not None, "it runs"
+        for task in self._asking:
+            task.cancel()
+        client.abort()
+        try:
+            await end()
+        finally:
+            self.is_paused = False  # its process has ended
+
+    async def _swap(self, replace: Callable[[], None]) -> None:
+        await self._end(partial(self.host.swap, replace))
+        assert self.address is not None, "it was started"
+        await self._connect(self.address)
+
+    async def _answered(
+        self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]
+    ) -> _Result:
+        client, task = self._client, asyncio.current_task()
+        assert task is not None
+        if client is None:
+            raise RuntimeError(_NOT_RUNNING)
+        self._asking.add(task)
+        try:
+            return await question(client)
+        except ClientError as error:
+            raise as_told_to_tests(error) from error
+        except asyncio.CancelledError:
+            if self._client is client:
+                raise
+            raise ConnectionError("the broker was ended meanwhile") from None
+        finally:
+            self._asking.discard(task)
+
+    def _settings(self, config: Mapping[str, Setting]) -> dict[str, str]:
+        protected = {} if self.protection is None else self.protection.settings()
+        return broker_settings({**protected, **self._config, **config})
+
+    async def _begin_anew(self, config: Mapping[str, Setting]) -> None:
+        left, self.address, self.clock_state = self.address, None, None
+        if self.host.is_running:
+            await self._end(partial(self._renew, self._settings(config)))
+        # At the old one clients of the last test may still knock; a container has no other.
+        if left is not None and left != self.address:
+            self._left_ports.hold(left)
+        if self.address is not None:
+            await self._connect(self.address)
+            return
+        # Nobody waits for what was.
+        begin_in_thread(Work.UPKEEP, shutil.rmtree, self.directory, True)
+        self._number += 1
+        self.host.begin_anew()
+        await self._start(config)
+
+    async def _renew(self, settings: Mapping[str, str]) -> None:
+        if self.is_paused:
+            await self.host.kill()
+            return
+        self.address = await self.host.renew(settings)
+        if self.address is not None and self._origin is not None:
+            await self.host.swap(partial(put_data, self._origin, self.directory))
+
+
+def _clean(host: Host, folder: Path) -> None:
+    host.leave_nothing()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""The testing kit as a client: records read and written, settings for other clients."""

@@ -1,0 +1,90 @@
+"""What clients have to be told to reach a broker, each in its own words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from wirebroker.config.java.jaas import LOGIN_MODULES
+from wirebroker.testing.clients.protection import PASSWORD, USER
+
+if TYPE_CHECKING:
+    from wirebroker.testing.clients.protection import Protection
+
+ClientName: TypeAlias = Literal["confluent", "kafka-python", "aiokafka", "spark"]
+
+_ADDRESS: Final[dict[str, str]] = {
+    "confluent": "bootstrap.servers",
+    "kafka-python": "bootstrap_servers",
+    "aiokafka": "bootstrap_servers",
+    "spark": "kafka.bootstrap.servers",
+}
+
+
+def client_config(
+    client: str, bootstrap_servers: str, protection: Protection | None = None
+) -> dict[str, Any]:
+    """Return the settings by which a client finds the broker, and is let in.
+
+    Args:
+        client: One of ClientName.
+        bootstrap_servers: `host:port`.
+        protection: Of the broker.
+
+    Raises:
+        ValueError: There is no client of that name.
+    """
+    if client not in _ADDRESS:
+        known = ", ".join(_ADDRESS)
+        raise ValueError(f"no client is called {client!r}; there are {known}")
+    found: dict[str, Any] = {_ADDRESS[client]: bootstrap_servers}
+    if protection is None:
+        return found
+    if client == "confluent":
+        return found | _of_librdkafka(protection)
+    if client == "spark":
+        return found | _of_java(protection)
+    return found | _of_python(client, protection)
+
+
+def _of_librdkafka(protection: Protection) -> dict[str, Any]:
+    found = {"security.protocol": protection.protocol}
+    if protection.authority is not None:
+        found["ssl.ca.location"] = str(protection.authority)
+    if protection.sasl is not None:
+        found |= {
+            "sasl.mechanism": protection.sasl,
+            "sasl.username": USER,
+            "sasl.password": PASSWORD,
+        }
+    return found
+
+
+def _of_java(protection: Protection) -> dict[str, Any]:
+    found = {"kafka.security.protocol": protection.protocol}
+    if protection.authority is not None:
+        found |= {
+            "kafka.ssl.truststore.type": "PEM",
+            "kafka.ssl.truststore.location": str(protection.authority),
+        }
+    if protection.sasl is not None:
+        module = LOGIN_MODULES[protection.sasl]
+        line = f'{module} required username="{USER}" password="{PASSWORD}";'
+        found |= {"kafka.sasl.mechanism": protection.sasl, "kafka.sasl.jaas.config": line}
+    return found
+
+
+def _of_python(client: str, protection: Protection) -> dict[str, Any]:
+    found: dict[str, Any] = {"security_protocol": protection.protocol}
+    if protection.authority is not None and client == "aiokafka":
+        import ssl  # noqa: PLC0415 - where it is used
+
+        found["ssl_context"] = ssl.create_default_context(cafile=str(protection.authority))
+    elif protection.authority is not None:
+        found["ssl_cafile"] = str(protection.authority)
+    if protection.sasl is not None:
+        found |= {
+            "sasl_mechanism": protection.sasl,
+            "sasl_plain_username": USER,
+            "sasl_plain_password": PASSWORD,
+        }
+    return found

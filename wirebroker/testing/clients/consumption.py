@@ -1,0 +1,42 @@
+"""Whether a group has committed what a topic holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.client.groups.groups import committed_of
+from wirebroker.client.topics.leaders import TopicPartition
+from wirebroker.testing.clients.reading import read_all
+
+if TYPE_CHECKING:
+    from wirebroker.client.kafka_client import KafkaClient
+
+_LOOK_AGAIN_S: Final = 0.02
+
+
+async def consumed_until(
+    client: KafkaClient, topic: str, group: str, timeout_s: float, *, read_committed: bool
+) -> list[str]:
+    """Wait until a group has committed all records of a topic; return what is missing, in lines.
+
+    Only records count, not the markers of transactions, which a client may commit or not.
+
+    Raises:
+        ClientError: There is no such topic, or it cannot be read.
+    """
+    end = client.clock.monotonic() + timeout_s
+    while True:
+        records = await read_all(client, topic, read_committed=read_committed)
+        committed = await committed_of(client, group)
+        missing: list[str] = []
+        for index in sorted({each.partition for each in records}):
+            offsets = [each.offset for each in records if each.partition == index]
+            at = committed.get(TopicPartition(topic, index))
+            left = sum(1 for each in offsets if at is None or each >= at)
+            if left:
+                how_far = "nothing is committed" if at is None else f"committed up to offset {at}"
+                missing.append(f"  {topic}-{index}: {how_far}, {left} of {len(offsets)} are left")
+        if not missing or client.clock.monotonic() >= end:
+            return missing
+        await pause(_LOOK_AGAIN_S)

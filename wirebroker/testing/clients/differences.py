@@ -1,0 +1,115 @@
+"""What a topic holds against what a test expects, as lines for people. No I/O.
+
+An expectation is a value (text or bytes), or a mapping of what of a record is looked at: value,
+key, headers, partition, offset, timestamp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wirebroker.testing.clients.topic_record import TopicRecord
+
+Expected: TypeAlias = "str | bytes | Mapping[str, Any] | None"
+
+_FIELDS: Final = ("partition", "offset", "timestamp", "key", "value", "headers")
+
+
+def as_fields(expected: Expected) -> dict[str, Any]:
+    """Return the fields of a record that are looked at, text as bytes.
+
+    Raises:
+        ValueError: A record has no such field.
+    """
+    if not isinstance(expected, Mapping):
+        return {"value": _content(expected)}
+    unknown = expected.keys() - set(_FIELDS)
+    if unknown:
+        raise ValueError(f"a record has no {', '.join(sorted(unknown))}; it has {_FIELDS}")
+    fields = {name: _content(value) for name, value in expected.items()}
+    if "headers" in fields:
+        headers = fields["headers"]
+        pairs: Iterable[Any] = (
+            cast("Mapping[str, Any]", headers).items() if isinstance(headers, Mapping) else headers
+        )
+        fields["headers"] = tuple((name, _content(value)) for name, value in pairs)
+    return fields
+
+
+def difference(
+    expected: Sequence[dict[str, Any]], records: Sequence[TopicRecord], *, any_order: bool
+) -> str | None:
+    """Return how records differ from what is expected, line by line; None if they do not.
+
+    Args:
+        expected: As of `as_fields`.
+        records: What there is.
+        any_order: Whether only what is there counts, and not in which order.
+    """
+    if any_order:
+        missing, surplus = _unmatched(expected, records)
+        if not missing and not surplus:
+            return None
+        lines: list[str] = [f"- missing   {_text(each)}" for each in missing]
+        lines += [f"+ surplus   {_shown(each)}" for each in surplus]
+        return "\n".join(lines)
+    if len(expected) == len(records) and all(map(_fits, expected, records)):
+        return None
+    # Each record becomes the number of the expectation that it fits, so that lines can be paired.
+    numbers = [_number(expected, each) for each in records]
+    wanted = [expected.index(each) for each in expected]
+    lines = []
+    matcher = SequenceMatcher(None, wanted, numbers, autojunk=False)
+    for kind, begin, end, first, last in matcher.get_opcodes():
+        if kind == "equal":
+            lines += [f"            {_shown(each)}" for each in records[first:last]]
+        else:
+            lines += [f"- expected  {_text(each)}" for each in expected[begin:end]]
+            lines += [f"+ stored    {_shown(each)}" for each in records[first:last]]
+    return "\n".join(lines)
+
+
+def _unmatched(
+    expected: Sequence[dict[str, Any]], records: Sequence[TopicRecord]
+) -> tuple[list[dict[str, Any]], list[TopicRecord]]:
+    surplus = list(records)
+    missing: list[dict[str, Any]] = []
+    # Who says more chooses first: {"key": …, "value": …} before a value alone.
+    for each in sorted(expected, key=len, reverse=True):
+        found = next((record for record in surplus if _fits(each, record)), None)
+        if found is None:
+            missing.append(each)
+        else:
+            surplus.remove(found)
+    return missing, surplus
+
+
+def _number(expected: Sequence[dict[str, Any]], record: TopicRecord) -> int:
+    for number, each in enumerate(expected):
+        if _fits(each, record):
+            return number
+    return -1
+
+
+def _fits(expected: dict[str, Any], record: TopicRecord) -> bool:
+    return all(getattr(record, name) == value for name, value in expected.items())
+
+
+def _text(fields: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value!r}" for name, value in fields.items())
+
+
+def _shown(record: TopicRecord) -> str:
+    where = f"{record.topic}-{record.partition}@{record.offset}"
+    key = "" if record.key is None else f" key={record.key!r}"
+    headers = f" headers={record.headers!r}" if record.headers else ""
+    return f"value={record.value!r}{key}{headers} ({where})"
+
+
+def _content(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,67 @@
+"""The client by which the kit itself asks a broker."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.client.kafka_client import KafkaClient
+from wirebroker.codecs.errors import ErrorCode, KafkaError
+from wirebroker.net.client.settings import Backoff
+from wirebroker.net.client.transport import TcpDialer
+
+if TYPE_CHECKING:
+    from wirebroker.client.errors import ClientError
+    from wirebroker.net.client.settings import PeerAddress
+    from wirebroker.net.client.transport import Dialer, Receiver, Transport
+    from wirebroker.security.login.outgoing import Way
+
+# How the kit is called in what a broker logs.
+CLIENT_ID: Final = "wirebroker.testing"
+# A busy machine is no failure.
+_TIMEOUT_S: Final = 20.0
+# What is being made or loaded is there in some milliseconds.
+_RETRY: Final = Backoff(first_s=0.005, most_s=0.02)
+
+
+def kit_client(*addresses: PeerAddress, way: Way | None = None) -> KafkaClient:
+    """Return a client of one broker, which is reached there alone, or of several.
+
+    Args:
+        addresses: Theirs.
+        way: How they are reached; None for plain text.
+    """
+    dialer = TcpDialer() if way is None else way.dialer
+    return KafkaClient(
+        addresses,
+        timeout_s=_TIMEOUT_S,
+        dialer=_OneAddressDialer(addresses[0], dialer) if len(addresses) == 1 else dialer,
+        handshake=None if way is None else way.handshake,
+        clock=SystemClock(),
+        random=random.Random(),  # noqa: S311 - pauses, no secrets
+        client_id=CLIENT_ID,
+        retry=_RETRY,
+    )
+
+
+def as_told_to_tests(error: ClientError) -> Exception:
+    """Return what a test gets for an error: what the broker has answered, else that it is gone."""
+    if error.code:
+        return KafkaError(ErrorCode(error.code), str(error))
+    return ConnectionError(str(error))
+
+
+class _OneAddressDialer:
+    """Reaches the one broker where it listens, whatever it advertises to its clients."""
+
+    __slots__ = ("_address", "_dialer")
+
+    def __init__(self, address: PeerAddress, dialer: Dialer) -> None:
+        self._address = address
+        self._dialer = dialer
+
+    async def dial(self, host: str, port: int, receiver: Receiver) -> Transport:
+        """Connect to the broker."""
+        del host, port
+        return await self._dialer.dial(self._address.host, self._address.port, receiver)

@@ -1,0 +1,139 @@
+"""TLS and SASL of a broker for tests: its listener, its certificate, its users.
+
+    Broker(tls=True, sasl="SCRAM-SHA-256")      its client_config(...) has what a client needs
+
+One listener is for clients and for the kit itself, which logs in by PLAIN, whatever clients use: so
+a broker that holds a snapshot, and other users with it, can be asked as well. Certificates are made
+once a process.
+"""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from wirebroker.base.clock import SystemClock
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.scram import (
+    LEAST_ITERATIONS,
+    SALT_BITS,
+    SCRAM_NUMBERS,
+    salt_of,
+    salted_password,
+)
+from wirebroker.config.java.jaas import LOGIN_MODULES
+from wirebroker.config.security.outgoing import Login, OutgoingSecurity
+from wirebroker.config.security.tls import StoreSettings, TlsSettings
+from wirebroker.security.login.outgoing import way_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.security.login.outgoing import Way
+
+SaslName: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+USER: Final = "test"
+PASSWORD: Final = "test-secret"  # noqa: S105 - of brokers that live as long as a test
+_KIT: Final = "wirebroker.testing"
+_HOSTS: Final = ("localhost", "127.0.0.1")
+_NO_LIBRARY: Final = "tls=True needs the library cryptography: pip install 'wirebroker[tls]'"
+
+
+class _Certificates(NamedTuple):
+    """As PEM."""
+
+    authority: str
+    broker: str  # key and certificate
+
+
+@functools.cache
+def _certificates() -> _Certificates:
+    try:
+        from wirebroker.security.tls.certificates import Authority  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(_NO_LIBRARY, name=error.name) from None
+    now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
+    authority = Authority.make("wirebroker.testing", now, days=2)
+    return _Certificates(authority.certificate, authority.issue("broker", now, hosts=_HOSTS))
+
+
+class Protection:
+    """How one broker is protected.
+
+    Attributes:
+        protocol: Of its listener.
+        sasl: How clients log in; None if they don't.
+        authority: A file with whom clients trust, PEM; None without TLS.
+    """
+
+    def __init__(self, folder: Path, *, tls: bool, sasl: SaslName | None) -> None:
+        """Write what is needed to a folder.
+
+        Raises:
+            ValueError: There is no such mechanism.
+            ModuleNotFoundError: TLS needs the library cryptography (`wirebroker[tls]`).
+        """
+        if sasl is not None and sasl not in get_args(SaslName):
+            raise ValueError(f"sasl={sasl!r}: it is one of {', '.join(get_args(SaslName))}")
+        transport = "SSL" if tls else "PLAINTEXT"
+        self.protocol = f"SASL_{transport}" if sasl else transport
+        self.sasl = sasl
+        self.authority: Path | None = None
+        self._keys = folder / "broker.pem"
+        self._password = secrets.token_urlsafe(24)
+        if tls:
+            certificates = _certificates()
+            self.authority = folder / "ca.pem"
+            self.authority.write_text(certificates.authority)
+            self._keys.touch(0o600)
+            self._keys.write_text(certificates.broker)
+
+    def settings(self) -> dict[str, str]:
+        """Return the broker's settings."""
+        found = {
+            "listeners": f"{self.protocol}://127.0.0.1:0",
+            "security.inter.broker.protocol": self.protocol,
+        }
+        if self.authority is not None:
+            found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._keys)}
+        if self.sasl is not None:
+            prefix = f"listener.name.{self.protocol.lower()}"
+            users = {USER: PASSWORD, _KIT: self._password}
+            options = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+            found |= {
+                "sasl.enabled.mechanisms": ",".join(dict.fromkeys((self.sasl, "PLAIN"))),
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+                f"{prefix}.plain.sasl.jaas.config": f"{LOGIN_MODULES['PLAIN']} required {options};",
+            }
+        return found
+
+    def way(self) -> Way:
+        """Return how the kit reaches the broker."""
+        tls = login = None
+        if self.authority is not None:
+            trusted = StoreSettings(location=str(self.authority), name="ssl.truststore")
+            tls = TlsSettings(truststore=trusted)
+        if self.sasl is not None:
+            login = Login(mechanism="PLAIN", user=_KIT, password=self._password)
+        return way_of(OutgoingSecurity(tls=tls, login=login))
+
+    async def add_user(self, client: KafkaClient) -> None:
+        """Have the cluster know the user of SCRAM."""
+        number = SCRAM_NUMBERS.get(self.sasl or "")
+        if number is None:
+            return
+        salt = salt_of(secrets.randbits(SALT_BITS))
+        user = {
+            "name": USER,
+            "mechanism": number,
+            "iterations": LEAST_ITERATIONS,
+            "salt": salt,
+            "salted_password": salted_password(number, PASSWORD, salt, LEAST_ITERATIONS),
+        }
+        await client.request(
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS, {"deletions": [], "upsertions": [user]}
+        )

@@ -1,0 +1,137 @@
+"""The records of a topic: those that there are, or as many as somebody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.client.errors import ClientError
+from wirebroker.client.records.consuming import PartitionsReader
+from wirebroker.client.topics.leaders import (
+    EARLIEST,
+    LATEST,
+    TopicPartition,
+    offsets_at,
+    partitions_of,
+)
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.testing.clients.topic_record import TopicRecord
+
+if TYPE_CHECKING:
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.codecs.records.record import Record
+
+_LOOK_AGAIN_S: Final = 0.01
+
+
+async def read_all(client: KafkaClient, topic: str, *, read_committed: bool) -> list[TopicRecord]:
+    """Return the records that a topic has now, in the order of partitions and offsets.
+
+    Raises:
+        ClientError: There is no such topic, or it cannot be read.
+    """
+    reading = TopicReading(client, topic, read_committed=read_committed)
+    await reading.read_all()
+    return reading.in_order()
+
+
+async def read_until(
+    client: KafkaClient, topic: str, timeout_s: float, *, count: int, read_committed: bool
+) -> list[TopicRecord]:
+    """Return a topic's records, in that order, when there are so many.
+
+    Raises:
+        TimeoutError: There are fewer when the time is over.
+        ClientError: The topic cannot be read.
+    """
+    # What waits for records must not keep the answers of others waiting.
+    async with client.apart() as own:
+        reading = TopicReading(own, topic, read_committed=read_committed)
+        await reading.read_until(count, timeout_s)
+    there = len(reading.records)
+    if there < count:
+        raise TimeoutError(
+            f"{topic} has {there} of {count} records after {timeout_s:g} s"
+            if reading.is_there
+            else f"there is no topic {topic} after {timeout_s:g} s"
+        )
+    return reading.in_order()
+
+
+class TopicReading:
+    """Reads one topic, all partitions at once, from where they begin.
+
+    Attributes:
+        records: What was read.
+        is_there: Whether the topic was found.
+    """
+
+    def __init__(self, client: KafkaClient, topic: str, *, read_committed: bool) -> None:
+        self.records: list[TopicRecord] = []
+        self.is_there = False
+        self._client = client
+        self._topic = topic
+        self._read_committed = read_committed
+        self._wanted: int | None = None
+
+    def in_order(self) -> list[TopicRecord]:
+        """Return what was read, in the order of partitions and offsets."""
+        return sorted(self.records, key=lambda record: (record.partition, record.offset))
+
+    async def read_all(self) -> PartitionsReader:
+        """Read what there is now.
+
+        Raises:
+            ClientError: There is no such topic, or it cannot be read.
+        """
+        places = list(await partitions_of(self._client, [self._topic]))
+        self.is_there = True
+        starts = await offsets_at(self._client, dict.fromkeys(places, EARLIEST))
+        ends = await offsets_at(
+            self._client, dict.fromkeys(places, LATEST), read_committed=self._read_committed
+        )
+        reader = PartitionsReader(
+            self._client, starts, self._take, until=ends, read_committed=self._read_committed
+        )
+        await reader.run()
+        return reader
+
+    async def read_until(self, count: int, timeout_s: float) -> None:
+        """Read until there are so many records or the time is over, waiting for the topic too."""
+        monotonic = self._client.clock.monotonic
+        end = monotonic() + timeout_s
+        while True:
+            try:
+                reader = await self.read_all()
+                break
+            except ClientError as error:
+                if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+            if monotonic() >= end:
+                return
+            await pause(_LOOK_AGAIN_S)
+        if len(self.records) < count:
+            self._wanted = count
+            reader = PartitionsReader(
+                self._client, reader.positions, self._take, read_committed=self._read_committed
+            )
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, end - monotonic())):
+                    await reader.run()
+
+    def _take(self, place: TopicPartition, records: list[Record]) -> bool:
+        self.records += [
+            TopicRecord(
+                topic=place.topic,
+                partition=place.partition,
+                offset=each.offset,
+                timestamp=each.timestamp,
+                key=each.key,
+                value=each.value,
+                headers=tuple(each.headers),
+            )
+            for each in records
+        ]
+        return self._wanted is None or len(self.records) < self._wanted

@@ -1,0 +1,1 @@
+"""`Cluster`: nodes in processes of their own, and the network between them."""

@@ -1,0 +1,88 @@
+"""All nodes of a cluster, told the same: its clock and its faults are those of each node.
+
+A node that does not run is told of the clock when it starts, and of faults not at all.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from wirebroker.testing.broker.life import BrokerLife
+
+
+class AllNodes:
+    """Carries out what one broker's life does, on each node.
+
+    Attributes:
+        clock_state: How the clocks were moved, all by the same; None if they were not.
+    """
+
+    def __init__(self, lives: Sequence[BrokerLife], paused: Callable[[], Sequence[int]]) -> None:
+        """Take the nodes' lives, at least one; the sequence may be filled later.
+
+        Args:
+            lives: Of all nodes.
+            paused: Returns the ids of those that hang, and would never answer.
+        """
+        self.clock_state: dict[str, Any] | None = None
+        self._lives = lives
+        self._paused = paused
+        # By the number that a fault has here: those that nodes gave it.
+        self._faults: dict[int, dict[BrokerLife, int]] = {}
+        self._count = 0
+
+    def forget(self) -> None:
+        """Forget the faults and the clock of nodes that are gone."""
+        self._faults.clear()
+        self.clock_state = None
+
+    def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Have each node that runs carry out a command, and return what they answer together.
+
+        Raises:
+            RuntimeError: None runs, or one is paused.
+            ValueError: An argument does not fit.
+        """
+        running = [each for each in self._lives if each.host.is_running]
+        if not running:
+            raise RuntimeError("no node of the cluster runs: start the cluster, or a node")
+        for node_id in self._paused():
+            raise RuntimeError(f"node {node_id} is paused and can't be told: resume it first")
+        if command == "faults":
+            return self._rows(running)
+        numbers = self._faults.get(arguments.get("id", -1), {})
+        told = [each for each in running if not numbers or each in numbers]
+
+        def tell(life: BrokerLife) -> Any:
+            its_own = {"id": numbers[life]} if numbers else {}
+            return life.instruct(command, {**arguments, **its_own})
+
+        with ThreadPoolExecutor(len(running)) as pool:
+            answers = dict(zip(told, pool.map(tell, told), strict=True))
+        if command == "move-clock":
+            for life in self._lives:  # those that start later, too
+                life.clock_state = answers.get(life, answers[running[0]])
+        if command != "add-fault":
+            return next(iter(answers.values()), None)
+        self._count += 1
+        self._faults[self._count] = answers
+        return self._count
+
+    def _rows(self, running: Sequence[BrokerLife]) -> list[dict[str, int]]:
+        """Return how often faults have acted, on all nodes together."""
+        acted = {
+            (life, each["id"]): each["acted"]
+            for life in running
+            for each in life.instruct("faults", {})
+        }
+        return [
+            {
+                "id": number,
+                "acted": sum(acted.get(place, 0) for place in numbers.items()),
+            }
+            for number, numbers in self._faults.items()
+        ]

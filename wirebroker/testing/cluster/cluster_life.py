@@ -1,0 +1,293 @@
+"""The life of a cluster for tests: its nodes, the network between them, and the way to ask them."""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from wirebroker.client.errors import ClientError
+from wirebroker.client.groups.groups import committed_of
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.base.loop_thread import LoopThread
+from wirebroker.testing.broker.life import BrokerLife
+from wirebroker.testing.clients.kit_client import CLIENT_ID, as_told_to_tests, kit_client
+from wirebroker.testing.clients.partition_leaders import until_in_sync, until_missed
+from wirebroker.testing.cluster.all_nodes import AllNodes
+from wirebroker.testing.cluster.cluster_controller import ClusterController
+from wirebroker.testing.cluster.cluster_node import ClusterNode
+from wirebroker.testing.cluster.node_links import NodeLinks
+from wirebroker.testing.data.data_copies import copy_data, put_data
+from wirebroker.testing.data.folders import new_folder
+from wirebroker.testing.data.snapshots import Snapshot
+from wirebroker.testing.settings.node_settings import (
+    CONTROLLER_ID,
+    HOST,
+    ListenerPorts,
+    free_port,
+    node_settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator, Mapping
+    from pathlib import Path
+
+    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.testing.settings.settings import Setting
+
+_Result = TypeVar("_Result")
+
+_MOST_NODES: Final = 9
+_NOT_RUNNING: Final = "the cluster does not run: use it in a with block, or call start()"
+
+
+class ClusterLife:
+    """What is behind a Cluster.
+
+    Attributes:
+        nodes: The nodes, by their ids; none before the first start.
+        all_nodes: They, told the same.
+    """
+
+    def __init__(self, count: int, config: Mapping[str, Setting]) -> None:
+        if not 1 <= count <= _MOST_NODES:
+            raise ValueError(f"a cluster has 1 to {_MOST_NODES} nodes, not {count}")
+        self.nodes: list[ClusterNode] = []
+        self._count = count
+        self._config = dict(config)
+        self._lives: list[BrokerLife] = []
+        self.all_nodes = AllNodes(self._lives, self._paused)
+        self._addresses: list[PeerAddress] = []
+        self._links = NodeLinks()
+        self._thread: LoopThread | None = None
+        self._controller: ClusterController | None = None
+        self._controller_ports = ListenerPorts(0, 0)
+        self._folder = new_folder()
+        self._snapshot_count = 0
+        self._clean = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        # Who asks, and whom.
+        self._client: tuple[tuple[PeerAddress, ...], KafkaClient] | None = None
+
+    def start(self) -> None:
+        """Start all nodes that don't run.
+
+        Raises:
+            StartError, ConfigError: One does not start.
+        """
+        if self._thread is None:
+            self._thread = LoopThread("wirebroker-cluster")
+            self._thread.call(self._prepare())
+        with ThreadPoolExecutor(self._count) as pool:
+            list(pool.map(BrokerLife.start, self._lives))
+        # The first who asks for a group's coordinator has to ask again, a second later.
+        self.ask(lambda client: committed_of(client, CLIENT_ID))
+
+    def close(self) -> None:
+        """End all nodes, and the network."""
+        for life in self._lives:
+            life.close()
+        if self._thread is not None:
+            self._thread.call(self._end())
+            self._thread.stop()
+            self._thread = None
+        self.nodes, self._addresses = [], []
+        self._lives.clear()
+        self.all_nodes.forget()
+        self._links, self._client = NodeLinks(), None
+        self._controller = None
+        self._clean()
+
+    def take_snapshot(self, target: Path | None) -> Snapshot:
+        """Copy what all nodes and the controller hold; those that run are stopped meanwhile.
+
+        Args:
+            target: Where to; None for a place of its own, which goes with the cluster.
+
+        Raises:
+            RuntimeError: The cluster was never started, or a node is cut off.
+            ValueError: Something is there.
+        """
+        directories = self._directories()
+        if target is None:
+            self._snapshot_count += 1
+            target = self._folder / f"snapshot-{self._snapshot_count}"
+        elif target.exists() and any(target.iterdir()):
+            raise ValueError(f"something is in {target} already")
+        running = self._running()
+        if 0 < len(running) < self._count:
+            # Who stops last stays in sync, and leads again: that must be one who is started again.
+            self.ask(lambda client: until_missed(client, running))
+        with self._at_rest(BrokerLife.stop):
+            for name, directory in directories.items():
+                copy_data(directory, target / name)
+        return Snapshot(target)
+
+    def restore(self, snapshot: Path) -> None:
+        """Have all nodes and the controller hold what a snapshot holds, and nothing else.
+
+        Raises:
+            RuntimeError: The cluster was never started, or a node is cut off.
+            ValueError: It is no snapshot of as many nodes.
+        """
+        directories = self._directories()
+        kept = {each.name for each in snapshot.iterdir()} if snapshot.is_dir() else set[str]()
+        if kept != directories.keys():
+            raise ValueError(f"{snapshot} is no snapshot of a cluster of {self._count} nodes")
+        with self._at_rest(_crash):
+            for name, directory in directories.items():
+                put_data(snapshot / name, directory)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All nodes' addresses."""
+        if not self.nodes:
+            raise RuntimeError(_NOT_RUNNING)
+        return ",".join(map(str, self._addresses))
+
+    def part(self, node_id: int) -> None:
+        """Cut a node off from the others."""
+        self._on_loop(self._links.part, node_id)
+
+    def heal(self, node_id: int) -> None:
+        """Let a node reach the others; without effect if it does."""
+        if self._thread is not None:
+            self._on_loop(self._links.heal, node_id)
+
+    def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
+        """Have the thread talk with the nodes, and return what comes of it.
+
+        Raises:
+            RuntimeError: None runs.
+            KafkaError: They refuse.
+            ConnectionError: They do not answer.
+        """
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        return self._thread.call(self._answered(question))
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _paused(self) -> list[int]:
+        return [node.id for node in self.nodes if node.is_paused]
+
+    def _running(self) -> list[int]:
+        return [node.id for node in self.nodes if node.is_running]
+
+    def _directories(self) -> dict[str, Path]:
+        """Return where the data of all lies, by the names that it has in a snapshot."""
+        if self._thread is None or self._controller is None:
+            raise RuntimeError(_NOT_RUNNING)
+        for node_id in self._links.parted:
+            raise RuntimeError(f"node {node_id} is cut off and could not start: heal the network")
+        nodes = {f"node-{node.id}": node.directory for node in self.nodes}
+        return {"controller": self._controller.directory, **nodes}
+
+    @contextmanager
+    def _at_rest(self, end: Callable[[BrokerLife], None]) -> Generator[None]:
+        """End all that runs, and start it again; nothing is written in between."""
+        assert self._thread is not None, "there are directories"
+        assert self._controller is not None, "likewise"
+        running = [each for each in self._lives if each.host.is_running]
+        with ThreadPoolExecutor(self._count) as pool:
+            list(pool.map(end, running))
+        self._thread.call(self._controller.stop())
+        try:
+            yield
+        finally:
+            self._thread.call(self._start_controller())
+            with ThreadPoolExecutor(self._count) as pool:
+                list(pool.map(_begin_again, running))
+        if ids := self._running():
+            self.ask(lambda client: until_in_sync(client, ids))
+
+    async def _start_controller(self) -> None:
+        assert self._controller is not None, "it was made"
+        await self._controller.start(self._controller_ports, self._count, self._config)
+
+    async def _prepare(self) -> None:
+        """Start the controller, and say where each node is to be."""
+        self._controller = ClusterController()
+        controller = self._controller_ports = await self._listener(CONTROLLER_ID)
+        await self._start_controller()
+        for node_id in range(self._count):
+            clients = free_port()
+            settings = node_settings(
+                node_id,
+                count=self._count,
+                clients=clients,
+                nodes=await self._listener(node_id),
+                controller=controller,
+                config=self._config,
+            )
+            life = BrokerLife(config=settings, directory=None, port=0, is_child=True, origin=None)
+            self._lives.append(life)
+            self._addresses.append(PeerAddress(HOST, clients))
+            self.nodes.append(ClusterNode(node_id, life))
+
+    async def _listener(self, node_id: int) -> ListenerPorts:
+        port = free_port()
+        return ListenerPorts(port, await self._links.place(node_id, port))
+
+    async def _end(self) -> None:
+        if self._client is not None:
+            self._client[1].abort()
+        self._links.close()
+        if self._controller is not None:
+            await self._controller.close()
+
+    def _on_loop(self, function: Callable[[int], None], node_id: int) -> None:
+        async def call() -> None:
+            function(node_id)
+
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        self._thread.call(call())
+
+    async def _answered(
+        self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]
+    ) -> _Result:
+        try:
+            return await question(self._asking())
+        except ClientError as error:
+            raise as_told_to_tests(error) from error
+
+    def _asking(self) -> KafkaClient:
+        """Return a client of those nodes that can answer, and know what is so."""
+        usable = tuple(
+            address
+            for node, address in zip(self.nodes, self._addresses, strict=True)
+            if node.is_running and not node.is_paused and node.id not in self._links.parted
+        )
+        if not usable:
+            raise RuntimeError("no node of the cluster runs")
+        if self._client is None or self._client[0] != usable:
+            if self._client is not None:
+                self._client[1].abort()
+            self._client = usable, kit_client(*usable)
+        return self._client[1]
+
+
+def _crash(life: BrokerLife) -> None:
+    """End a node's broker as a kill does, if it can be within its process, which then goes on."""
+    if not life.is_paused:
+        # Its process, or the broker within it, may have ended already.
+        with suppress(ConnectionError, ValueError):
+            life.instruct("crash", {})
+            return
+    life.kill()
+
+
+def _begin_again(life: BrokerLife) -> None:
+    """Start what has crashed, in its process, or what was ended, in another."""
+    if not life.host.is_running:
+        life.start()
+        return
+    try:
+        # As in another process, nothing is left but the clock.
+        for command in ("start", "remove-fault", "forget-requests"):
+            life.instruct(command, {})
+    except (ConnectionError, ValueError):
+        life.kill()
+        raise

@@ -1,0 +1,1 @@
+"""Data directories of test brokers, and copies of them."""

@@ -1,0 +1,1 @@
+"""Faults that tests set, and how a broker acts on them."""

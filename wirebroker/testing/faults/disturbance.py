@@ -1,0 +1,145 @@
+"""A request that a fault has met: refused, delayed, cut off, or never answered."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.clock import pause
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import (
+    decode_request,
+    decode_response,
+    encode_response,
+    response_message,
+)
+from wirebroker.request.request import CloseConnectionError
+from wirebroker.storage.files import FileSlice
+from wirebroker.testing.faults.refusals import is_reported_at_top, refusal_of, refuse_metadata
+from wirebroker.testing.requests.named_topics import names_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from wirebroker.request.handlers import Handler
+    from wirebroker.request.request import Piece, Request
+    from wirebroker.testing.faults.fault_table import Fault, FaultTable
+
+
+class Disturbance:
+    """What becomes of one request; the broker is what handlers are given."""
+
+    def __init__(self, broker: Any, request: Request, handler: Handler) -> None:
+        self._broker = broker
+        self._request = request
+        self._handler = handler
+        self._body: Any = None
+
+    def names(self, topic: str) -> bool:
+        """Tell whether the request is about a topic, by its name or its id."""
+        found = self._broker.metadata.image.topics.get(topic)
+        topic_id = None if found is None else found.topic_id
+        return names_topic(self._decoded(), topic, topic_id)
+
+    def _has_fetch_session(self) -> bool:
+        """Tell whether it is a Fetch that leaves out what the broker knows (KIP-227)."""
+        return self._request.key == ApiKey.FETCH and self._decoded().session_id != 0
+
+    def needs_names(self, fault: Fault) -> bool:
+        """Return whether a fault acts on topics that a Fetch with a session leaves out."""
+        if not self._has_fetch_session():
+            return False
+        if fault.topic is not None:
+            return True
+        request, error = self._request, fault.error
+        return error is not None and not is_reported_at_top(request.key, request.version, error)
+
+    def without_session(self) -> list[Piece]:
+        """Return the answer after which a client names all its partitions again."""
+        code = int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        request = self._request
+        return [encode_response(request.key, request.version, {"error_code": code})]
+
+    def by(self, fault: Fault, faults: FaultTable) -> list[Piece] | Awaitable[Any]:
+        """Have a fault act.
+
+        Raises:
+            CloseConnectionError: It closes the connection.
+        """
+        request = self._request
+        told = f"{request.key.name} met a fault that a test has set ({fault.kind})"
+        if fault.kind == "disconnect" and fault.when == "before_append":
+            raise CloseConnectionError(told)
+        if fault.kind == "error" and request.key != ApiKey.METADATA:
+            assert fault.error is not None
+            if request.key == ApiKey.PRODUCE and self._decoded().acks == 0:
+                raise CloseConnectionError(told)  # nobody waits for an answer
+            body = refusal_of(request.key, request.version, self._decoded(), fault.error)
+            return [body]
+        request.keep()
+        if fault.kind == "disconnect":
+            return self._cut_off(told)
+        if fault.kind == "blackhole":
+            return self._never(faults, told)
+        if fault.kind == "delay":
+            return self._later(fault.delay_ms / 1000)
+        return self._changed(fault)
+
+    async def served(self) -> list[Piece] | None:
+        """Have the handler answer, as the dispatcher does (net/dispatch.py)."""
+        request, function = self._request, self._handler.function
+        if self._handler.is_raw:
+            outcome: Any = function(self._broker, request)
+            pieces: list[Piece] | None = await outcome if hasattr(outcome, "__await__") else outcome
+            return pieces
+        outcome = function(self._broker, request, self._decoded())
+        if hasattr(outcome, "__await__"):
+            outcome = await outcome
+        return [encode_response(request.key, request.version, outcome)]
+
+    async def _cut_off(self, told: str) -> None:
+        await self.served()
+        raise CloseConnectionError(told)
+
+    async def _later(self, seconds: float) -> list[Piece] | None:
+        await pause(seconds)
+        return await self.served()
+
+    def _never(self, faults: FaultTable, told: str) -> asyncio.Future[Any]:
+        never: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def end() -> None:
+            if not never.done():
+                never.set_exception(CloseConnectionError(told))
+
+        faults.when_removed(end)
+        never.add_done_callback(lambda _: faults.forget(end))
+        self._request.session.when_ended(never.cancel)
+        return never
+
+    async def _changed(self, fault: Fault) -> list[Piece] | None:
+        """Serve it, and change what is answered."""
+        pieces = await self.served()
+        if pieces is None:
+            return None
+        request = self._request
+        data = b"".join(
+            each.read() if isinstance(each, FileSlice) else bytes(each) for each in pieces
+        )
+        answer = decode_response(request.key, request.version, data)
+        if fault.kind == "throttle":
+            if "throttle_time_ms" in response_message(request.key).struct_class.FIELD_NAMES:
+                answer.throttle_time_ms = fault.delay_ms
+        else:
+            assert fault.error is not None
+            refuse_metadata(request.version, answer, fault.error)
+        return [encode_response(request.key, request.version, answer)]
+
+    def _decoded(self) -> Any:
+        if self._body is None:
+            request = self._request
+            self._body = decode_request(
+                request.key, request.version, request.frame, request.position
+            )
+        return self._body

@@ -1,0 +1,193 @@
+"""The faults that tests have set: which requests they concern, and how often they act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
+
+from wirebroker.testing.base.api_names import api_named, error_named
+from wirebroker.testing.faults.refusals import can_be_refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.codecs.errors import ErrorCode
+
+FaultKind: TypeAlias = Literal[
+    "error", "disconnect", "delay", "throttle", "blackhole", "fail_fsync", "disk_full"
+]
+When: TypeAlias = Literal["before_append", "after_append"]
+
+_MOST_MS: Final = 86_400_000
+_MOST_FAULTS: Final = 1000
+_OF_THE_DISK: Final = frozenset({"fail_fsync", "disk_full"})
+_OF_TIME: Final = frozenset({"delay", "throttle"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        id: Its number.
+        kind: What it does.
+        key: Requests of this kind alone; None: all.
+        topic: Requests that name this topic alone.
+        client_id: Of clients that call themselves so alone.
+        error: What is answered.
+        when: When the connection is closed.
+        delay_ms: How long an answer is kept back, or clients are told to wait.
+        left: How often it still acts; None: for ever.
+        acted: How often it has.
+    """
+
+    id: int
+    kind: FaultKind
+    key: ApiKey | None
+    topic: str | None
+    client_id: str | None
+    error: ErrorCode | None
+    when: When
+    delay_ms: int
+    left: int | None
+    acted: int = 0
+
+    def act(self) -> None:
+        """Count one time."""
+        self.acted += 1
+        if self.left is not None:
+            self.left -= 1
+
+    def concerns(self, key: ApiKey, client_id: str | None) -> bool:
+        """Tell whether it acts on requests of a kind and a client, topics apart."""
+        return (
+            self.left != 0
+            and self.kind not in _OF_THE_DISK
+            and (self.key is None or self.key == key)
+            and (self.client_id is None or self.client_id == client_id)
+        )
+
+
+class FaultTable:
+    """All faults, in the order in which they were set: of several the first acts."""
+
+    __slots__ = ("_faults", "_last_id", "_when_removed")
+
+    def __init__(self) -> None:
+        self._faults: dict[int, Fault] = {}
+        self._last_id = 0
+        self._when_removed: dict[Callable[[], None], None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._faults)
+
+    def add(self, arguments: Mapping[str, Any]) -> int:
+        """Set a fault; return its number.
+
+        Raises:
+            ValueError: It is none; the text says why.
+        """
+        if len(self._faults) >= _MOST_FAULTS:
+            raise ValueError(f"there are {_MOST_FAULTS} faults already")
+        fault = _fault(self._last_id + 1, arguments)
+        self._last_id = fault.id
+        self._faults[fault.id] = fault
+        return fault.id
+
+    def limit(self, number: int, times: int) -> None:
+        """Let a fault act so many times from now on.
+
+        Raises:
+            ValueError: There is none of that number, or that is no count.
+        """
+        if number not in self._faults:
+            raise ValueError(f"there is no fault {number}")
+        if times < 0:
+            raise ValueError(f"a fault cannot act {times} times")
+        self._faults[number].left = times
+
+    def remove(self, number: int | None) -> None:
+        """Remove a fault, or all; who is kept waiting by one waits no more."""
+        if number is None:
+            self._faults.clear()
+        else:
+            self._faults.pop(number, None)
+        waiting, self._when_removed = self._when_removed, {}
+        for callback in waiting:
+            callback()
+
+    def when_removed(self, callback: Callable[[], None]) -> None:
+        """Call back once when any is removed."""
+        self._when_removed[callback] = None
+
+    def forget(self, callback: Callable[[], None]) -> None:
+        """Do not call it any more: who was kept waiting has gone."""
+        self._when_removed.pop(callback, None)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return all of them as JSON."""
+        return [
+            {
+                "id": each.id,
+                "kind": each.kind,
+                "api": None if each.key is None else each.key.name,
+                "topic": each.topic,
+                "client_id": each.client_id,
+                "error": None if each.error is None else each.error.name,
+                "when": each.when,
+                "delay_ms": each.delay_ms,
+                "left": each.left,
+                "acted": each.acted,
+            }
+            for each in self._faults.values()
+        ]
+
+    def concerning(self, key: ApiKey, client_id: str | None) -> list[Fault]:
+        """Return what may act on a request, topics apart."""
+        return [each for each in self._faults.values() if each.concerns(key, client_id)]
+
+    def of_disk(self, kind: FaultKind) -> bool:
+        """Tell whether the disk is to fail so, and count it."""
+        for each in self._faults.values():
+            if each.kind == kind and each.left != 0:
+                each.act()
+                return True
+        return False
+
+
+def _fault(number: int, arguments: Mapping[str, Any]) -> Fault:
+    kind, when = arguments.get("kind"), arguments.get("when") or "before_append"
+    if kind not in get_args(FaultKind):
+        raise ValueError(f"no fault is called {kind}; there are {', '.join(get_args(FaultKind))}")
+    if when not in get_args(When):
+        raise ValueError(f"when is one of {', '.join(get_args(When))}, not {when}")
+    api, error = arguments.get("api"), arguments.get("error")
+    key = None if api is None else api_named(api)
+    if kind == "error" and (key is None or error is None):
+        raise ValueError("an error is of one api, and has a name")
+    if kind == "error" and key is not None and not can_be_refused(key):
+        raise ValueError(f"the answer to {key.name} has no room for an error")
+    delay_ms = _number("delay_ms", arguments.get("delay_ms"), 0)
+    if kind in _OF_TIME and not 0 < delay_ms <= _MOST_MS:
+        raise ValueError(f"delay_ms is 1 to {_MOST_MS}, not {delay_ms}")
+    times = arguments.get("times")
+    return Fault(
+        id=number,
+        kind=cast("FaultKind", kind),
+        key=key,
+        topic=arguments.get("topic"),
+        client_id=arguments.get("client_id"),
+        error=None if error is None else error_named(error),
+        when=cast("When", when),
+        delay_ms=delay_ms,
+        left=None if times is None else _number("times", times, 0),
+    )
+
+
+def _number(name: str, value: Any, default: int) -> int:
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{name} is a whole number from 0 on, not {value!r}")
+    return value

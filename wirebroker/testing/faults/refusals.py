@@ -1,0 +1,155 @@
+"""Responses that report an error in place of a handler's (the places: refusal_shapes.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.codecs.api_keys import ApiKey
+from wirebroker.codecs.errors import ErrorCode
+from wirebroker.codecs.messages import encode_response, response_message
+from wirebroker.codecs.values import Struct
+from wirebroker.testing.faults.refusal_shapes import SHAPES, TOPS, Shape, Top, supported_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wirebroker.testing.faults.refusal_shapes import Level
+
+_MESSAGE: Final = "a test has injected this error"
+_ANY_TOP: Final = Top()
+# From here on a JoinGroup response has null for a protocol that was not chosen.
+_NULL_PROTOCOL_VERSION: Final = 7
+# The first DescribeGroups version with a message; in those of other keys it can be left out.
+_GROUP_MESSAGE_VERSION: Final = 6
+
+
+def can_be_refused(key: ApiKey) -> bool:
+    """Return whether the response to a request can report any error."""
+    return key in SHAPES or _has_one_error(key)
+
+
+def refusal_of(key: ApiKey, version: int, body: Any, code: ErrorCode) -> bytes:
+    """Return the body of a response that refuses all that a request is about.
+
+    Args:
+        key: The request's API key; one of those that can be refused.
+        version: Its version.
+        body: Its decoded body.
+        code: The error.
+    """
+    if key == ApiKey.API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
+        # KIP-511: a client that does not know the version yet can read version 0.
+        return encode_response(key, 0, {"error_code": code, "api_keys": supported_versions(key)})
+    is_whole = is_reported_at_top(key, version, code)
+    response = {} if is_whole else _refused_parts(key, version, body, code)
+    top = TOPS.get(key, _ANY_TOP)
+    if _has_one_error(key) and version in top.versions and (not response or top.is_repeated):
+        response |= {"error_code": int(code), **top.also, **_from_request(key, version, body)}
+    elif not response and key == ApiKey.DESCRIBE_LOG_DIRS:
+        response = {"results": [{"error_code": int(code)}]}
+    answer = response_message(key).struct_class(**response)
+    if key != ApiKey.DESCRIBE_GROUPS or version >= _GROUP_MESSAGE_VERSION:
+        _explain(answer)
+    return encode_response(key, version, answer)
+
+
+def refuse_metadata(version: int, response: Any, code: ErrorCode) -> None:
+    """Put an error into a Metadata response, which must name brokers also then.
+
+    Args:
+        version: The request's version.
+        response: The decoded response; changed in place.
+        code: The error.
+    """
+    is_whole = is_reported_at_top(ApiKey.METADATA, version, code)
+    if version in TOPS[ApiKey.METADATA].versions and (is_whole or not response.topics):
+        response.error_code = int(code)
+    for topic in () if is_whole else response.topics:
+        topic.error_code, topic.partitions = int(code), []
+
+
+def is_reported_at_top(key: ApiKey, version: int, code: ErrorCode) -> bool:
+    """Return whether an error concerns a whole request, whatever its parts are."""
+    top = TOPS.get(key, _ANY_TOP)
+    return version in top.versions and code in top.codes
+
+
+def _explain(struct: Struct) -> None:
+    """Set the error message of each part that has an error and room for a message.
+
+    librdkafka's admin client crashes or drops the error if some of the messages are null.
+    """
+    names = struct.FIELD_NAMES
+    if "error_message" in names and getattr(struct, "error_code", False):
+        struct.error_message = _MESSAGE  # type: ignore[attr-defined]
+    for name in names:
+        value = getattr(struct, name)
+        if value.__class__ is list:
+            for each in value:
+                if isinstance(each, Struct):
+                    _explain(each)
+
+
+def _has_one_error(key: ApiKey) -> bool:
+    return "error_code" in response_message(key).struct_class.FIELD_NAMES
+
+
+def _from_request(key: ApiKey, version: int, body: Any) -> dict[str, Any]:
+    """Return what a response with an error repeats of the request."""
+    if key != ApiKey.JOIN_GROUP:
+        return {}
+    protocol = None if version >= _NULL_PROTOCOL_VERSION else ""
+    return {"member_id": body.member_id, "protocol_name": protocol}
+
+
+def _refused_parts(key: ApiKey, version: int, body: Any, code: ErrorCode) -> dict[str, Any]:
+    """Return the fields of a response that refuses each part; none if the request has no parts."""
+    for shape in SHAPES.get(key, ()):
+        if version in shape.versions and (shape.codes is None or code in shape.codes):
+            last = len(shape.levels) - 1
+            if next(_elements(body, shape.levels, last), None) is not None:
+                first = shape.levels[0]
+                return {first.answered: _answered(body, shape.levels, shape, code)}
+    return {}
+
+
+def _elements(asked: Any, levels: tuple[Level, ...], depth: int) -> Iterator[Any]:
+    """Walk the elements at a depth of a request's arrays."""
+    for each in _asked(asked, levels[0]):
+        if depth == 0:
+            yield each
+        else:
+            yield from _elements(each, levels[1:], depth - 1)
+
+
+def _asked(parent: Any, level: Level) -> Iterator[Any]:
+    """Walk the elements of a request that a level answers."""
+    for path in level.asked:
+        outer, _, inner = path.partition(".")
+        for each in getattr(parent, outer) or ():
+            if inner:
+                yield from getattr(each, inner)
+            else:
+                yield each
+
+
+def _answered(
+    parent: Any, levels: tuple[Level, ...], shape: Shape, code: ErrorCode
+) -> list[dict[str, Any]]:
+    level, *below = levels
+    answered: list[dict[str, Any]] = []
+    for each in _asked(parent, level):
+        row = {name: _copied(each, source) for name, source in level.fields.items()}
+        if below:
+            row[below[0].answered] = _answered(each, tuple(below), shape, code)
+        else:
+            row |= {shape.error: int(code), **shape.also}
+        answered.append(row)
+    if len(level.asked) > 1:  # such as a user whose one credential goes and another comes
+        return list({tuple(row.items()): row for row in answered}.values())
+    return answered
+
+
+def _copied(asked: Any, field: str | None) -> Any:
+    value = asked if field is None else getattr(asked, field)
+    return [each.as_dict() for each in value] if value.__class__ is list else value

@@ -1,0 +1,1 @@
+"""Where a test broker runs: in this process, in another, in a container."""

@@ -1,0 +1,212 @@
+"""A broker in a process of its own, which can be killed as the system kills."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import wirebroker
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.config import StartError
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.hosts.rig_client import ask_rig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_READY: Final = "wirebroker ready on "
+_HTTP: Final = "http://"
+# A cold start on a busy machine takes some seconds.
+_START_S: Final = 60.0
+_STOP_S: Final = 30.0
+# A reset takes 10 ms; who hangs is replaced.
+_RESET_S: Final = 5.0
+# What a log line takes, generously: so much of the end of the log is read for each.
+_LINE_BYTES: Final = 400
+
+
+class ChildProcess:
+    """Runs one broker after the other; what they log is in a file beside their data.
+
+    Attributes:
+        process_id: Of the one that runs.
+    """
+
+    def __init__(self, log_file: Path) -> None:
+        self.process_id: int | None = None
+        self._log_file = log_file
+        self._log_began = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._rig: PeerAddress | None = None
+        self._settings: dict[str, str] = {}
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a broker was started and not ended by us."""
+        return self._process is not None
+
+    async def start(
+        self, directory: Path, settings: Mapping[str, str], port: int | None
+    ) -> PeerAddress:
+        """Start a broker; see Host. KAFKA_ variables of the environment have no say."""
+        assert self._process is None
+        self._settings = dict(settings)
+        command = [sys.executable, "-P", "-m", "wirebroker", "serve", "--data-dir", str(directory)]
+        command += ["--test-mode", "--set", "wirebroker.http.listeners=127.0.0.1:0"]
+        command += ["--port", str(port)] if port is not None else []
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
+        with self._log_file.open("ab") as log:
+            self._log_began = log.tell()
+            self._process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env=_environment(),
+                # A SIGINT from the terminal is for the tests, which end the broker.
+                start_new_session=True,
+            )
+        self.process_id = self._process.pid
+        try:
+            async with asyncio.timeout(_START_S):
+                return await self._ready(self._process)
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def stop(self) -> None:
+        """Have it stop cleanly (SIGTERM); it is killed if it takes too long.
+
+        Raises:
+            TimeoutError: It did.
+        """
+        process = self._process
+        assert process is not None
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)  # it may be paused
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await process.communicate()
+        finally:
+            await self.kill()
+
+    async def kill(self) -> None:
+        """Kill it (SIGKILL), and wait until it is gone."""
+        process, self._process = self._process, None
+        self.process_id = None
+        assert process is not None
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+    async def pause(self) -> None:
+        """Have the system let it do nothing (SIGSTOP)."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    async def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def leave_nothing(self) -> None:
+        """Kill it, and don't wait."""
+        if self.process_id is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process_id, signal.SIGKILL)
+
+    def log_lines(self, most: int) -> list[str]:
+        """Return what it has logged last, since its start."""
+        with self._log_file.open("rb") as log:
+            end = log.seek(0, os.SEEK_END)
+            log.seek(max(self._log_began, end - most * _LINE_BYTES))
+            return log.read().decode(errors="replace").splitlines()[-most:]
+
+    async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Ask the broker over HTTP; see Host."""
+        if self._rig is None or not self.is_running:
+            raise ConnectionError("the broker does not run")
+        return await in_thread(Work.UPKEEP, ask_rig, self._rig, command, arguments)
+
+    async def take_snapshot(self, target: Path) -> None:
+        """Have the broker copy what it holds, and take it from there; see Host."""
+        taken = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
+        await in_thread(Work.UPKEEP, _move, Path(taken["directory"]), target)
+
+    async def swap(self, replace: Callable[[], None]) -> None:
+        """Have the broker end, its data replaced, and another start in its process; see Host."""
+        await self.carry_out("crash", {})
+        try:
+            await in_thread(Work.UPKEEP, replace)
+            await self.carry_out("start", {})
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
+        """Have an empty broker run in the same process, unless settings differ; see Host.
+
+        One that does not answer is killed; why it does not start, the next start says.
+        """
+        if settings == self._settings:
+            log_began = self._log_file.stat().st_size
+            with contextlib.suppress(ValueError, ConnectionError, TimeoutError):
+                async with asyncio.timeout(_RESET_S):
+                    address = PeerAddress(**await self.carry_out("reset", {}))
+                self._log_began = log_began
+                return address
+        await self.kill()
+        return None
+
+    def begin_anew(self) -> None:
+        """Do nothing: what was done ended with the process."""
+
+    @staticmethod
+    async def _rig_address(ready_lines: asyncio.StreamReader) -> PeerAddress | None:
+        while line := (await ready_lines.readline()).decode().strip():
+            if line.startswith(_HTTP):
+                host, _, port = line.removeprefix(_HTTP).partition(": ")[0].rpartition(":")
+                return PeerAddress(host, int(port))
+        return None
+
+    async def _ready(self, process: asyncio.subprocess.Process) -> PeerAddress:
+        """Wait for the line that tells where it listens."""
+        assert process.stdout is not None
+        while line := (await process.stdout.readline()).decode():
+            if line.startswith(_READY):
+                host, _, port = line.removeprefix(_READY).split()[0].rpartition(":")
+                self._rig = await self._rig_address(process.stdout)
+                is_everywhere = host in {"[::]", "0.0.0.0"}  # noqa: S104 - what it was told
+                return PeerAddress("127.0.0.1" if is_everywhere else host.strip("[]"), int(port))
+        await process.wait()
+        said = "; ".join(self.log_lines(3)).removeprefix("wirebroker: ")
+        raise StartError(
+            f"the broker has ended with status {process.returncode}",
+            said or f"see what its log says ({self._log_file})",
+        )
+
+
+def _move(taken: Path, target: Path) -> None:
+    """Move a snapshot to where there is nothing, or an empty directory."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        target.rmdir()
+    shutil.move(taken, target)
+    with contextlib.suppress(OSError):  # others are in it
+        taken.parent.rmdir()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a broker: it imports what this process imports."""
+    root = str(Path(wirebroker.__file__).parent.parent)
+    search_path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+    return kept | {"PYTHONPATH": search_path}

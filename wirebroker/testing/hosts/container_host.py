@@ -1,0 +1,284 @@
+"""A broker in a container, in test mode: the kit asks it over HTTP, with a token.
+
+Its ports are chosen here and bound, so that they are the same when the container is stopped and
+started. Where the engine's ports are reached at one address, nobody has to be asked for them, and
+clients are told that; else the address is known when the engine has started the container: a file
+then says it, for which the command waits. The broker is started without the image's scripts, whose
+settings a configuration of one's own would have: it starts as beside the tests, and some processes
+sooner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import itertools
+import random
+import secrets
+import socket
+from typing import TYPE_CHECKING, Any, Final
+
+from wirebroker.base.clock import pause
+from wirebroker.base.threads import Work, begin_in_thread, in_thread
+from wirebroker.config import StartError
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.hosts.engine import Container
+from wirebroker.testing.hosts.rig_client import ask_rig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+_CLIENTS: Final = 9092
+_INSIDE: Final = 19092
+_HTTP: Final = 9404
+# Not on a volume: copies of segments that are closed cost nothing within one file system.
+_DATA: Final = "/home/appuser/broker/data"
+_FOLDER: Final = "/home/appuser"
+_ADVERTISED: Final = "advertised"
+_SERVE: Final = ("wirebroker", "serve", "--test-mode", "--data-dir", _DATA)
+_WHEN_TOLD: Final = (
+    f"until [ -s {_FOLDER}/{_ADVERTISED} ]; do sleep 0.02; done; "
+    f'KAFKA_ADVERTISED_LISTENERS=$(< {_FOLDER}/{_ADVERTISED}) exec "$@"'
+)
+# An image that has to be pulled was pulled before: the engine starts a container then.
+_READY_S: Final = 60.0
+_PAUSE_S: Final = 0.02
+# The engine is asked whether it has ended once in so many pauses: asked each time, that took 50 to
+# 150 ms of a start on a busy machine, of whose processors the broker has need.
+_PAUSES: Final = 25
+# A reset takes some 10 ms; who hangs is replaced.
+_RESET_S: Final = 5.0
+# Below those that systems give to outgoing connections, so that it is free after a stop, too.
+_PORTS: Final = range(20_000, 32_000)
+_TRIES: Final = 5
+
+
+class ContainerHost:
+    """Runs one container after the other; see Host.
+
+    Attributes:
+        name: Of its containers: by it those in the same network reach the broker.
+    """
+
+    def __init__(self, image: str, network: Any = None) -> None:
+        self.name = f"wirebroker-{secrets.token_hex(4)}"
+        self._image = image
+        self._network = network
+        self._token = secrets.token_urlsafe()
+        self._container: Container | None = None
+        self._is_running = False
+        self._settings: dict[str, str] = {}
+        # Of this machine: for clients, and for HTTP.
+        self._bound = 0, 0
+        self._clients: PeerAddress | None = None
+        self._http: PeerAddress | None = None
+        # On this machine; nothing is there but what a broker was to begin with.
+        self._directory: Path | None = None
+
+    @property
+    def inside_address(self) -> str:
+        """Where others in its network find it, host:port."""
+        return f"{self.name}:{_INSIDE}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a broker was started and not ended by us."""
+        return self._is_running
+
+    async def start(
+        self, directory: Path, settings: Mapping[str, str], port: int | None
+    ) -> PeerAddress:
+        """Start a broker on what it had, else on a copy of the directory, if that exists; see Host.
+
+        Raises:
+            ValueError: Listeners are set.
+        """
+        if port is None:
+            raise ValueError("a broker in a container has listeners of its own: don't set them")
+        is_new = self._container is None
+        self._settings = dict(settings)
+        address = await in_thread(Work.UPKEEP, self._start, settings, port)
+        await self._until_ready()
+        self._is_running = True
+        if is_new:
+            self._directory = directory
+            if await in_thread(Work.UPKEEP, directory.exists):
+                await self._begin_on_the_directory()
+        return address
+
+    async def stop(self) -> None:
+        """Have it stop cleanly (SIGTERM)."""
+        self._is_running = False
+        await in_thread(Work.UPKEEP, self._known.stop)
+
+    async def kill(self) -> None:
+        """Kill it (SIGKILL)."""
+        self._is_running = False
+        await in_thread(Work.UPKEEP, self._known.kill)
+
+    async def pause(self) -> None:
+        """Have the engine let it do nothing."""
+        await in_thread(Work.UPKEEP, self._known.pause)
+
+    async def resume(self) -> None:
+        """Let it go on."""
+        await in_thread(Work.UPKEEP, self._known.resume)
+
+    async def take_snapshot(self, target: Path) -> None:
+        """Have the broker copy what it holds, and copy it from there; see Host."""
+        taken = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
+        await in_thread(Work.UPKEEP, self._known.take_folder, taken["directory"], target)
+
+    async def swap(self, replace: Callable[[], None]) -> None:
+        """Have the directory here replaced, and the broker begin on a copy of it; see Host."""
+        await in_thread(Work.UPKEEP, replace)
+        await self._begin_on_the_directory()
+
+    async def _begin_on_the_directory(self) -> None:
+        """Have the broker end, its data replaced, and another start in its process."""
+        assert self._directory is not None, "it was started"
+        await self.carry_out("crash", {})
+        try:
+            await in_thread(Work.UPKEEP, self._known.put_folder, self._directory, _DATA)
+            await self.carry_out("start", {})
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
+        """Have an empty broker run in the same container, unless settings differ; see Host.
+
+        It listens where the old one did: ports of a container are bound when it is made. One that
+        does not answer is killed; why it does not start, the next start says.
+        """
+        if settings == self._settings:
+            with contextlib.suppress(ValueError, ConnectionError, TimeoutError):
+                async with asyncio.timeout(_RESET_S):
+                    await self.carry_out("reset", {})
+                return self._clients
+        await self.kill()
+        return None
+
+    def begin_anew(self) -> None:
+        """Leave the old container to be removed."""
+        container, self._container = self._container, None
+        if container is not None:
+            begin_in_thread(Work.UPKEEP, container.remove)
+
+    def leave_nothing(self) -> None:
+        """Remove the container."""
+        container, self._container = self._container, None
+        self._is_running = False
+        if container is not None:
+            container.remove()
+
+    async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Ask the broker over HTTP; see Host."""
+        if self._http is None or not self._is_running:
+            raise ConnectionError("the broker does not run")
+        return await in_thread(Work.UPKEEP, ask_rig, self._http, command, arguments, self._token)
+
+    def log_lines(self, most: int) -> list[str]:
+        """Return what it has logged last."""
+        return [] if self._container is None else self._container.log_lines(most)
+
+    @property
+    def _known(self) -> Container:
+        assert self._container is not None, "it was started"
+        return self._container
+
+    async def _until_ready(self) -> None:
+        container, address = self._known, self._http
+        assert address is not None, "its port is known"
+        try:
+            async with asyncio.timeout(_READY_S):
+                for number in itertools.count(1):
+                    if await in_thread(Work.UPKEEP, _is_ready, address):
+                        return
+                    if number % _PAUSES == 0 and await in_thread(Work.UPKEEP, container.has_ended):
+                        break
+                    await pause(_PAUSE_S)
+        except TimeoutError:
+            await in_thread(Work.UPKEEP, container.kill)
+        said = "; ".join(container.log_lines(3)).removeprefix("wirebroker: ")
+        raise StartError("the broker in the container does not start", said)
+
+    # -- in a thread -------------------------------------------------------------------------
+
+    def _start(self, settings: Mapping[str, str], port: int) -> PeerAddress:
+        if self._container is None:
+            self._container = self._made(settings, port)
+        else:
+            self._container.start_again()
+        container = self._container
+        host = container.known_host()
+        if host is None:
+            address = PeerAddress(*container.address(_CLIENTS))
+            container.put_file(_FOLDER, _ADVERTISED, self._told(*address).encode())
+            self._http = PeerAddress(*container.address(_HTTP))
+        else:
+            address, self._http = (PeerAddress(host, port) for port in self._bound)
+        self._clients = address
+        return address
+
+    def _told(self, host: str, port: int) -> str:
+        """Return what is told of the listeners."""
+        return f"CLIENTS://{host}:{port},INSIDE://{self.inside_address}"
+
+    def _made(self, settings: Mapping[str, str], port: int) -> Container:
+        command = [*_SERVE]
+        for name, value in settings.items():
+            command += ["--set", f"{name}={value}"]
+        environment = {
+            "KAFKA_LISTENERS": f"CLIENTS://:{_CLIENTS},INSIDE://:{_INSIDE}",
+            "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CLIENTS:PLAINTEXT,INSIDE:PLAINTEXT",
+            "KAFKA_INTER_BROKER_LISTENER_NAME": "INSIDE",
+            "KAFKA_WIREBROKER_HTTP_LISTENERS": f"0.0.0.0:{_HTTP}",
+            "KAFKA_WIREBROKER_HTTP_TOKEN": self._token,
+        }
+        for tries_left in reversed(range(_TRIES)):
+            container = Container(self._image)
+            self._bound = clients, http = port or _free_port(), _free_port()
+            host = container.known_host()
+            if host is not None:
+                environment["KAFKA_ADVERTISED_LISTENERS"] = self._told(host, clients)
+            try:
+                container.start(
+                    command=[
+                        *(("bash", "-c", _WHEN_TOLD, "run") if host is None else ()),
+                        *command,
+                    ],
+                    environment=environment,
+                    bound_ports={_CLIENTS: clients, _HTTP: http},
+                    network=self._network,
+                    alias=self.name,
+                )
+            except StartError as error:
+                is_given = f":{port} failed" in str(error)
+                if not tries_left or is_given or "port is already allocated" not in str(error):
+                    raise
+            else:
+                return container
+        raise AssertionError("the last try returns or raises")
+
+
+def _is_ready(address: PeerAddress) -> bool:
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=5)
+    try:
+        connection.request("GET", "/ready")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _free_port() -> int:
+    """Return a port that nobody of this machine listens at, which is mostly the engine's, too."""
+    while True:
+        port = random.choice(_PORTS)  # noqa: S311 - no secret
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)):
+                return port

@@ -1,0 +1,60 @@
+"""Asks the rig of a broker in another process, over HTTP (rig_routes.py)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from wirebroker.codecs.json_text import parse_json
+from wirebroker.testing.test_mode.openapi import RIG_PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wirebroker.net.client.settings import PeerAddress
+
+# Time that is passed over may bring much to be done.
+_TIMEOUT_S: Final = 60.0
+_OK: Final = 200
+
+
+def ask_rig(
+    address: PeerAddress, command: str, arguments: Mapping[str, Any], token: str | None = None
+) -> Any:
+    """Send a command, and return its answer. Blocks: call it in a thread.
+
+    Args:
+        address: Where it is served.
+        command: One of the rig's (openapi.py).
+        arguments: Of that; None stands for one that is not given.
+        token: What the broker asks for beyond loopback.
+
+    Raises:
+        ValueError: An argument does not fit; the text says which.
+        ConnectionError: There is no answer.
+    """
+    (endpoint,) = (each for each in RIG_PATHS if each.command == command)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    path, body = endpoint.path, None
+    if endpoint.method == "POST":
+        body = json.dumps(given)
+    elif given:
+        path += "?" + urlencode(given)
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=_TIMEOUT_S)
+    try:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        connection.request(endpoint.method, path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise ConnectionError(f"the broker does not answer over HTTP: {error}") from error
+    finally:
+        connection.close()
+    if answer.status == _OK:
+        return parse_json(text)
+    said = text.decode(errors="replace").strip()
+    if answer.getheader("Content-Type") == "application/json":
+        raise ValueError(parse_json(text)["error"])
+    raise ConnectionError(f"the broker answers {answer.status}: {said}")

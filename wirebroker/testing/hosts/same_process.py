@@ -1,0 +1,121 @@
+"""A broker on a loop of this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wirebroker.base.threads import Work, in_thread
+from wirebroker.config.protection import check_protection
+from wirebroker.config.sources.sources import load_config
+from wirebroker.net.client.settings import PeerAddress
+from wirebroker.testing.data.snapshots import take
+from wirebroker.testing.hosts.process_log import PROCESS_LOG
+from wirebroker.testing.test_mode.rig import Rig
+from wirebroker.testing.test_mode.rig_server import RigServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+class SameProcess:
+    """Runs one broker after the other on the loop that its methods are called on."""
+
+    def __init__(self) -> None:
+        self._server: RigServer | None = None
+        self._log_began = 0
+        self._rig = Rig()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a broker runs."""
+        return self._server is not None
+
+    async def start(
+        self, directory: Path, settings: Mapping[str, str], port: int | None
+    ) -> PeerAddress:
+        """Start a broker; see Host. The process's environment has no say."""
+        assert self._server is None
+        config = load_config(
+            file=None,
+            environment={},
+            flags=settings,
+            data_directory=str(directory),
+            port=port,
+        )
+        check_protection(config)
+        return await self._run(RigServer(self._rig, config))
+
+    async def _run(self, server: RigServer) -> PeerAddress:
+        PROCESS_LOG.open()
+        self._log_began = PROCESS_LOG.count
+        try:
+            await server.start()
+        except BaseException:
+            PROCESS_LOG.stop_listening()
+            raise
+        self._server = server
+        return PeerAddress(*server.address)
+
+    async def stop(self) -> None:
+        """Have it finish what is in flight and write everything down."""
+        server = self._taken()
+        try:
+            await server.stop()
+        finally:
+            PROCESS_LOG.stop_listening()
+
+    async def kill(self) -> None:
+        """Drop it: only what was written is left."""
+        server = self._taken()
+        try:
+            await server.abandon()
+        finally:
+            PROCESS_LOG.stop_listening()
+
+    async def pause(self) -> None:
+        """Refuse: the tests' own process would stand still."""
+        raise RuntimeError("a broker in the process of the tests cannot be paused")
+
+    async def resume(self) -> None:
+        """Do nothing: it goes on."""
+
+    async def take_snapshot(self, target: Path) -> None:
+        """Copy what the running broker holds; see Host."""
+        assert self._server is not None
+        assert self._server.broker is not None
+        await take(self._server.broker, target)
+
+    async def swap(self, replace: Callable[[], None]) -> None:
+        """End it, have its data replaced, and start again; see Host."""
+        assert self._server is not None
+        config = self._server.config
+        ports = {each.name: each.port for each in self._server.bound}
+        await self.kill()
+        await in_thread(Work.UPKEEP, replace)
+        await self._run(RigServer(self._rig, config, ports=ports))
+
+    async def renew(self, settings: Mapping[str, str]) -> None:
+        """End it: a start is as quick; see Host."""
+        del settings
+        await self.kill()
+
+    def leave_nothing(self) -> None:
+        """Do nothing: it ends with the process."""
+
+    async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
+        """Have the rig carry out a command; see Host. It is there while the broker is stopped."""
+        return await self._rig.carry_out(command, arguments)
+
+    def begin_anew(self) -> None:
+        """Forget what was done to the brokers before."""
+        self._rig = Rig()
+
+    def log_lines(self, most: int) -> list[str]:
+        """Return what brokers of this process have logged since the start of this one."""
+        return PROCESS_LOG.last(most, since=self._log_began)
+
+    def _taken(self) -> RigServer:
+        server, self._server = self._server, None
+        assert server is not None
+        return server

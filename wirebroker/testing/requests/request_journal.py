@@ -1,0 +1,134 @@
+"""What clients have sent to a broker in test mode: the last requests, within a bound of memory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from wirebroker.codecs.errors import MalformedFrameError
+from wirebroker.codecs.messages import decode_request
+from wirebroker.testing.base.api_names import api_named
+from wirebroker.testing.requests.json_values import from_json, to_json
+from wirebroker.testing.requests.named_topics import add_topic_names
+from wirebroker.testing.requests.recorded_request import RecordedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from enum import Enum
+
+    from wirebroker.codecs.api_keys import ApiKey
+    from wirebroker.coordinator.controller.image.cluster_image import TopicImage
+    from wirebroker.request.request import Request
+    from wirebroker.testing.broker.life import BrokerLife
+
+# All bodies and client ids together, and one body.
+MOST_BYTES: Final = 16 << 20
+MOST_BODY_BYTES: Final = 4 << 20
+MOST_REQUESTS: Final = 10_000
+
+
+class _Entry(NamedTuple):
+    key: ApiKey
+    version: int
+    client_id: str | None
+    peer: str
+    body: bytes | None
+
+    @property
+    def held_bytes(self) -> int:
+        return len(self.body or b"") + len(self.client_id or "")
+
+
+class RequestJournal:
+    """The requests of all clients but the kit's own, oldest first."""
+
+    __slots__ = ("_entries", "_held_bytes", "_names", "_topics")
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque()
+        self._held_bytes = 0
+        self._topics: Mapping[bytes, TopicImage] = {}
+        self._names: dict[bytes, str] = {}
+
+    def learn(self, topics: Mapping[bytes, TopicImage]) -> None:
+        """Take the topics that exist now, by id; the names of deleted ones are kept for a while."""
+        if topics is self._topics:
+            return
+        if len(self._names) > len(topics) + MOST_REQUESTS:
+            self._names.clear()
+        self._topics = topics
+        self._names.update((topic_id, topic.name) for topic_id, topic in topics.items())
+
+    def add(self, request: Request) -> None:
+        """Keep a request; the oldest ones go for it."""
+        length = len(request.frame) - request.position
+        body = bytes(request.frame[request.position :]) if length <= MOST_BODY_BYTES else None
+        session = request.session
+        entry = _Entry(request.key, request.version, request.client_id, session.peer, body)
+        self._entries.append(entry)
+        self._held_bytes += entry.held_bytes
+        while self._held_bytes > MOST_BYTES or len(self._entries) > MOST_REQUESTS:
+            self._held_bytes -= self._entries.popleft().held_bytes
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._entries.clear()
+        self._held_bytes = 0
+
+    def rows(
+        self, *, key: ApiKey | None, client_id: str | None, most: int | None
+    ) -> list[dict[str, Any]]:
+        """Return the last requests, oldest first, decoded, as JSON.
+
+        Args:
+            key: Of one API alone.
+            client_id: Of one client alone.
+            most: No more than so many.
+        """
+        found = [
+            each
+            for each in self._entries
+            if (key is None or each.key == key)
+            and (client_id is None or each.client_id == client_id)
+        ]
+        return [
+            _row(each, self._names)
+            for each in (found if most is None else found[max(0, len(found) - most) :])
+        ]
+
+
+def _row(entry: _Entry, names: Mapping[bytes, str]) -> dict[str, Any]:
+    body = None
+    if entry.body is not None:
+        # What is no such request has no fields to show; the broker has logged and closed it.
+        with contextlib.suppress(MalformedFrameError):
+            decoded = decode_request(entry.key, entry.version, entry.body)
+            add_topic_names(decoded, names)
+            body = to_json(decoded.as_dict())
+    return {
+        "api": entry.key.name,
+        "version": entry.version,
+        "client_id": entry.client_id,
+        "peer": entry.peer,
+        "body": body,
+    }
+
+
+def _request_of(row: dict[str, Any]) -> RecordedRequest:
+    """Return the request that a row tells of, its body decoded from JSON."""
+    return RecordedRequest(**{**row, "body": from_json(row["body"])})
+
+
+def requests_of(
+    life: BrokerLife, api: str | Enum | None, *, client_id: str | None, most: int | None
+) -> list[RecordedRequest]:
+    """Return the last requests that clients have sent a broker, oldest first.
+
+    Raises:
+        ValueError: There is no such kind of request.
+        ConnectionError: It is a process that does not run; with it its requests are gone.
+    """
+    key = None if api is None else api_named(api).name
+    rows = life.instruct("requests", {"api": key, "client_id": client_id, "most": most})
+    return [_request_of(each) for each in rows]

@@ -1,0 +1,1 @@
+"""Settings of brokers that run for tests."""

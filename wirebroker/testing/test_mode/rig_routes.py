@@ -1,0 +1,75 @@
+"""The test mode over HTTP, for tests in whatever language: `wirebroker serve --test-mode`.
+
+    GET  /test/v1/requests?api=PRODUCE        what clients have sent
+    GET  /test/v1/openapi.json                all of it, described
+
+What goes wrong is an answer {"error": "…"} of status 400.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from wirebroker.http.message import HttpAnswer
+from wirebroker.testing.test_mode.openapi import RIG_PATHS, description
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from wirebroker.http.message import HttpRequest
+    from wirebroker.http.routes import Routes
+    from wirebroker.testing.test_mode.openapi import RigPath
+    from wirebroker.testing.test_mode.rig import Rig
+
+_JSON: Final = "application/json"
+_TYPES: Final = {"string": str, "integer": int, "boolean": bool}
+
+
+def add_rig(routes: Routes, rig: Rig) -> None:
+    """Add all routes of the test mode."""
+
+    async def describe(_request: HttpRequest) -> HttpAnswer:
+        return _answer(description())
+
+    for endpoint in RIG_PATHS:
+        routes.add(endpoint.method, endpoint.path, _answering(rig, endpoint))
+    routes.add("GET", "/test/v1/openapi.json", describe)
+
+
+def _answering(rig: Rig, endpoint: RigPath) -> Callable[[HttpRequest], Awaitable[HttpAnswer]]:
+    async def answering(request: HttpRequest) -> HttpAnswer:
+        arguments: Any = dict(request.query)
+        if request.body:
+            arguments = request.json()
+        try:
+            if not isinstance(arguments, dict):
+                raise ValueError("the body has to be a JSON object")  # noqa: TRY301, TRY004
+            given = cast("dict[str, Any]", arguments)
+            unknown = given.keys() - {each.name for each in endpoint.arguments}
+            if unknown:
+                known = ", ".join(each.name for each in endpoint.arguments) or "no"
+                raise ValueError(f"{endpoint.path} takes {known} arguments, not {unknown.pop()}")  # noqa: TRY301
+            if endpoint.method == "POST":
+                _check_types(endpoint, given)
+            return _answer(await rig.carry_out(endpoint.command, given))
+        except ValueError as error:
+            return _answer({"error": str(error)}, 400)
+
+    return answering
+
+
+def _check_types(endpoint: RigPath, given: dict[str, Any]) -> None:
+    """Raise ValueError unless a body's fields are of the types that are described."""
+    for each in endpoint.arguments:
+        value = given.get(each.name)
+        # To Python a bool is an int.
+        is_bool = isinstance(value, bool)
+        if value is not None and (
+            not isinstance(value, _TYPES[each.type]) or is_bool is not (each.type == "boolean")
+        ):
+            raise ValueError(f"{each.name} is of type {each.type}, not {value!r}")
+
+
+def _answer(value: Any, status: int = 200) -> HttpAnswer:
+    return HttpAnswer(json.dumps(value).encode(), status, _JSON)
