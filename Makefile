@@ -10,8 +10,6 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 ARGS ?=
-# make run COMPILED=1 waits until the hot path is compiled, if it isn't.
-COMPILED ?=
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 # Twice the cores: half of the tests wait for brokers and clients (tests/support/harness/scheduling.py).
 WORKERS ?= $(shell echo $$((2 * $(CORES))))
@@ -48,7 +46,7 @@ help:
 # the last line of its report ("data:") come hints, which name an address to connect to where it is
 # bound to every interface.
 run: modules
-	@exec $(BIN)/python -m compiling.run $(if $(COMPILED),--wait )$(TREE) serve $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
+	@exec $(BIN)/python -m compiling.run $(TREE) serve $(ARGS) > >(trap '' HUP INT TERM; address=; while IFS= read -r line; do \
 	    echo "$$line"; \
 	    if [[ $$line == "wirebroker ready on "* ]]; then \
 	      read -r _ _ _ address _ <<< "$$line"; \

@@ -1,1 +1,1 @@
-"""Benchmarks beside Apache Kafka on the same machine: `python -m benchmarks` (`make bench`)."""
+"""Benchmarks against Apache Kafka on one machine: `python -m benchmarks` (`make bench`)."""

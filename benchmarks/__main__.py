@@ -1,13 +1,12 @@
-"""Measure wirebroker beside Apache Kafka, in pairs, and write the table: `make bench`.
+"""Compare wirebroker with Apache Kafka, in pairs, and write a table: `make bench`.
 
     python -m benchmarks [--quick] [--pairs 9] [--only TEXT] [--output DIR [--resume]]
     python -m benchmarks --ours CHECKOUT        that one's broker instead of this one's
-    python -m benchmarks --ours .venv/compiled --plain .   both forms of it, beside Apache Kafka
-    python -m benchmarks --against CHECKOUT     beside another checkout of wirebroker instead
-    python -m benchmarks --let-cores-sleep      as the machine does by itself (awake_cores.py)
+    python -m benchmarks --ours .venv/compiled --plain .   both builds, and Apache Kafka
+    python -m benchmarks --against CHECKOUT     compare with another checkout of wirebroker
+    python -m benchmarks --let-cores-sleep      do not keep cores awake (awake_cores.py)
 
-The CPU of the broker per record is the primary figure, the rate the guard: a rate also depends on
-the generator, which shares the machine.
+CPU per record is the primary figure, because rates also depend on the generator.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Measure what the arguments ask for."""
     options = _arguments()
     with awake_cores(wanted=not options.let_cores_sleep) as possible:
-        pass  # only to know whether it can be done: each case says whether it is
+        pass  # only to check that this is possible: each case reports it
     cores = f"{possible} for small raw requests" if possible == KEPT_AWAKE else possible
     pairs = options.pairs or (3 if options.quick else 9)
     table = all_cases(QUICK_SCALE if options.quick else 1)
@@ -63,7 +61,7 @@ def main() -> int:
             length = ", short runs" if options.quick else ""
             results[case.name].conditions = ("awake" if state == KEPT_AWAKE else "asleep") + length
             print(report.table(results, [case]).splitlines()[-1], file=sys.stderr, flush=True)
-            if output:  # after each: what breaks off can be resumed
+            if output:  # after each case, so that --resume can continue
                 report.write(output, facts, results, table)
     print(report.text(facts, results, table))
     if output:

@@ -1,8 +1,6 @@
-"""The table of cases: what is sent by which generator, and the ratios to reach.
+"""The benchmark's cases: their loads, generators and target ratios.
 
-A case runs on a topic of its own, made before each run and deleted after it; consuming cases keep
-theirs over all runs. Sizes are such that a run takes some seconds on two cores; `scale` shortens
-them for the quick form.
+Each run has a new topic; consuming cases keep theirs. A run takes some seconds on two cores.
 """
 
 from __future__ import annotations
@@ -25,25 +23,23 @@ if TYPE_CHECKING:
     from benchmarks.measurement.pairs import Sample
     from tests.support.brokers.brokers import Broker
 
-# Lengths of runs in the quick form, as a share of those in the full form.
+# Scale of runs with --quick.
 QUICK_SCALE = 0.5
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the table.
+    """A row of the table.
 
     Attributes:
-        name: As the table shows it.
         drive: Runs the generator on (broker, topic).
-        reach: Ratios to Apache Kafka to reach: of the rate, of the CPU per record; None: no figure.
-        partitions: Of the topic.
+        reach: Target ratios to Apache Kafka, of rate and of CPU per record.
         fill: Fills the topic once per broker, for cases that read; the topic is then kept.
         unit: What is counted.
-        is_quick: Whether the quick form has it.
-        is_awake: Whether the cores are kept awake meanwhile (awake_cores.py): small requests are
-            lost in what waking costs, bulk is slower beside a core that polls.
+        is_quick: Whether --quick includes it.
+        is_awake: Whether cores are kept awake (awake_cores.py): waking costs more than a small
+            request, but a polling core slows down bulk.
     """
 
     name: str
@@ -56,7 +52,7 @@ class Case:
     is_awake: bool = False
 
     def prepare(self, broker: Broker) -> str:
-        """Make the topic, and fill it if the case reads."""
+        """Create the topic, and fill it if the case reads."""
         kept = f"kept-{abs(hash(self.name)) % 10**8}"
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         if self.fill is not None:
@@ -69,11 +65,10 @@ class Case:
         return topic
 
     def run(self, broker: Broker, topic: str) -> Sample:
-        """Drive the broker."""
         return self.drive(broker, topic)
 
     def clean(self, broker: Broker, topic: str) -> None:
-        """Delete the topic; one that was filled stays for the next run."""
+        """Delete the topic, unless it was filled."""
         if self.fill is None:
             admin = AdminClient({"bootstrap.servers": broker.bootstrap})
             admin.delete_topics([topic])[topic].result(30)
@@ -83,7 +78,7 @@ def _create(admin: AdminClient, broker: Broker, topic: str, partitions: int) -> 
     settings = {"file.delete.delay.ms": "1000"}
     admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
     give_up = time.monotonic() + 30
-    while True:  # Apache Kafka's broker may learn of it a little later
+    while True:  # Apache Kafka's broker may learn of it later
         found = admin.list_topics(topic, timeout=30).topics[topic]
         if found.error is None and len(found.partitions) == partitions:
             break
@@ -95,16 +90,12 @@ def _create(admin: AdminClient, broker: Broker, topic: str, partitions: int) -> 
 
 
 def named(table: Sequence[Case], texts: Sequence[str]) -> list[Case]:
-    """Return the cases with one of the texts in their names; all without texts."""
+    """Return the cases whose names contain one of the texts; without texts, all."""
     return [case for case in table if not texts or any(text in case.name for text in texts)]
 
 
 def all_cases(scale: float) -> list[Case]:
-    """Return the table.
-
-    Args:
-        scale: Of the lengths of runs; 1 is the full form.
-    """
+    """Return all cases; `scale` multiplies the lengths of runs."""
     return [
         *_raw_produce_cases(2 * scale),
         *_raw_fetch_cases(2 * scale),
@@ -188,7 +179,7 @@ def _raw_fetch_cases(seconds: float) -> list[Case]:
             broker,
             topic,
             "produce",
-            # By default librdkafka's batches are 1 MB, and a fetch gives at least one.
+            # librdkafka's default is 1 MB, and a fetch returns at least one batch.
             {"records": 20_000, "record_bytes": 1000, "config": {"batch.size": 16_384}},
         )
 
@@ -225,7 +216,7 @@ def _other_raw_cases(seconds: float) -> list[Case]:
         Case(
             f"{what}, 20 connections",
             partial(drive, connections=20, seconds=seconds),
-            (0, 1),  # the rate is not asked for
+            (0, 1),  # no target for the rate
             fill=fill,
             unit="request",
             is_quick=True,

@@ -1,9 +1,9 @@
-"""Compare this tree with an earlier commit and with Apache Kafka, over the whole table in one run.
+"""Compare this tree with an earlier commit and with Apache Kafka, for all cases, in one run.
 
     python -m benchmarks.commits COMMIT [--quick] [--pairs 9] [--only TEXT] [--output DIR]
 
-The three brokers run in turn, in each case and each start. Both wirebroker trees are compiled. The
-earlier commit is cloned into .venv/commits and compiled there by its own Makefile.
+The three brokers run in turn in each case and each start. Both wirebroker trees are compiled; the
+earlier commit is cloned into .venv/commits and compiled by its own Makefile.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ _STARTS: Final = 15
 
 
 def main() -> int:
-    """Measure, and print a table row by row."""
     options = _arguments()
     old_name = _git("rev-parse", "--short", "--verify", f"{options.commit}^{{commit}}")
     old, new = _compiled(old_name), ROOT / ".venv" / "compiled"
@@ -67,7 +66,7 @@ def _git(*arguments: str) -> str:
 
 
 def _compiled(commit: str) -> Path:
-    """Return the compiled tree of a commit, made by that commit's Makefile.
+    """Return the compiled tree of a commit.
 
     Raises:
         RuntimeError: It is compiled for another Python.
@@ -75,7 +74,7 @@ def _compiled(commit: str) -> Path:
     checkout = ROOT / ".venv" / "commits" / commit
     if not checkout.exists():
         _git("clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(checkout))
-    # Also after a run that was interrupted.
+    # Also after an interrupted run.
     _git("-C", str(checkout), "checkout", "--quiet", "--detach", commit)
     command = ["make", "compiled", f"PYTHON={sys.executable}"]
     subprocess.run(command, cwd=checkout, check=True, stdout=sys.stderr)

@@ -1,6 +1,6 @@
-"""Raw requests that need a state of their own: commits, searches by time, idempotent producers.
+"""Raw requests with state: commits, searches by time, idempotent producers.
 
-Each drives load.c with frames that are made before the clock starts, the same for both brokers.
+load.c sends frames that are built before the clock starts, the same for both brokers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STAMPED_BATCHES = 2_000
 
 
 def offset_commits(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
-    """Commit one offset a request, each connection as the one member of a group of its own."""
+    """Commit one offset per request, each connection as the only member of a group."""
     client = client_of(broker)
     find_coordinator(client)
     frames = [join(client, topic, f"{topic}-{number}")[0] for number in range(connections)]
@@ -42,7 +42,7 @@ def offset_commits(broker: Broker, topic: str, *, connections: int, seconds: flo
 
 
 def fill_with_times(broker: Broker, topic: str) -> None:
-    """Produce batches of one record, each a millisecond later than the one before."""
+    """Produce batches of one record, each a millisecond later."""
     client = client_of(broker)
     for number in range(_STAMPED_BATCHES):
         batch = bytes(build_batch([(None, b"x" * 100, ())], timestamp_ms=_START_MS + number))
@@ -52,7 +52,7 @@ def fill_with_times(broker: Broker, topic: str) -> None:
 
 
 def searches_by_time(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
-    """Look up offsets by times at random (ListOffsets), after `fill_with_times`."""
+    """Look up offsets by random times (ListOffsets), after `fill_with_times`."""
     rng = random.Random(7)
     frames: list[bytes] = []
     for _ in range(200):
@@ -69,7 +69,7 @@ def searches_by_time(broker: Broker, topic: str, *, connections: int, seconds: f
 
 
 def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds: float) -> Sample:
-    """Produce one record a request, each connection as an idempotent producer of its own."""
+    """Produce one record per request, each connection as its own idempotent producer."""
     client = client_of(broker)
     frames: list[bytes] = []
     batch = b""
@@ -98,7 +98,7 @@ def idempotent_produce(broker: Broker, topic: str, *, connections: int, seconds:
 
 
 def _new_producer(client: BlockingClient) -> Any:
-    """Return an answer to InitProducerId; a broker that just started may lack a block of ids."""
+    """Return an InitProducerId response; a new broker may not have a block of ids yet."""
     asked = {"transactional_id": None, "transaction_timeout_ms": 60_000}
     give_up = time.monotonic() + 30
     while time.monotonic() < give_up:

@@ -1,4 +1,4 @@
-"""The result: a table in Markdown, all runs as JSON, bars of the ratios as a picture."""
+"""The result as a Markdown table, JSON and a picture of the ratios."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEAD = (
 
 
 def table(results: Mapping[str, Pairs], cases: Sequence[Case]) -> str:
-    """Return the rows of the cases that were measured."""
+    """Return the table's rows for the measured cases."""
     rows = [_row(case, results[case.name]) for case in cases if case.name in results]
     return "\n".join([*_HEAD, *rows])
 
@@ -72,7 +72,7 @@ def _verdict(case: Case, rate: Bounded, cpu: Bounded) -> str:
 
 
 def _tail(pairs: Pairs) -> str:
-    """Return both p99 latencies in milliseconds, if the generator tells."""
+    """Return both p99 latencies in milliseconds, if reported."""
     if not all("p99_us" in run.extra for run in (*pairs.ours, *pairs.theirs)):
         return ""
     ours, theirs = (_median_p99_ms(runs) for runs in (pairs.ours, pairs.theirs))
@@ -84,19 +84,17 @@ def _median_p99_ms(runs: Sequence[Run]) -> float:
 
 
 def title(facts: Mapping[str, str]) -> str:
-    """Return one line that says what was measured when and where."""
     return ", ".join(f"{name}: {fact}" for name, fact in facts.items())
 
 
 def text(facts: Mapping[str, str], results: Mapping[str, Pairs], cases: Sequence[Case]) -> str:
-    """Return the facts and the table, in Markdown."""
     return f"{title(facts)}\n\n{table(results, cases)}\n"
 
 
 def write(
     folder: Path, facts: Mapping[str, str], results: Mapping[str, Pairs], cases: Sequence[Case]
 ) -> None:
-    """Write the table, and every run as JSON, for plots and for comparing with later ones."""
+    """Write the table, and all runs as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "table.md").write_text(text(facts, results, cases))
     runs = {name: dataclasses.asdict(pairs) for name, pairs in results.items()}
@@ -105,10 +103,10 @@ def write(
 
 
 def read_json(path: Path, cores: str) -> dict[str, Pairs]:
-    """Return what `write` has written; nothing if there is no such file.
+    """Return the runs from `write`, if any.
 
     Raises:
-        ValueError: It was measured with cores that were not `cores` (awake_cores.py).
+        ValueError: The cores were in another state (awake_cores.py).
     """
     if not path.exists():
         return {}

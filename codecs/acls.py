@@ -1,10 +1,8 @@
-"""ACLs: who may, or must not, do what to which resource; as values, as records hold them.
+"""ACL rules that allow or deny operations on resources, and filters that select rules.
 
-    entry     one rule: a resource pattern, a principal, a host, an operation, allow or deny
-    filter    which entries are meant; a field that says ANY, or is null, fits all
-
-A literal pattern is one name, or `*` for all; a prefixed one all names that begin so. Numbers that
-are not known here are kept as they are: an entry written by a newer controller is no other entry.
+A LITERAL pattern matches one name, or all if it is `*`; a PREFIXED pattern matches all names with
+that prefix. A filter's field that is ANY or None matches everything. Unknown numbers are kept, so
+that entries of a newer controller stay distinct.
 
 Source: Kafka's AclBinding, AclBindingFilter, ResourcePatternFilter; ResourceType, PatternType,
 AclOperation and AclPermissionType for the numbers.
@@ -15,8 +13,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-ANY: Final = 1  # in filters: of resource types, pattern types, operations and permissions
-MATCH: Final = 2  # a filter's pattern type: what would be asked of for the name
+ANY: Final = 1  # in filters, for any number below
+MATCH: Final = 2  # in filters: every pattern that applies to the name
 LITERAL: Final = 3
 PREFIXED: Final = 4
 ALL_OPERATIONS: Final = 2
@@ -41,7 +39,7 @@ class Resource(IntEnum):
 
 
 class Operation(IntEnum):
-    """What may be done to a resource."""
+    """An operation on a resource."""
 
     READ = 3
     WRITE = 4
@@ -67,15 +65,15 @@ class AclEntry(NamedTuple):
 
     resource_type: int
     resource_name: str
-    pattern_type: int  # LITERAL or PREFIXED
-    principal: str  # as `User:alice`; EVERYBODY
-    host: str  # an address as text, a range of addresses, WILDCARD
-    operation: int  # ALL_OPERATIONS, or an Operation
-    permission_type: int  # DENY or ALLOW
+    pattern_type: int
+    principal: str  # such as `User:alice` or EVERYBODY
+    host: str  # an address, a range, or WILDCARD
+    operation: int  # ALL_OPERATIONS or an Operation
+    permission_type: int
 
 
 class AclFilter(NamedTuple):
-    """Which rules are meant; None fits every text."""
+    """A selection of rules."""
 
     resource_type: int
     resource_name: str | None
@@ -86,7 +84,7 @@ class AclFilter(NamedTuple):
     permission_type: int
 
     def fits(self, entry: AclEntry) -> bool:
-        """Tell whether a rule is meant."""
+        """Return whether the filter matches a rule."""
         return (
             self.resource_type in {ANY, entry.resource_type}
             and self.operation in {ANY, entry.operation}
@@ -110,7 +108,7 @@ class AclFilter(NamedTuple):
 
 
 def entry_of(body: Any) -> AclEntry:
-    """Return the rule that an AccessControlEntryRecord adds."""
+    """Return the rule of an AccessControlEntryRecord."""
     return AclEntry(
         body.resource_type,
         body.resource_name,
@@ -123,7 +121,7 @@ def entry_of(body: Any) -> AclEntry:
 
 
 def creation_of(asked: Any) -> AclEntry:
-    """Return the rule that an element of a CreateAclsRequest asks for."""
+    """Return the rule of an element of a CreateAclsRequest."""
     return AclEntry(
         asked.resource_type,
         asked.resource_name,
@@ -136,7 +134,7 @@ def creation_of(asked: Any) -> AclEntry:
 
 
 def filter_of(asked: Any) -> AclFilter:
-    """Return the filter of a DescribeAclsRequest, or of an element of a DeleteAclsRequest."""
+    """Return the filter of a DescribeAclsRequest or an element of a DeleteAclsRequest."""
     return AclFilter(
         asked.resource_type_filter,
         asked.resource_name_filter,
@@ -149,7 +147,7 @@ def filter_of(asked: Any) -> AclFilter:
 
 
 def has_unknown(parts: AclEntry | AclFilter) -> bool:
-    """Tell whether one of the numbers means nothing here: Kafka reads no such request."""
+    """Return whether one of the numbers is unknown; Kafka refuses such a request."""
     return (
         parts.resource_type not in RESOURCE_TYPES
         or parts.pattern_type not in PATTERN_TYPES

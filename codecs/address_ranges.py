@@ -1,10 +1,9 @@
-"""Ranges of addresses as the hosts of ACLs: `10.0.0.0/8`, `2001:db8::/32` (KIP-1276).
+"""Address ranges as hosts of ACLs: `10.0.0.0/8`, `2001:db8::/32` (KIP-1276).
 
-The bits after the prefix are ignored: `10.1.2.3/8` is `10.0.0.0/8`. A range of IPv4 addresses holds
-no IPv6 address, nor the other way round; an IPv4 address in IPv6 notation (`::ffff:10.0.0.1`) is in
-no range. Zones (`%eth0`) are ignored.
+Bits after the prefix and zones (`%eth0`) are ignored. An IPv4 range contains no IPv6 address and
+vice versa; an IPv4-mapped address (`::ffff:10.0.0.1`) is in no range.
 
-Source: Kafka's CidrUtils, whose texts these are and with which the tests compare.
+Source: Kafka's CidrUtils, including its error messages; the tests compare with it.
 """
 
 from __future__ import annotations
@@ -19,46 +18,45 @@ _V4_ADDRESS: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 _JAVA_INT: Final = re.compile(r"[+-]?\d{1,10}")
 _V4_BITS: Final = 32
 _V6_BITS: Final = 128
-# Ranges and addresses that are kept parsed; rules name few ranges, and clients come again.
 _KEPT: Final = 4_096
 
 
 class AddressRange(NamedTuple):
-    """The addresses that have a prefix."""
+    """A range of addresses with a common prefix."""
 
     bits: int  # 32 or 128
     network: int  # the prefix, as a number
     prefix_length: int
 
     def holds(self, bits: int, address: int) -> bool:
-        """Tell whether an address of so many bits has the prefix."""
+        """Return whether an address is in the range."""
         return bits == self.bits and address >> (bits - self.prefix_length) == self.network
 
 
 def is_range(host: str) -> bool:
-    """Tell whether the host of an ACL means a range of addresses."""
+    """Return whether the host of an ACL is written as a range."""
     return _MARK in host
 
 
 @lru_cache(_KEPT)
 def parse_range(text: str) -> AddressRange:
-    """Return what a host with a slash in it means.
+    """Parse a host that contains a slash.
 
     Raises:
-        ValueError: It is no range; the message is Kafka's.
+        ValueError: The text is not a range; the message is Kafka's.
     """
     return _v6_range(text) if ":" in text else _v4_range(text)
 
 
 @lru_cache(_KEPT)
 def is_in_range(host: str, text: str) -> bool:
-    """Return whether a client's address is in a range; False if the text is not a range."""
+    """Return whether a client's address is in a range; False if `text` is not a range."""
     try:
         addresses = parse_range(text)
         bits, address = _v6_host(host) if ":" in host else (_V4_BITS, _v4_number(host))
     except ValueError:
         return False
-    # 0.0.0.0 is in no range, by Kafka's library.
+    # Kafka's library excludes 0.0.0.0 from every range.
     return (address != 0 or bits != _V4_BITS) and addresses.holds(bits, address)
 
 

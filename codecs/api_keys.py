@@ -1,9 +1,8 @@
-"""Every API key of Kafka 4.4.0 with its version range and first flexible version.
+"""All API keys of Kafka 4.4.0 with their version ranges and first flexible versions.
 
-The one place where a key or a version is spelled. A broker advertises the keys that a handler in
-`wirebroker/api` has registered, always with the whole range given here.
+A broker advertises the keys that have a handler in `wirebroker/api`, with the whole range.
 
-Source: what Apache Kafka 4.4.0 answers to ApiVersions; flexible versions are KIP-482's.
+Source: Apache Kafka 4.4.0's ApiVersions response; KIP-482 for flexible versions.
 """
 
 from __future__ import annotations
@@ -116,17 +115,16 @@ NEVER_FLEXIBLE = 1 << 15
 
 
 class ApiVersions(NamedTuple):
-    """The versions of one API key that are advertised, both ends included."""
+    """The versions of an API key, both ends included."""
 
     min_version: int
     max_version: int
-    # First version with compact lengths and tagged fields; NEVER_FLEXIBLE if there is none.
+    # NEVER_FLEXIBLE if no version has compact lengths and tagged fields.
     first_flexible: int
 
 
-# Produce 0-2 is advertised and refused: some librdkafka versions do not compress otherwise
-# (KAFKA-18659). Keys that only controllers serve
-# stand in CONTROLLER_API_VERSIONS.
+# Produce 0-2 is advertised and refused: without it some librdkafka versions do not compress
+# (KAFKA-18659).
 API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.PRODUCE: ApiVersions(0, 13, 9),
     ApiKey.FETCH: ApiVersions(4, 18, 12),
@@ -207,7 +205,7 @@ API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.UNREGISTER_CONTROLLER: ApiVersions(0, 0, 0),
 }
 
-# Keys that only controllers serve: a broker sends them, and a controller listener advertises them.
+# Keys that only controllers serve: brokers send them, controller listeners advertise them.
 CONTROLLER_API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.VOTE: ApiVersions(0, 2, 0),
     ApiKey.BEGIN_QUORUM_EPOCH: ApiVersions(0, 1, 1),
@@ -223,13 +221,12 @@ CONTROLLER_API_VERSIONS: dict[ApiKey, ApiVersions] = {
     ApiKey.UPDATE_RAFT_VOTER: ApiVersions(0, 0, 0),
 }
 
-# Every key that is spoken here by anybody, with its versions.
 SPOKEN_VERSIONS: dict[ApiKey, ApiVersions] = {**API_VERSIONS, **CONTROLLER_API_VERSIONS}
 
-# The lowest Produce version that is parsed; below it the request is refused.
+# Lower Produce versions are refused.
 FIRST_PRODUCE_VERSION = 3
 
 
 def is_flexible(key: ApiKey, version: int) -> bool:
-    """Tell whether this version uses compact lengths and tagged fields (KIP-482)."""
+    """Return whether this version uses compact lengths and tagged fields (KIP-482)."""
     return version >= API_VERSIONS[key].first_flexible

@@ -1,9 +1,9 @@
-"""Headers as whoever asks writes and reads them; frames.py is the side that answers.
+"""The client's side of headers: write requests, read responses (frames.py is the server's side).
 
-    head = request_header(ApiKey.FETCH, 17, 42, b"broker-1")      then the body; no length before it
+    head = request_header(ApiKey.FETCH, 17, 42, b"broker-1")
     correlation_id, position = parse_response_header(ApiKey.FETCH, 17, frame)
 
-Source: KIP-482 (flexible headers), KIP-511 (ApiVersions is answered without tagged fields).
+Source: KIP-482 (flexible headers), KIP-511 (the ApiVersions response has no tagged fields).
 """
 
 from __future__ import annotations
@@ -25,11 +25,7 @@ _CORRELATION_ID: Final = Struct(">i")
 def request_header(key: ApiKey, version: int, correlation_id: int, client_id: bytes) -> bytes:
     """Return the header of a request.
 
-    Args:
-        key: What is asked for.
-        version: One of those that we speak.
-        correlation_id: 0 to 2**31 - 1; the answer has the same.
-        client_id: UTF-8 of at most 32,767 bytes; classic length in flexible versions as well.
+    The version must be in SPOKEN_VERSIONS. The length of `client_id` is an int16 in all versions.
     """
     fixed = _FIXED.pack(key, version, correlation_id, len(client_id))
     if version >= SPOKEN_VERSIONS[key].first_flexible:
@@ -38,13 +34,10 @@ def request_header(key: ApiKey, version: int, correlation_id: int, client_id: by
 
 
 def parse_response_header(key: ApiKey, version: int, frame: Buffer) -> tuple[int, int]:
-    """Read the header of the answer to a request of this key and version.
-
-    Returns:
-        The correlation id, and where the body begins.
+    """Return the correlation id of a response to this key and version, and where its body begins.
 
     Raises:
-        MalformedFrameError: The bytes are no such header.
+        MalformedFrameError: The bytes are malformed.
     """
     if len(frame) < 4:
         raise MalformedFrameError(f"an answer of {len(frame)} bytes has no correlation id")

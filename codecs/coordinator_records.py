@@ -6,11 +6,9 @@
     kind 0, 1   string group, string topic, int32 partition        -> OffsetCommitValue
     kind 2      string group                                       -> GroupMetadataValue
 
-Commits are by far the most: their keys are cut by hand, and their values are read only when
-somebody asks for them. The kinds from 3 on (KIP-848 and its successors) are left as they are.
-
-Written as Apache Kafka 4.4 does: commits at version 4 (with the topic's id), at 1 if the client
-gave an expiry time; groups at version 3.
+Most records are commits: their keys are sliced by hand, and their values are decoded on demand.
+Kinds from 3 on (KIP-848 and later) are not decoded. As in Apache Kafka 4.4, commits are written at
+version 4, or 1 with an expiry time, and groups at version 3.
 
 Source: Kafka's GroupCoordinatorRecordSerde and GroupCoordinatorRecordHelpers.
 """
@@ -31,7 +29,7 @@ LEGACY_OFFSET_KIND: Final = 0
 GROUP_KIND: Final = 2
 
 OFFSET_VERSION: Final = 4
-# The only version that carries an expiry time of its own.
+# The only version with an expiry time.
 OFFSET_VERSION_WITH_EXPIRY: Final = 1
 GROUP_VERSION: Final = 3
 
@@ -48,14 +46,14 @@ _NO_TAGS: Final = b"\x00"
 
 
 class CoordinatorRecord(NamedTuple):
-    """A record as it is in the log; a value of None deletes."""
+    """A record in the log; a value of None deletes the key."""
 
     key: bytes
     value: bytes | None
 
 
 class OffsetKey(NamedTuple):
-    """Whose committed offset a record is."""
+    """The key of a committed offset."""
 
     group_id: str
     topic: str
@@ -63,35 +61,35 @@ class OffsetKey(NamedTuple):
 
 
 class GroupKey(NamedTuple):
-    """Which classic group a record is about."""
+    """The key of a classic group."""
 
     group_id: str
 
 
 class UnknownKey(NamedTuple):
-    """A kind of record that is not read here."""
+    """The key of an unknown kind."""
 
     kind: int
 
 
 class CommittedOffset(NamedTuple):
-    """What a group committed for a partition."""
+    """A group's committed offset for a partition."""
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
-    # A client before Kafka 2.1 may have said when its commit expires; -1 if not.
+    # Set by clients before Kafka 2.1.
     expire_timestamp_ms: int = NO_EXPIRY
-    # ZERO_UUID if the commit was made by the topic's name.
+    # ZERO_UUID if the client committed by topic name.
     topic_id: bytes = ZERO_UUID
 
 
 def decode_key(key: bytes) -> OffsetKey | GroupKey | UnknownKey:
-    """Read a record's key.
+    """Decode a record's key.
 
     Raises:
-        MalformedFrameError: The bytes are no such key.
+        MalformedFrameError: The bytes are malformed.
     """
     try:
         (kind,) = _INT16.unpack_from(key)
@@ -118,13 +116,13 @@ def offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def group_prefix(group_id: str) -> bytes:
-    """Return what the keys of all offsets of a group begin with."""
+    """Return the common prefix of the keys of a group's offsets."""
     encoded = group_id.encode()
     return b"\x00\x01" + _INT16.pack(len(encoded)) + encoded
 
 
 def partition_suffix(topic: str, partition: int) -> bytes:
-    """Return what follows `group_prefix` in the key of a committed offset."""
+    """Return the part of a committed offset's key after `group_prefix`."""
     encoded = topic.encode()
     return _INT16.pack(len(encoded)) + encoded + _INT32.pack(partition)
 
@@ -135,7 +133,7 @@ def read_partition_suffix(suffix: bytes) -> tuple[str, int]:
 
 
 def is_partition_suffix(suffix: bytes) -> bool:
-    """Tell whether the bytes are of the length that they declare."""
+    """Return whether the bytes have the length that they declare."""
     return len(suffix) >= 6 and _INT16.unpack_from(suffix)[0] == len(suffix) - 6
 
 
@@ -148,20 +146,20 @@ def group_key(group_id: str) -> bytes:
 def offset_commit_record(
     group_id: str, topic: str, partition: int, committed: CommittedOffset
 ) -> CoordinatorRecord:
-    """Make the record of a commit."""
+    """Return the record of a commit."""
     return CoordinatorRecord(
         offset_key(group_id, topic, partition), encode_committed_offset(committed)
     )
 
 
 def group_metadata_record(group_id: str, /, **fields: Any) -> CoordinatorRecord:
-    """Make the record of a classic group; fields as in compiling/tables/group_log.txt."""
+    """Return the record of a classic group; fields as in compiling/tables/group_log.txt."""
     value = _message(GROUP_KIND).encode(GROUP_VERSION, fields)
     return CoordinatorRecord(group_key(group_id), _INT16.pack(GROUP_VERSION) + value)
 
 
 def group_tombstone(group_id: str) -> CoordinatorRecord:
-    """Make the record that deletes a classic group."""
+    """Return the record that deletes a classic group."""
     return CoordinatorRecord(group_key(group_id), None)
 
 
@@ -197,7 +195,7 @@ def decode_committed_offset(value: bytes) -> CommittedOffset:
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.
-        MalformedFrameError: The bytes are no such value.
+        MalformedFrameError: The bytes are malformed.
     """
     body = decode_offset_commit(value)
     return CommittedOffset(
@@ -211,12 +209,12 @@ def decode_committed_offset(value: bytes) -> CommittedOffset:
 
 
 def decode_offset_commit(value: bytes) -> Any:
-    """Decode all fields of a commit's value; raise as above."""
+    """Decode all fields of a commit's value; raise as `decode_committed_offset` does."""
     return _decode_value(OFFSET_KIND, value)
 
 
 def decode_group_metadata(value: bytes) -> Any:
-    """Decode the value of a classic group's record, of any version; raises as for a commit."""
+    """Decode a classic group's value, of any version; raise as `decode_committed_offset` does."""
     return _decode_value(GROUP_KIND, value)
 
 

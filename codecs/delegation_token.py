@@ -1,11 +1,11 @@
-"""Delegation tokens: what the metadata say of one, and what proves it (KIP-48, KIP-373).
+"""Delegation tokens: their metadata and HMAC (KIP-48, KIP-373).
 
-    token id     16 bytes drawn by chance, as text; no secret
-    HMAC         HMAC-SHA-512 of the id by delegation.token.secret.key; kept nowhere
+    token id     16 random bytes as text; not secret
+    HMAC         HMAC-SHA-512 of the id with delegation.token.secret.key; never stored
     login        SCRAM with tokenauth=true: the user is the id, the password the HMAC in base64
 
-Who has an HMAC is the token's owner, until it expires. Principals are as Kafka writes them,
-`User:alice`; that a token has proved one makes it no other.
+A client with the HMAC acts as the token's owner until the token expires. Principals are texts such
+as `User:alice`.
 
 Source: Kafka's TokenInformation, DelegationTokenData and DelegationTokenControlManager.createHmac.
 """
@@ -23,42 +23,42 @@ _HASH: Final = "sha512"
 
 
 class DelegationToken(NamedTuple):
-    """One token; times are milliseconds since 1970."""
+    """A delegation token; times are milliseconds since 1970."""
 
     token_id: str
     owner: str
-    requester: str  # who made it, perhaps for the owner
+    requester: str  # creator, possibly for another owner
     renewers: tuple[str, ...]
     issue_ms: int
     expiry_ms: int  # at most max_ms
     max_ms: int
 
     def has_expired(self, now_ms: int) -> bool:
-        """Tell whether nobody may log in by it any more."""
+        """Return whether the token is no longer valid for a login."""
         return self.expiry_ms < now_ms or self.max_ms < now_ms
 
     def may_be_renewed_by(self, principal: str) -> bool:
-        """Tell whether somebody may prolong or end it."""
+        """Return whether a principal may renew or expire the token."""
         return principal == self.owner or principal in self.renewers
 
     def concerns(self, principal: str) -> bool:
-        """Tell whether somebody may see it without being allowed to: owner, requester, renewers."""
+        """Return whether a principal may describe the token without a permission."""
         return principal == self.requester or self.may_be_renewed_by(principal)
 
 
 def principal_text(principal: Principal) -> str:
-    """Return a principal as tokens and ACLs name it."""
+    """Return a principal as tokens and ACLs write it."""
     return f"{principal.type}:{principal.name}"
 
 
 def principal_of(text: str) -> Principal:
-    """Return the principal that a stored token names; as in Kafka, a type has no colon."""
+    """Return the principal of a stored token; as in Kafka, a type has no colon."""
     kind, _, name = text.partition(":")
     return Principal(kind, name)
 
 
 def principal_fields(principal: Principal, prefix: str) -> dict[str, str]:
-    """Return a principal as responses name it, in two fields that begin alike."""
+    """Return a principal as the two prefixed fields of a response."""
     return {
         f"{prefix}principal_type": principal.type,
         f"{prefix}principal_name": principal.name,
@@ -66,7 +66,7 @@ def principal_fields(principal: Principal, prefix: str) -> dict[str, str]:
 
 
 def token_of(body: Any) -> DelegationToken:
-    """Return the token that a DelegationTokenRecord adds or replaces."""
+    """Return the token of a DelegationTokenRecord."""
     return DelegationToken(
         token_id=body.token_id,
         owner=body.owner,
@@ -79,7 +79,7 @@ def token_of(body: Any) -> DelegationToken:
 
 
 def token_record(token: DelegationToken) -> MetadataRecord:
-    """Return the record that adds or replaces a token."""
+    """Return the DelegationTokenRecord of a token."""
     return metadata_record(
         RecordType.DELEGATION_TOKEN,
         token_id=token.token_id,
@@ -93,15 +93,10 @@ def token_record(token: DelegationToken) -> MetadataRecord:
 
 
 def token_hmac(secret: str, token_id: str) -> bytes:
-    """Return what proves a token; 2.5 us.
-
-    Args:
-        secret: The cluster's delegation.token.secret.key.
-        token_id: Its id.
-    """
+    """Return the HMAC of a token id with the cluster's delegation.token.secret.key."""
     return keyed_digest(_HASH, secret.encode(), token_id.encode())
 
 
 def token_password(hmac: bytes) -> str:
-    """Return an HMAC as the password of SCRAM that it is."""
+    """Return an HMAC as a SCRAM password."""
     return base64.b64encode(hmac).decode("ascii")

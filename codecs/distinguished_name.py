@@ -1,10 +1,9 @@
-r"""The name of a certificate's owner, as Java writes it, by which Kafka knows who a client is.
+r"""The subject of a certificate as Java prints it, from which Kafka derives the client's principal.
 
     CN=alice,OU=Analysis,O=Example\, Inc.,C=DE
 
-RFC 2253: the last part first, types that it has a keyword for by that, any other by its number with
-its value's bytes behind `#`. The certificate is one that was verified; what can't be read of it is
-refused all the same.
+As in RFC 2253, the last part comes first, and types without a keyword are dotted numbers, with the
+value's bytes in hex after `#`.
 
 Source: RFC 2253, X.690 (DER), RFC 5280; compared with java.security's X500Principal.getName().
 """
@@ -35,16 +34,16 @@ _VERSION: Final = 0xA0
 _EXTENSIONS: Final = 0xA3
 _ALTERNATIVE_NAMES: Final = "2.5.29.17"
 _KEY_USAGE: Final = "2.5.29.15"
-# The first bit, behind the number of those that are unused.
+# Bit 0 of the BIT STRING; its first byte counts the unused bits.
 _DIGITAL_SIGNATURE: Final = 0x80
 _SPECIAL: Final = frozenset(',=+<>#;"\\')
-# UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java reads the bytes
-# of all of them as UTF-8 here, and so do we: rules for names are written by what it shows.
+# UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Like Java, read all
+# of them as UTF-8, so that mapping rules fit.
 _TEXTS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 
 
 class _Der:
-    """Values one behind the other."""
+    """A reader of consecutive DER values."""
 
     __slots__ = ("_data", "_position")
 
@@ -57,22 +56,17 @@ class _Der:
 
     @property
     def tag(self) -> int:
-        """Of the next value; -1 at the end."""
         return self._data[self._position] if self else -1
 
     def take(self, tag: int | None = None) -> bytes:
-        """Return what the next value holds.
-
-        Args:
-            tag: That it must have.
+        """Return the content of the next value.
 
         Raises:
-            MalformedFrameError: It has another, or there is none.
+            MalformedFrameError: There is none, or it has another tag.
         """
         return self._next(tag)[0]
 
     def take_whole(self) -> tuple[int, bytes, bytes]:
-        """Return the next value's tag, what it holds, and all of it."""
         tag = self.tag
         inside, whole = self._next(None)
         return tag, inside, whole
@@ -94,10 +88,10 @@ class _Der:
 
 
 def subject_of(certificate: bytes) -> str:
-    """Return the name of the owner of a certificate, which is DER (X.509).
+    """Return the subject of a certificate (X.509 in DER).
 
     Raises:
-        MalformedFrameError: It is none.
+        MalformedFrameError: The bytes are not a certificate.
     """
     fields = _Der(_Der(_Der(certificate).take(_SEQUENCE)).take(_SEQUENCE))
     if fields.tag == _VERSION:
@@ -117,10 +111,10 @@ def subject_of(certificate: bytes) -> str:
 
 
 def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
-    """Return the hosts and addresses that a certificate (DER) stands for, each as it is encoded.
+    """Return the subject alternative names of a certificate (DER), each in its encoding.
 
     Raises:
-        MalformedFrameError: It is none.
+        MalformedFrameError: The bytes are not a certificate.
     """
     _, value = _extensions_of(certificate).get(_ALTERNATIVE_NAMES, (False, None))
     if value is None:
@@ -133,12 +127,12 @@ def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
 
 
 def fault_of_client(certificate: bytes) -> str | None:
-    """Return why Java takes a client's certificate (DER) for none, where OpenSSL does not.
+    """Return why Java refuses a client's certificate (DER) that OpenSSL accepts, or None.
 
     Source: sun.security.validator.EndEntityChecker, X509CertInfo; RFC 5280, 4.1.2.6 and 4.2.1.3.
 
     Raises:
-        MalformedFrameError: It is none.
+        MalformedFrameError: The bytes are not a certificate.
     """
     extensions = _extensions_of(certificate)
     if _KEY_USAGE in extensions:
@@ -153,7 +147,6 @@ def fault_of_client(certificate: bytes) -> str | None:
 
 
 def _extensions_of(certificate: bytes) -> dict[str, tuple[bool, bytes]]:
-    """Return by number whether each extension is critical, and its value."""
     fields = _Der(_Der(_Der(certificate).take(_SEQUENCE)).take(_SEQUENCE))
     while fields and fields.tag != _EXTENSIONS:
         fields.take()
@@ -168,7 +161,6 @@ def _extensions_of(certificate: bytes) -> dict[str, tuple[bool, bytes]]:
 
 
 def _number(data: bytes) -> str:
-    """Return an object identifier with dots."""
     numbers: list[int] = []
     number = 0
     for byte in data:
@@ -191,7 +183,7 @@ def _pair(number: str, value: tuple[int, bytes, bytes]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape what means something, and blanks at both ends."""
+    """Escape special characters, and spaces at both ends."""
     left = len(text) - len(text.lstrip(" "))
     right = len(text.rstrip(" ")) if text.strip(" ") else len(text)
     found: list[str] = []

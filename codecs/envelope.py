@@ -1,12 +1,9 @@
-"""What an Envelope carries: a client's request as it came, and who asked (KIP-590).
+"""The content of an Envelope: a client's request, with its user and address (KIP-590).
 
     request_data         a request's header and body, in the client's version
     request_principal    int16 version 0, then flexible: type, name, whether a token proved it
     client_host_address  4 or 16 bytes
-    response_data        the answer's header and body, in the same version
-
-Controllers' frames have the same headers as everybody's; here the keys that only controllers serve
-are known as well (frames.py knows those of brokers).
+    response_data        the response's header and body, in the same version
 
 Source: Kafka's DefaultPrincipalData, ForwardingManager and EnvelopeUtils.
 """
@@ -30,7 +27,7 @@ _PRINCIPAL_VERSION: Final = bytes(2)
 
 
 class Principal(NamedTuple):
-    """Whom a client has proved to be."""
+    """The authenticated user of a client."""
 
     type: str = "User"
     name: str = "ANONYMOUS"
@@ -38,7 +35,7 @@ class Principal(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The header of a request, and where its body begins."""
+    """The header of a request, and the position of its body."""
 
     key: ApiKey
     version: int
@@ -48,11 +45,11 @@ class Header(NamedTuple):
 
 
 def parse_header(frame: Buffer) -> Header:
-    """Read the header of a request that a controller may be asked.
+    """Parse the header of a request to a controller.
 
     Raises:
-        MalformedFrameError: The key or its version is not spoken here (ApiVersions in any version
-            is), or the bytes are no header.
+        MalformedFrameError: The bytes are malformed, or the key or version is unknown; ApiVersions
+            may have any version.
     """
     if len(frame) < _FIXED.size:
         raise MalformedFrameError(f"a frame of {len(frame)} bytes is too short for a header")
@@ -77,7 +74,7 @@ def parse_header(frame: Buffer) -> Header:
 
 
 def answer_header(key: ApiKey, version: int, correlation_id: int) -> bytes:
-    """Return the header of the answer to a request of this key and version."""
+    """Return the header of the response to a request of this key and version."""
     fixed = _CORRELATION_ID.pack(correlation_id)
     if key is ApiKey.API_VERSIONS or version < SPOKEN_VERSIONS[key].first_flexible:
         return fixed
@@ -85,7 +82,7 @@ def answer_header(key: ApiKey, version: int, correlation_id: int) -> bytes:
 
 
 def encode_principal(principal: Principal) -> bytes:
-    """Return a principal as an Envelope carries it."""
+    """Encode a principal for an Envelope."""
     kind, name = principal.type.encode(), principal.name.encode()
     flag = b"\x01" if principal.is_by_token else b"\x00"
     return b"".join(
@@ -94,10 +91,10 @@ def encode_principal(principal: Principal) -> bytes:
 
 
 def decode_principal(data: Buffer) -> Principal:
-    """Read a principal.
+    """Decode a principal.
 
     Raises:
-        MalformedFrameError: The bytes are none.
+        MalformedFrameError: The bytes are malformed.
     """
     if bytes(data[:2]) != _PRINCIPAL_VERSION:
         raise MalformedFrameError("the principal is of an unknown version")
@@ -112,7 +109,7 @@ def decode_principal(data: Buffer) -> Principal:
 
 
 def encode_host(host: str) -> bytes:
-    """Return an address as an Envelope carries it; a name that is none counts as unknown."""
+    """Encode an address for an Envelope; a text that is not an address becomes 0.0.0.0."""
     try:
         return ipaddress.ip_address(host.partition("%")[0]).packed
     except ValueError:
@@ -120,7 +117,7 @@ def encode_host(host: str) -> bytes:
 
 
 def decode_host(data: Buffer) -> str:
-    """Read an address.
+    """Decode an address.
 
     Raises:
         MalformedFrameError: It has neither 4 nor 16 bytes.

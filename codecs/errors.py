@@ -1,7 +1,6 @@
-"""Kafka's error codes, and the exception that carries one to the peer.
+"""Kafka's error codes, and the exceptions that carry one to the peer.
 
-The numbers are the protocol's (Kafka 4.4, class Errors); they are the only place in the project
-where an error code is spelled as a number.
+Source: Kafka 4.4, class Errors.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ _Error = TypeVar("_Error", bound=BaseException)
 
 
 class ErrorCode(IntEnum):
-    """What a response says went wrong; 0 means nothing did."""
+    """The error code of a response; 0 means success."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -154,23 +153,27 @@ class ErrorCode(IntEnum):
     STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
     CONTROLLER_ID_NOT_REGISTERED = 136
 
+    @classmethod
+    def _missing_(cls, value: object) -> ErrorCode | None:
+        """Return UNKNOWN_SERVER_ERROR for a code of a newer Kafka, as Kafka's Errors.forCode."""
+        return cls.UNKNOWN_SERVER_ERROR if isinstance(value, int) else None
 
-# Four bytes each at most.
+
+# At most four bytes each.
 _MOST_CHARACTERS: Final = 8_000
 
 
 def shortened(message: str) -> str:
-    """Return a sentence that a string of the protocol, of 32,767 bytes at most, has room for."""
+    """Shorten a sentence to the limit of a string (32,767 bytes)."""
     if len(message) <= _MOST_CHARACTERS:
         return message
     return message[:_MOST_CHARACTERS] + "…"
 
 
 class KafkaError(Exception):
-    """A fault that the peer is told about: an error code and, where the API has room, a sentence.
+    """An error of the peer: an error code and, where the API has room, a short sentence.
 
-    Raised for what the peer did or asked; our own mistakes are AssertionError, the disk's OSError.
-    A sentence that quotes a very long name is cut (`shortened`).
+    Our own mistakes raise AssertionError, the disk's errors OSError.
     """
 
     __slots__ = ("code", "message")
@@ -189,8 +192,8 @@ class KafkaError(Exception):
 def without_frames(error: _Error) -> _Error:
     """Return an error without its tracebacks, so that storing it keeps no frames alive.
 
-    An error stored in a frame that it passed through forms a reference cycle. The cycle keeps a
-    large decoded request in memory until the next garbage collection, or forever (garbage.py).
+    Otherwise an error stored in a frame that it passed through forms a reference cycle, which keeps
+    a large decoded request in memory until a garbage collection, or forever (garbage.py).
     """
     part: BaseException | None = error
     while part is not None:
@@ -200,10 +203,10 @@ def without_frames(error: _Error) -> _Error:
 
 
 class MalformedFrameError(Exception):
-    """Bytes that are no request: the connection is closed with one log line, nobody answers."""
+    """Malformed bytes; a connection that sends them is closed without a response."""
 
 
 class TooLargeError(KafkaError):
-    """Records unpack to more than they may."""
+    """Decompressed records exceed the limit."""
 
     __slots__ = ()

@@ -1,12 +1,12 @@
-"""The header of a request and of a response (the int32 frame size before it is the connection's).
+"""Headers of requests and responses, after the int32 frame size.
 
     request v1   int16 api_key, int16 api_version, int32 correlation_id, nullable string client_id
     request v2   the same, then tagged fields; used by the flexible versions of each key
     response v0  int32 correlation_id
     response v1  the same, then tagged fields
 
-`client_id` never has a compact length, and the answer to ApiVersions never has tagged fields: a
-peer must understand both before it knows what the other side speaks (KIP-482, KIP-511).
+`client_id` never has a compact length, and the ApiVersions response never has tagged fields: a peer
+reads both before it knows the other side's versions (KIP-482, KIP-511).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _FIRST_FLEXIBLE: Final[dict[int, int]] = {
 }
 
 
-# Key, version, correlation id, client id, and where the body starts in the frame. A plain tuple: a
-# named one costs every request 0.25 us.
+# Key, version, correlation id, client id, and where the body begins. A named tuple would cost each
+# request 0.25 us.
 RequestHeader: TypeAlias = tuple[int, int, int, str | None, int]
 
 
 def parse_request_header(frame: Buffer) -> RequestHeader:
-    """Read a request's header; the version may be one that is not served.
+    """Parse a request's header.
 
-    Of an ApiVersions request in a version not known here only the part up to `client_id` is read,
-    because the answer names the versions that are known (KIP-511).
+    For an unknown version of ApiVersions it stops after `client_id`, since the response needs no
+    more (KIP-511).
 
     Raises:
-        MalformedFrameError: The key is nobody's, or the bytes are no header.
+        MalformedFrameError: The key is unknown, or the bytes are malformed.
     """
     if len(frame) < 10:
         raise MalformedFrameError(f"a frame of {len(frame)} bytes is too short for a header")
@@ -71,7 +71,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
 
 
 def response_header(key: int, version: int, correlation_id: int) -> bytes:
-    """Return the header of the answer to a request of this key and version."""
+    """Return the header of the response to a request of this key and version."""
     if key == ApiKey.API_VERSIONS or version < _FIRST_FLEXIBLE[key]:
         return _CORRELATION_ID.pack(correlation_id)
     return _CORRELATION_ID_AND_NO_TAGS.pack(correlation_id)

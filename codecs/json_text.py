@@ -1,7 +1,7 @@
-"""The one reader of JSON: every file, request, response and token passes through it.
+"""The only JSON parser: every file, request, response and token passes through it.
 
-Python's reader raises RecursionError for 1,000 nested arrays, and reads NaN, Infinity and 1e400,
-which no JSON has and which `int` refuses with OverflowError. Here each of them is a ValueError.
+It raises ValueError where Python's parser raises RecursionError (deep nesting) or accepts numbers
+that are not JSON (NaN, Infinity) or overflow (1e400).
 
 Source: RFC 8259, sections 6 and 9.
 """
@@ -36,12 +36,10 @@ def parse_json(
     fraction: Callable[[str], Any] = _finite,
     fields: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """Return the value of a JSON text.
+    """Parse a JSON text.
 
-    Args:
-        text: The whole text; bytes are UTF-8, UTF-16 or UTF-32.
-        fraction: Returns the value of a number with a fraction or an exponent.
-        fields: Returns the value of an object; a dict if it is None.
+    `fraction` converts numbers with a fraction or an exponent, `fields` converts an object's
+    fields.
 
     Raises:
         ValueError: The text is not JSON, is nested too deeply, or has a number that is too large.
@@ -55,10 +53,10 @@ def parse_json(
 
 
 def json_integer(value: Any, least: int, most: int) -> int:
-    """Return a field that has to be an integer from `least` to `most`.
+    """Return `value` if it is an integer from `least` to `most`.
 
     Raises:
-        ValueError: It is another value; a boolean is no integer.
+        ValueError: It is another value; a boolean is not an integer.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ValueError(f"{str(value)[:40]} is no integer from {least} to {most}")

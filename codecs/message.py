@@ -1,12 +1,11 @@
-"""One message of the protocol: its codec in all versions, from a module made by the build.
+"""One message of the protocol: its codec in all versions, from a generated module.
 
     message = load_message("create_topics_request")
-    value = message.decode(version, data)         MalformedFrameError for whatever does not fit
-    data = message.encode(version, value)         AssertionError: we send only what fits
+    value = message.decode(version, data)         MalformedFrameError for malformed bytes
+    data = message.encode(version, value)         AssertionError for values that do not fit
 
 The module (codecs/generated, written by compiling/messages) has a class per struct and a function
-per version and direction; versions that are alike share one. It is imported when its message is
-first met: half a millisecond once, and no memory for what nobody asks for.
+per version and direction; identical versions share one. To save memory it is imported on first use.
 
 Source: KIP-482 for the encoding; Kafka's generated message classes for what is accepted.
 """
@@ -24,38 +23,37 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.primitives import Buffer
 
-# Elements of all arrays, and tagged fields, that one message may have. The largest honest request,
-# CreateTopics of 10,000 partitions with three replicas assigned by hand, has 50,000.
+# The largest legitimate request, CreateTopics for 10,000 partitions with three explicit replicas
+# each, has 50,000 elements.
 MAX_ELEMENTS: Final = 500_000
 
-# Below this a message is copied into bytes, which Python reads faster than a memoryview. Above it
-# the bytes are mostly one payload, and a copy costs time and memory.
+# Python reads bytes faster than a memoryview, but copies of large messages cost time and memory.
 _COPIED_BYTES: Final = 1 << 20
 
 _GENERATED: Final = "wirebroker.codecs.generated"
 
 
 class MessageModule(Protocol):
-    """What a module of codecs/generated defines, besides its structs."""
+    """The contents of a module of codecs/generated, besides its structs; see Message."""
 
-    NAME: str  # in Kafka's spelling
-    NUMBER: int  # API key of a request or response, type of a record
+    NAME: str
+    NUMBER: int
     VERSIONS: range
-    HAS_RECORDS: bool  # whether it carries record batches
-    STRUCT: type[Any]  # the outermost
+    HAS_RECORDS: bool
+    STRUCT: type[Any]
     DECODERS: Mapping[int, Callable[[Buffer, int, int], Any]]
     ENCODERS: Mapping[int, Callable[[Any, dict[int, int]], bytes]]
 
 
 class Message:
-    """One message of the protocol in all its versions.
+    """A message of the protocol in all its versions.
 
     Attributes:
-        name: What Kafka calls it.
+        name: Kafka's name.
         number: API key of a request or response, type of a record.
-        versions: Those that can be read and written.
-        has_records: Whether it carries record batches, which may be most of it.
-        struct_class: The class of its outermost struct.
+        versions: Supported versions.
+        has_records: Whether it carries record batches.
+        struct_class: Its outermost struct.
     """
 
     __slots__ = (
@@ -88,19 +86,11 @@ class Message:
     ) -> Any:
         """Decode a message that begins at `position` and ends with `data`.
 
-        Args:
-            version: One of `versions`.
-            data: A frame.
-            position: Where the message begins in it.
-            max_elements: Bound on the elements of all its arrays together.
-            keep_views: Whether record batches are views into `data`, which must then stay as it is
-                for as long as they are used.
-
-        Returns:
-            A struct; but for record batches with `keep_views`, all that it holds is copied.
+        `max_elements` limits all arrays together. With `keep_views` record batches are views into
+        `data`.
 
         Raises:
-            MalformedFrameError: The bytes are not this version of this message.
+            MalformedFrameError: The bytes are malformed.
         """
         assert version in self.versions, f"{self.name} has no version {version}"
         decoder = self._decoders[version]
@@ -117,14 +107,11 @@ class Message:
     def encode(self, version: int, value: object, errors: dict[int, int] | None = None) -> bytes:
         """Encode a struct of this message, or a mapping with the same names.
 
-        Args:
-            version: One of `versions`.
-            value: The struct.
-            errors: Counts, by code, the fields of it that are error codes other than 0.
+        `errors` counts the value's error codes other than 0.
 
         Raises:
             AssertionError: It has an unknown key, a value that its field cannot hold, or a field
-                set that the version lacks (unless the schema calls that field ignorable).
+                that the version lacks (unless the schema calls it ignorable).
         """
         assert version in self.versions, f"{self.name} has no version {version}"
         encoder = self._encoders[version]
@@ -144,7 +131,7 @@ def load_message(module: str) -> Message:
 
     Raises:
         LookupError: There is no such message.
-        ImportError: There is none at all: the package was not built.
+        ImportError: codecs/generated is empty: the package was not built.
     """
     name = f"{_GENERATED}.{module}"
     try:
@@ -157,11 +144,6 @@ def load_message(module: str) -> Message:
 
 
 def _is_built() -> bool:
-    """Tell whether the modules are there.
-
-    Raises:
-        ImportError: They are not; says what makes them.
-    """
     try:
         import_module(f"{_GENERATED}.made_from")
     except ModuleNotFoundError as error:

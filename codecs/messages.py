@@ -1,13 +1,11 @@
-"""Requests and responses as values: the generic codec.
+"""The generic codec: bodies of requests and responses as values.
 
     body = decode_request(ApiKey.CREATE_TOPICS, 7, frame, position)
     body.topics[0].name
     encode_response(ApiKey.CREATE_TOPICS, 7, {"topics": [{"name": "t", "error_code": 36}]})
 
-Bodies only; headers are in frames.py. The codecs are modules made by the build (message.py), from
-the definitions that kafka-python carries and from tables of our own (compiling/messages).
-
-Produce, Fetch, Metadata and ApiVersions, the hot ones, have hand-written modules of their own.
+The codecs are generated (message.py) from kafka-python's definitions and our own tables
+(compiling/messages). Produce, Fetch, Metadata and ApiVersions have hand-written ones (codecs/hot).
 """
 
 from __future__ import annotations
@@ -35,21 +33,16 @@ def decode_request(
 ) -> Any:
     """Decode a request's body, which begins at `position` and ends with the frame.
 
-    Args:
-        key: The request's API key.
-        version: Its version; the caller has checked that it is one we advertise.
-        frame: The request without its length; nothing of it is kept.
-        position: Where the body begins.
-        max_elements: Bound on the elements of all its arrays together.
+    The result does not refer to it.
 
     Raises:
-        MalformedFrameError: The bytes are not such a request.
+        MalformedFrameError: The bytes are malformed.
     """
     return request_message(key).decode(version, frame, position, max_elements=max_elements)
 
 
 def encode_request(key: ApiKey, version: int, value: Mapping[str, Any] | Struct) -> bytes:
-    """Encode a request's body; keys that are missing in a mapping get their defaults."""
+    """Encode a request's body; keys that a mapping lacks get their defaults."""
     return request_message(key).encode(version, value)
 
 
@@ -64,10 +57,10 @@ def decode_response(
 ) -> Any:
     """Decode a response's body, which begins at `position` and ends with the view.
 
-    With `keep_views` record batches are views into `view`, else all that it holds is copied.
+    With `keep_views` record batches are views into `view`.
 
     Raises:
-        MalformedFrameError: The bytes are not such a response.
+        MalformedFrameError: The bytes are malformed.
     """
     return response_message(key).decode(
         version, view, position, max_elements=max_elements, keep_views=keep_views
@@ -80,16 +73,12 @@ def encode_response(
     value: Mapping[str, Any] | Struct,
     errors: dict[int, int] | None = None,
 ) -> bytes:
-    """Encode a response's body; keys that are missing in a mapping get their defaults.
+    """Encode a response's body; keys that a mapping lacks get their defaults.
 
-    Args:
-        key: The request's API key.
-        version: Its version.
-        value: The response.
-        errors: Counts the error codes other than 0 that it has, by code.
+    `errors` counts the response's error codes other than 0.
 
     Raises:
-        AssertionError: The value is no such response (our fault, see Message.encode).
+        AssertionError: The value is not such a response (see Message.encode).
     """
     return response_message(key).encode(version, value, errors)
 
@@ -99,12 +88,12 @@ def request_message(key: ApiKey) -> Message:
     """Return the codec of a key's request.
 
     Raises:
-        LookupError: There is no definition for the key.
+        LookupError: The key has no definition.
     """
     return load_message(f"{key.name.lower()}_request")
 
 
 @cache
 def response_message(key: ApiKey) -> Message:
-    """Return the codec of a key's response; raises as `request_message` does."""
+    """Return the codec of a key's response; raise as `request_message` does."""
     return load_message(f"{key.name.lower()}_response")

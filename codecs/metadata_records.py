@@ -7,8 +7,8 @@ A record's value:
     uvarint   version of the record
     ...       the body, flexible (compiling/tables/metadata_log.txt)
 
-Laws: a record of an unknown type or version stops the replay, since what it changes is unknown;
-records are written at the versions of metadata.version 30 (4.3-IV0) and above.
+A record of an unknown type or version stops the replay, because its change is unknown. Records are
+written at the versions of metadata.version 30 (4.3-IV0) and above.
 
 Source: KIP-631; Kafka's MetadataRecordSerde and MetadataVersion.
 """
@@ -31,7 +31,7 @@ _FRAME_VERSION: Final = 1
 
 
 class RecordType(IntEnum):
-    """The kinds of metadata records."""
+    """The types of metadata records."""
 
     REGISTER_BROKER = 0
     UNREGISTER_BROKER = 1
@@ -62,8 +62,7 @@ class RecordType(IntEnum):
     UNREGISTER_CONTROLLER = 29
 
 
-# The newest version of each, which metadata.version 30 and above write; 0 for the others.
-# BrokerRegistrationChange is the exception: `_change_version`.
+# Newest version of each type; 0 for the others. `_change_version` handles BrokerRegistrationChange.
 _WRITTEN_VERSIONS: Final = {
     RecordType.REGISTER_BROKER: 4,
     RecordType.PARTITION: 2,
@@ -76,16 +75,14 @@ class MetadataRecord(NamedTuple):
 
     type: RecordType
     version: int
-    # A Struct with the record's fields in snake_case.
+    # A Struct with fields in snake_case.
     body: Any
 
 
 def metadata_record(record_type: RecordType, /, **fields: Any) -> MetadataRecord:
-    """Make a record of the version that metadata.version 30 and above write.
+    """Return a record of the version that metadata.version 30 and above write.
 
-    Args:
-        record_type: Its kind.
-        fields: Its fields by name; those that are left out get Kafka's defaults.
+    Missing fields get Kafka's defaults.
 
     Raises:
         TypeError: The record has no such field.
@@ -97,17 +94,17 @@ def metadata_record(record_type: RecordType, /, **fields: Any) -> MetadataRecord
 
 
 def encode_metadata_record(record: MetadataRecord) -> bytes:
-    """Encode a record as the value of a record in the metadata log."""
+    """Encode the value of a record in the metadata log."""
     body = record_message(record.type).encode(record.version, record.body)
     return _head(record.type, record.version) + body
 
 
 def decode_metadata_record(value: Buffer) -> MetadataRecord:
-    """Decode the value of a record of the metadata log.
+    """Decode the value of a record in the metadata log.
 
     Raises:
-        KafkaError: UNSUPPORTED_VERSION: the type, its version or the frame is not known here.
-        MalformedFrameError: The bytes are no such record.
+        KafkaError: UNSUPPORTED_VERSION: the type, its version or the frame version is unknown.
+        MalformedFrameError: The bytes are malformed.
     """
     frame_version, position = read_uvarint(value, 0)
     if frame_version != _FRAME_VERSION:
@@ -125,7 +122,7 @@ def decode_metadata_record(value: Buffer) -> MetadataRecord:
 
 @cache
 def record_message(record_type: RecordType) -> Message:
-    """Return the codec of a kind of record."""
+    """Return the codec of a record type."""
     return load_message(f"{record_type.name.lower()}_record")
 
 
@@ -134,7 +131,7 @@ def _unsupported(what: str) -> KafkaError:
 
 
 def _change_version(body: Struct) -> int:
-    """Return the lowest version that carries the change, as Kafka's controller writes it."""
+    """Return the lowest version that carries the change, as Kafka's controller does."""
     change: Any = body
     if change.cordoned_log_dirs is not None:
         return 3

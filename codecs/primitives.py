@@ -1,7 +1,6 @@
-"""The fixed and variable-length types that every message is made of.
+"""The fixed and variable-length types of which all messages consist.
 
-Fixed integers are big-endian and are read by `struct` where they occur. What needs code is here:
-
+    integers        big-endian, read by `struct` where they occur
     uvarint         7 bits a byte, lowest first, high bit = more; at most 5 bytes
     varint/varlong  zigzag (0, -1, 1, -2 ... -> 0, 1, 2, 3 ...), then as uvarint; 5 or 10 bytes
     string          int16 length, UTF-8; nullable: length -1
@@ -10,9 +9,8 @@ Fixed integers are big-endian and are read by `struct` where they occur. What ne
     tagged fields   uvarint count, then each: uvarint tag, uvarint length, bytes (KIP-482)
     uuid            16 bytes; as text 22 characters of base64url without padding
 
-Law: a reader takes (view, position), returns (value, position after it), and raises
-MalformedFrameError for whatever does not fit. No length or count is believed before it was
-compared with the bytes that remain.
+A reader takes (view, position), returns (value, position after it), and raises MalformedFrameError.
+It checks lengths and counts against the remaining bytes.
 
 Source: Kafka's protocol guide, KIP-482; class ByteUtils for the limits, class Uuid for the text.
 """
@@ -32,7 +30,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 ZERO_UUID: Final = bytes(16)
 
-# Real messages carry below ten; a frame of 8 MB of empty ones would hold the loop for a second.
+# Real messages carry fewer than ten; 8 MB of empty ones would block the event loop for a second.
 MAX_TAGGED_FIELDS: Final = 100
 
 _UUID_ALPHABET: Final = frozenset(
@@ -101,14 +99,14 @@ def uvarint(value: int) -> bytes:
     """Encode an unsigned varint; `value` is not negative."""
     if 0 <= value < 1024:
         return _SMALL_UVARINTS[value]
-    if 1 << 14 <= value < 1 << 21:  # most lengths of records
+    if 1 << 14 <= value < 1 << 21:  # most record lengths
         return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     assert 0 < value < 1 << 64, value
     return _encode_uvarint(value)
 
 
 def varint(value: int) -> bytes:
-    """Encode a zigzag varint; a varlong is the same with a larger range."""
+    """Encode a zigzag varint or varlong."""
     return uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
@@ -122,7 +120,7 @@ def _text(view: Buffer, start: int, end: int) -> str:
 
 
 def read_nullable_string(view: Buffer, position: int) -> tuple[str | None, int]:
-    """Read a string with an int16 length, -1 meaning null."""
+    """Read a string; -1 means null."""
     start = position + 2
     if start > len(view):
         raise MalformedFrameError("a string's length ends beyond the frame")
@@ -135,7 +133,7 @@ def read_nullable_string(view: Buffer, position: int) -> tuple[str | None, int]:
 
 
 def read_string(view: Buffer, position: int) -> tuple[str, int]:
-    """Read a string with an int16 length that must not be null."""
+    """Read a non-null string."""
     value, position = read_nullable_string(view, position)
     if value is None:
         raise MalformedFrameError("a string that must be there is null")
@@ -143,7 +141,7 @@ def read_string(view: Buffer, position: int) -> tuple[str, int]:
 
 
 def read_compact_nullable_string(view: Buffer, position: int) -> tuple[str | None, int]:
-    """Read a string with a uvarint length plus one, 0 meaning null."""
+    """Read a compact string; 0 means null."""
     length, start = read_uvarint(view, position)
     if length == 0:
         return None, start
@@ -152,7 +150,7 @@ def read_compact_nullable_string(view: Buffer, position: int) -> tuple[str | Non
 
 
 def read_compact_string(view: Buffer, position: int) -> tuple[str, int]:
-    """Read a string with a uvarint length that must not be null."""
+    """Read a non-null compact string."""
     value, position = read_compact_nullable_string(view, position)
     if value is None:
         raise MalformedFrameError("a string that must be there is null")
@@ -162,13 +160,9 @@ def read_compact_string(view: Buffer, position: int) -> tuple[str, int]:
 def read_array_count(
     view: Buffer, position: int, *, compact: bool, element_bytes: int
 ) -> tuple[int, int]:
-    """Read an array's count, -1 meaning null.
+    """Read an array's count, a uvarint if `compact`; -1 means null.
 
-    Args:
-        view: The frame.
-        position: Where the count stands.
-        compact: Whether the count is a uvarint (flexible versions).
-        element_bytes: The fewest bytes one element can have; what remains must hold them all.
+    The rest of the frame must have room for elements of at least `element_bytes`.
     """
     if compact:
         count, position = read_uvarint(view, position)
@@ -184,7 +178,7 @@ def read_array_count(
 
 
 def read_tagged_fields(view: Buffer, position: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Read a section of tagged fields as (tag, position of its bytes, end of its bytes)."""
+    """Read tagged fields as (tag, position of its bytes, end of its bytes)."""
     count, position = read_uvarint(view, position)
     if count > MAX_TAGGED_FIELDS or count * 2 > len(view) - position:
         raise MalformedFrameError(f"{count} tagged fields in one place")
@@ -201,11 +195,9 @@ def read_tagged_fields(view: Buffer, position: int) -> tuple[list[tuple[int, int
 
 
 def skip_counted_tagged_fields(view: Buffer, position: int, budget: int) -> tuple[int, int]:
-    """Step over tagged fields that repeat with an array's elements.
+    """Skip an array element's tagged fields; return the position and the remaining budget.
 
-    Returns:
-        The position after them, and what is left of the budget, which all elements share: a hundred
-        tags on each of many elements would hold the loop for seconds.
+    All elements share the budget: a hundred tags on each would block the event loop for seconds.
     """
     if position < len(view) and view[position] == 0:
         return position + 1, budget
@@ -217,37 +209,37 @@ def skip_counted_tagged_fields(view: Buffer, position: int, budget: int) -> tupl
 
 
 def skip_tagged_fields(view: Buffer, position: int) -> int:
-    """Return the position after a section of tagged fields; at most 100 are stepped over."""
+    """Return the position after a section of tagged fields."""
     if position < len(view) and view[position] == 0:
         return position + 1
     return read_tagged_fields(view, position)[1]
 
 
 def string(value: str) -> bytes:
-    """Encode a string with an int16 length."""
+    """Encode a string."""
     encoded = value.encode()
     assert len(encoded) < 0x8000, "longer than an int16 can say"
     return len(encoded).to_bytes(2, "big") + encoded
 
 
 def nullable_string(value: str | None) -> bytes:
-    """Encode a string with an int16 length, or null."""
+    """Encode a string, or null."""
     return b"\xff\xff" if value is None else string(value)
 
 
 def compact_string(value: str) -> bytes:
-    """Encode a string with a uvarint length."""
+    """Encode a compact string."""
     encoded = value.encode()
     return uvarint(len(encoded) + 1) + encoded
 
 
 def compact_nullable_string(value: str | None) -> bytes:
-    """Encode a string with a uvarint length, or null."""
+    """Encode a compact string, or null."""
     return b"\x00" if value is None else compact_string(value)
 
 
 def uuid_text(value: bytes) -> str:
-    """Return the 22 characters by which Kafka writes a uuid."""
+    """Return Kafka's text form of a uuid, 22 characters."""
     assert len(value) == 16, value
     return urlsafe_b64encode(value)[:22].decode("ascii")
 
@@ -265,15 +257,14 @@ def uuid_from_text(text: str) -> bytes:
 
 
 def random_uuid(random_bytes: Callable[[int], bytes] = os.urandom) -> bytes:
-    """Make a random uuid (version 4) whose text never starts with a dash.
+    """Return a random uuid (version 4).
 
-    A leading dash reads as an option on command lines, so Kafka draws again as well. `random_bytes`
-    is replaced in simulation.
+    As in Kafka, its text does not start with a dash, which command lines would read as an option.
     """
     while True:
         drawn = bytearray(random_bytes(16))
         drawn[6] = drawn[6] & 0x0F | 0x40
         drawn[8] = drawn[8] & 0x3F | 0x80
-        # The text's first character stands for the top six bits; 62 is the dash.
+        # The first character of the text encodes the top six bits; 62 is the dash.
         if drawn[0] >> 2 != 62:
             return bytes(drawn)

@@ -1,16 +1,16 @@
-"""SCRAM: its messages, and what is computed of a password (RFC 5802, RFC 7677).
+"""SCRAM: its messages, and the keys derived from a password (RFC 5802, RFC 7677).
 
     client first    n,,n=<user>,r=<client nonce>[,tokenauth=true]
     server first    r=<client nonce><server nonce>,s=<salt>,i=<iterations>
     client final    c=biws,r=<both nonces>,p=<proof>
     server final    v=<signature>
 
-    salted password = PBKDF2(password, salt, iterations)     what clients of the protocol send
-    client key = HMAC(salted password, "Client Key")         never kept
-    stored key = H(client key)                               kept: checks a proof
-    server key = HMAC(salted password, "Server Key")         kept: signs the answer
+    salted password = PBKDF2(password, salt, iterations)     sent by clients of the Kafka protocol
+    client key = HMAC(salted password, "Client Key")         never stored
+    stored key = H(client key)                               stored: verifies a proof
+    server key = HMAC(salted password, "Server Key")         stored: signs the response
 
-Names and passwords are taken as their UTF-8 bytes, without SASLprep, as Apache Kafka does.
+Names and passwords are used as UTF-8 bytes, without SASLprep, as in Apache Kafka.
 
 Source: Kafka's ScramMessages, ScramFormatter and ScramMechanism.
 """
@@ -25,14 +25,14 @@ from typing import Final, NamedTuple
 from wirebroker.codecs.errors import MalformedFrameError
 from wirebroker.codecs.hashes import are_same, digest, keyed_digest, stretched
 
-# By the number that requests and records have for it: its name, and the hash's.
+# By the protocol's numbers.
 _HASHES: Final = {1: "sha256", 2: "sha512"}
 SCRAM_MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 SCRAM_NUMBERS: Final = {name: number for number, name in SCRAM_MECHANISMS.items()}
 LEAST_ITERATIONS: Final = 4096
 MOST_ITERATIONS: Final = 16_384
 
-# Longer ones are no client's: names and nonces of a few dozen characters are common.
+# Names and nonces have a few dozen characters.
 _LONGEST_MESSAGE_BYTES: Final = 8192
 _CLIENT_FIRST: Final = re.compile(
     r"n,(?:a=(?P<authzid>[^,=]*(?:=2C[^,=]*|=3D[^,=]*)*))?,"
@@ -47,16 +47,16 @@ _SERVER_FIRST: Final = re.compile(
     r"r=(?P<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?P<salt>[A-Za-z0-9+/=]+),i=(?P<iterations>\d{1,7})"
     r"(?:,[A-Za-z]+=[^,]+)*"
 )
-# What a server may have a client compute: a tenth of a second.
+# Limit on a client's work, about a tenth of a second.
 _MOST_CLIENT_ITERATIONS: Final = 200_000
 
-# Of the number that a salt of Kafka's tools is.
+# Size of the number in a salt of Kafka's tools.
 SALT_BITS: Final = 130
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class ScramKeys(NamedTuple):
-    """What is kept of a password."""
+    """The stored form of a password."""
 
     salt: bytes
     stored_key: bytes
@@ -65,27 +65,27 @@ class ScramKeys(NamedTuple):
 
 
 class ClientFirst(NamedTuple):
-    """What a client begins with."""
+    """The client's first message."""
 
     user: str
     authorization_id: str
     nonce: str
-    # What proofs are made over, without the header before it.
+    # The part that the proof covers, without the header.
     bare: str
     is_by_token: bool
 
 
 class ClientFinal(NamedTuple):
-    """What a client proves itself with."""
+    """The client's final message."""
 
     nonce: str
     proof: bytes
-    # What proofs are made over: all before the proof.
+    # The part that the proof covers.
     unproved: str
 
 
 class ServerFirst(NamedTuple):
-    """What a server answers to a client's first message."""
+    """The server's first message."""
 
     nonce: str
     salt: bytes
@@ -94,17 +94,16 @@ class ServerFirst(NamedTuple):
 
 
 class ClientProof(NamedTuple):
-    """A client's last message, and the server's that has to follow."""
+    """The client's final message, and the expected response."""
 
     message: bytes
     answer: bytes
 
 
 def salt_of(number: int) -> bytes:
-    """Return a salt as Kafka's tools make them: digits to the base of 36, as text.
+    """Return a salt as Kafka's tools generate it: base-36 digits as text.
 
-    Args:
-        number: Of SALT_BITS, that nobody can guess.
+    `number` is an unpredictable number of SALT_BITS bits.
     """
     digits = ""
     while number:
@@ -114,32 +113,21 @@ def salt_of(number: int) -> bytes:
 
 
 def salted_password(mechanism: int, password: str, salt: bytes, iterations: int) -> bytes:
-    """Return what a password becomes; takes some milliseconds on purpose."""
+    """Return the salted password; slow on purpose."""
     return stretched(_HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def keys_of(mechanism: int, salted: bytes, *, salt: bytes, iterations: int) -> ScramKeys:
-    """Return what is kept of a salted password.
-
-    Args:
-        mechanism: One of SCRAM_MECHANISMS.
-        salted: The salted password.
-        salt: What it was salted with; told to clients.
-        iterations: How often it was hashed; likewise.
-    """
+    """Return the keys of a salted password."""
     client_key = _hmac(mechanism, salted, b"Client Key")
     server_key = _hmac(mechanism, salted, b"Server Key")
     return ScramKeys(salt, _hash(mechanism, client_key), server_key, iterations)
 
 
 def is_proved(mechanism: int, keys: ScramKeys, proof: bytes, exchanged: bytes) -> bool:
-    """Tell, in a time that does not say why, whether a proof is that of the password's owner.
+    """Return whether a client's proof is valid, in constant time.
 
-    Args:
-        mechanism: One of SCRAM_MECHANISMS.
-        keys: Of the user.
-        proof: The client's.
-        exchanged: The messages that it is over, joined by commas.
+    `exchanged` are the messages that the proof covers, joined by commas.
     """
     signature = _hmac(mechanism, keys.stored_key, exchanged)
     if len(proof) != len(signature):
@@ -149,15 +137,15 @@ def is_proved(mechanism: int, keys: ScramKeys, proof: bytes, exchanged: bytes) -
 
 
 def server_signature(mechanism: int, keys: ScramKeys, exchanged: bytes) -> bytes:
-    """Return what shows a client that the server has the keys."""
+    """Return the signature that proves to a client that the server has the keys."""
     return _hmac(mechanism, keys.server_key, exchanged)
 
 
 def parse_client_first(message: bytes) -> ClientFirst:
-    """Read what a client begins with.
+    """Parse the client's first message.
 
     Raises:
-        MalformedFrameError: It is no such message.
+        MalformedFrameError: The bytes are malformed.
     """
     found = _CLIENT_FIRST.fullmatch(_text(message))
     if found is None:
@@ -173,10 +161,10 @@ def parse_client_first(message: bytes) -> ClientFirst:
 
 
 def parse_client_final(message: bytes) -> ClientFinal:
-    """Read what a client proves itself with.
+    """Parse the client's final message.
 
     Raises:
-        MalformedFrameError: It is no such message, or wants channels to be bound.
+        MalformedFrameError: The bytes are malformed, or request channel binding.
     """
     found = _CLIENT_FINAL.fullmatch(_text(message))
     if found is None:
@@ -187,41 +175,29 @@ def parse_client_final(message: bytes) -> ClientFinal:
 
 
 def server_first(nonce: str, keys: ScramKeys) -> str:
-    """Return what a client computes its proof of.
-
-    Args:
-        nonce: The client's, and the server's behind it.
-        keys: Of the user.
-    """
+    """Return the server's first message; `nonce` is the client's nonce followed by the server's."""
     salt = base64.b64encode(keys.salt).decode("ascii")
     return f"r={nonce},s={salt},i={keys.iterations}"
 
 
 def server_final(signature: bytes) -> str:
-    """Return what shows a client that it speaks with whom it meant."""
+    """Return the server's final message."""
     return "v=" + base64.b64encode(signature).decode("ascii")
 
 
 def client_first(user: str, nonce: str, *, by_token: bool = False) -> str:
-    """Return what a client begins with, without the header that stands before it (`n,,`).
+    """Return the client's first message without its header (`n,,`).
 
-    Args:
-        user: Its name, or with `by_token` a delegation token's id.
-        nonce: Its own.
-        by_token: Whether the password is a token's.
+    With `by_token`, the user is a delegation token's id.
     """
     return f"n={_escaped(user)},r={nonce}" + (",tokenauth=true" if by_token else "")
 
 
 def parse_server_first(message: bytes, nonce: str) -> ServerFirst:
-    """Read what a server answers to that.
-
-    Args:
-        message: The server's.
-        nonce: Ours, with which the server's has to begin.
+    """Parse the server's first message; its nonce must begin with the client's.
 
     Raises:
-        MalformedFrameError: It is no such message, or asks for more than a client may be asked for.
+        MalformedFrameError: The bytes are malformed, or request too few or too many iterations.
     """
     found = _SERVER_FIRST.fullmatch(_text(message))
     if found is None:
@@ -238,13 +214,9 @@ def parse_server_first(message: bytes, nonce: str) -> ServerFirst:
 
 
 def client_final(mechanism: int, salted: bytes, first: str, answer: ServerFirst) -> ClientProof:
-    """Return what a client proves itself with, and what the server then proves itself with.
+    """Return the client's final message, and the response that it must receive.
 
-    Args:
-        mechanism: One of SCRAM_MECHANISMS.
-        salted: The salted password.
-        first: What `client_first` returned.
-        answer: The server's.
+    `first` is the result of `client_first`, `answer` the server's first message.
     """
     unproved = f"c=biws,r={answer.nonce}"
     exchanged = f"{first},{answer.text},{unproved}".encode()

@@ -1,11 +1,9 @@
-"""What users' SCRAM credentials look like to whoever only claims a name: iterations, and a salt.
+"""The visible form of SCRAM credentials: iterations and the kind of salt.
 
-Counted over a cluster's users, so that a name that nobody has can be shown what a user's would be
-(mechanisms.py of wirebroker/security): as many iterations, and a salt of the same form, as often as
-users have them.
+Forms are counted over a cluster's users, so that a login with an unknown name gets a plausible salt
+and iterations (mechanisms.py of wirebroker/security/sasl).
 
-Source: RFC 5802, 9 (security considerations); Kafka's ScramFormatter, which makes salts of its
-tools' and clients' users.
+Source: RFC 5802, 9 (security considerations); Kafka's ScramFormatter for salts.
 """
 
 from __future__ import annotations
@@ -18,17 +16,17 @@ from wirebroker.codecs.scram import LEAST_ITERATIONS
 if TYPE_CHECKING:
     from wirebroker.codecs.scram import ScramKeys
 
-# A number of 130 bits to the base of 36 (salt_of); one in 2^47 is shorter.
+# Length of a 130-bit number in base 36 (salt_of); one in 2^47 is shorter.
 _TEXT_BYTES: Final = range(16, 27)
 _DIGITS: Final = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 class ScramForm(NamedTuple):
-    """What a credential looks like.
+    """The visible form of a credential.
 
     Attributes:
         iterations: At least LEAST_ITERATIONS.
-        salt_bytes: How long the salt is; 0: it is a text, as Kafka's tools make it.
+        salt_bytes: Length of the salt; 0: a text, as Kafka's tools generate it.
     """
 
     iterations: int
@@ -36,12 +34,12 @@ class ScramForm(NamedTuple):
 
 
 COMMON: Final = ScramForm(LEAST_ITERATIONS, 0)
-# How many users have each form; no zeros.
+# Number of users of each form; no zeros.
 ScramForms: TypeAlias = Mapping[ScramForm, int]
 
 
 def form_of(keys: ScramKeys) -> ScramForm | None:
-    """Return what a credential looks like; None if nobody can log in by it."""
+    """Return the form of a credential; None if it is too weak for a login."""
     if keys.iterations < LEAST_ITERATIONS:
         return None
     salt = keys.salt
@@ -50,11 +48,9 @@ def form_of(keys: ScramKeys) -> ScramForm | None:
 
 
 def form_at(forms: ScramForms, chance: int) -> ScramForm:
-    """Return a form, each as often as users have it.
+    """Return a form, with a probability in proportion to its users; by default Kafka's tools' form.
 
-    Args:
-        forms: Of the users; if there are none, they would be made by Kafka's tools.
-        chance: A number that nobody can guess, of 64 bits.
+    `chance` is an unpredictable number of 64 bits.
     """
     left = chance * sum(forms.values()) >> 64
     for form, count in sorted(forms.items()):

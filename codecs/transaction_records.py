@@ -1,10 +1,10 @@
-"""The records of `__transaction_state`: what a transactional id is, in versions 0 and 1.
+"""The records of `__transaction_state`: the state of transactional ids, in versions 0 and 1.
 
     key    := int16 kind (0), string transactional id
     value  := int16 version, body           a null value is a tombstone
 
-Version 1 has, as tagged fields, the producer ids before and after (an exhausted epoch leads to a
-new id) and the transaction.version that the client goes by.
+Version 1 adds, as tagged fields, the previous and the next producer id and the client's
+transaction.version.
 
 Source: Kafka's TransactionLog; KIP-98, KIP-890.
 """
@@ -20,7 +20,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError, MalformedFrameError
 from wirebroker.codecs.message import Message, load_message
 
 TRANSACTION_KIND: Final = 0
-# Written while transaction.version is 0, and from 1 on.
+# Written while transaction.version is 0; VALUE_VERSION from 1 on.
 LEGACY_VALUE_VERSION: Final = 0
 VALUE_VERSION: Final = 1
 
@@ -38,7 +38,7 @@ def decode_transaction_key(key: bytes) -> str | None:
     """Return the transactional id of a key; None if the record is of another kind.
 
     Raises:
-        MalformedFrameError: The bytes are no such key.
+        MalformedFrameError: The bytes are malformed.
     """
     try:
         kind, length = _KEY_HEAD.unpack_from(key)
@@ -61,7 +61,7 @@ def decode_transaction_value(value: bytes) -> Any:
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.
-        MalformedFrameError: The bytes are no such value.
+        MalformedFrameError: The bytes are malformed.
     """
     if len(value) < _INT16.size:
         raise MalformedFrameError("a transaction record's value is cut off")

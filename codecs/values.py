@@ -1,12 +1,10 @@
-"""What a decoded message is: one small class per struct, with a slot per field of any version.
-
-A struct's class serves all versions of its message: a field that a version lacks holds its default.
-Values are compared and printed field by field. Below them stands what the classes and functions in
-codecs/generated call.
+"""Decoded messages: a small class per struct, with a slot for each field of any version.
 
     topic.name, topic.partitions[0].leader      fields are attributes
     topic.as_dict()                             dicts and lists all the way down
     TopicClass(name="t", partitions=[{...}])    nested mappings become structs
+
+A field that a version lacks holds its default. The functions serve codecs/generated.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from wirebroker.codecs.errors import MalformedFrameError
 
 
 class Struct:
-    """A message, or a struct inside one; each message has its own classes derived from this."""
+    """Base class of messages and the structs inside them."""
 
     __slots__ = ()
     FIELD_NAMES: ClassVar[tuple[str, ...]] = ()
-    # What fields identify, such as topicName or groupId (`entityType` in Kafka's definitions).
+    # Entity types of fields, such as topicName or groupId (`entityType` in Kafka's definitions).
     ENTITIES: ClassVar[Mapping[str, str]] = {}
 
     def as_dict(self) -> dict[str, Any]:
@@ -50,15 +48,15 @@ def _plain(value: Any) -> Any:
 
 
 def as_struct(struct_class: type[Struct], value: Any) -> Any:
-    """Return `value` if it is of that class, else the struct made of a mapping.
+    """Return `value` if it is of that class, else a struct made from the mapping.
 
     Raises:
-        AssertionError: It is neither, or the mapping has a key that the message does not know.
+        AssertionError: It is neither, or the mapping has an unknown key.
     """
     if value.__class__ is struct_class:
         return value
     try:
-        return struct_class(**value)  # looking at each name first took twice as long
+        return struct_class(**value)  # a check of each name first took twice as long
     except TypeError:
         name = struct_class.__name__
         assert isinstance(value, Mapping), f"{name}: {value!r} is no mapping"
@@ -69,25 +67,25 @@ def as_struct(struct_class: type[Struct], value: Any) -> Any:
 
 
 def as_list(values: Any) -> list[Any]:
-    """Return a list of the values: themselves if they are one."""
+    """Return the values as a list; a list is returned unchanged."""
     return values if values.__class__ is list else list(values)
 
 
-# What a caller did not pass; None is a value.
+# A missing argument, as opposed to None.
 ABSENT: Final = object()
 
 
 def bad_length(path: str, length: int) -> MalformedFrameError:
-    """Return the refusal of a length below 0, which is null where null isn't allowed."""
+    """Return the error for a negative length, including null where null is not allowed."""
     what = "null" if length == -1 else f"a length of {length}"
     return MalformedFrameError(f"{path}: {what} is not allowed")
 
 
 def beyond(path: str, length: int, remaining: int) -> MalformedFrameError:
-    """Return the refusal of a length or count that exceeds the bytes that remain."""
+    """Return the error for a length or count that exceeds the remaining bytes."""
     return MalformedFrameError(f"{path}: a length of {length} with {remaining} bytes left")
 
 
 def unfit(path: str, what: str) -> ValueError:
-    """Return what an encoder raises for a value that a field can't hold."""
+    """Return the error for a value that a field cannot hold."""
     return ValueError(f"{path} {what}")

@@ -19,7 +19,7 @@ from setuptools.build_meta import (
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from compiling.messages.build import make_modules, requirements
-from compiling.wish import wish
+from compiling.wish import announce, wish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +64,15 @@ def _with_modules(build: Callable[..., str]) -> Callable[..., str]:
     return made_and_built
 
 
+def _announced(build: Callable[..., str]) -> Callable[..., str]:
+    @wraps(build)
+    def announced_and_built(*arguments: Any, **settings: Any) -> str:
+        announce(wish())
+        return build(*arguments, **settings)
+
+    return announced_and_built
+
+
 build_editable = _with_modules(build_meta.build_editable)
 build_sdist = _with_modules(build_meta.build_sdist)
-build_wheel = _with_modules(build_meta.build_wheel)
+build_wheel = _announced(_with_modules(build_meta.build_wheel))

@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from enum import Enum
 from pathlib import Path
 
 from compiling.messages.build import MODULES, make_modules
@@ -27,7 +26,6 @@ ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("wirebroker", "codecs", "storage", "coordinator")
 _BUILD_FILES = ("pyproject.toml", "setup.py", "compiling")
 _NOTE = "compiled-from"
-_FAILED = "failed-from"
 
 
 def make_tree(folder: Path) -> Path:
@@ -43,23 +41,10 @@ def make_tree(folder: Path) -> Path:
         return _make_tree(folder)
 
 
-class State(Enum):
-    """What has become of the copy of the present sources."""
-
-    COMPILED = "compiled"
-    FAILED = "failed"
-    NONE = "none"
-
-
-def state_of(folder: Path) -> State:
-    """Tell whether the copy is compiled from the present sources, or could not be."""
-    sources = ""
-    for state, name in ((State.COMPILED, _NOTE), (State.FAILED, _FAILED)):
-        if (folder / name).exists():
-            sources = sources or _digest(_project_files())
-            if (folder / name).read_text(encoding="ascii") == sources:
-                return state
-    return State.NONE
+def is_current(folder: Path) -> bool:
+    """Return whether the copy is compiled from the present sources."""
+    note = folder / _NOTE
+    return note.exists() and note.read_text(encoding="ascii") == _digest(_project_files())
 
 
 def _make_tree(folder: Path) -> Path:
@@ -72,12 +57,9 @@ def _make_tree(folder: Path) -> Path:
         _copy(names, folder)  # tests and documents
         return wheels[0]
     note.unlink(missing_ok=True)
-    failed = folder / _FAILED
-    failed.write_text(sources, encoding="ascii")  # until it has been done
     _copy(names, folder)
     wheel = _build(folder)
     note.write_text(sources, encoding="ascii")
-    failed.unlink()
     return wheel
 
 
@@ -103,7 +85,7 @@ def _copy(names: list[str], folder: Path) -> None:
         if not target.is_symlink():
             shutil.copy2(source, target, follow_symlinks=False)
     wanted = set(names)
-    for package in (*_PACKAGES, "tests", "benchmarks"):
+    for package in (*_PACKAGES, "tests", "benchmarks", "spark_it", "compat_tests"):
         for path in (folder / package).rglob("*.py"):
             if str(path.relative_to(folder)) not in wanted:
                 path.unlink()

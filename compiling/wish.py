@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 VARIABLE = "WIREBROKER_COMPILE"
+# How long compiling takes on two cores.
+TAKES = "about two minutes"
 _VALUES = ("", "0", "1", "c")
 
 
@@ -56,6 +58,22 @@ def wish() -> Wish:
             sys.exit(f"{VARIABLE}={value} needs a C compiler: {missing}")
         return Wish(c=False, modules=False, must=False)
     return Wish(c=True, modules=value != "c", must=bool(value))
+
+
+def announce(wanted: Wish) -> None:
+    """Print what this build compiles, how long that takes and how to skip it.
+
+    pip shows nothing of a build that succeeds, so the line goes to the terminal as well.
+    """
+    if not wanted.modules:
+        return
+    line = f"wirebroker: compiling takes {TAKES}; {VARIABLE}=0 skips it (twice the CPU per request)"
+    sys.stderr.write(f"{line}\n")
+    try:
+        with Path("/dev/tty").open("w", encoding="utf-8") as terminal:
+            terminal.write(f"\n{line}\n")
+    except OSError:
+        return  # no terminal: a container, a service
 
 
 def what_is_missing() -> str | None:

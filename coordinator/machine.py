@@ -1,19 +1,17 @@
-"""A machine over a log: what every coordinator and the controller are, and what runs them needs.
+"""State machines over a log, the common form of coordinators and the controller.
 
     operation(machine, token, moment) -> Result(records, answers, effects, on_failure)
-    log.append(records)                  in one piece, and at once
-    machine.take_over(records, ...)      the only place where durable state changes
-    answers and effects leave            when the log has committed what they rest on
+    log.append(records)                  in one piece, immediately
+    machine.take_over(records, ...)      the only change of durable state
+    answers and effects                  performed once the log has committed the records
 
-A machine does no I/O and never waits. What it knows is durable (what the records say; `take_over`
-and `replay` alone change it, at run time and at load alike) or soft (who waits, timers, what is on
-its way into the log): soft state is lost with a load, and taken back by `on_failure` if an append
-fails.
+A machine does no I/O and never waits. Only records change its durable state, through `take_over`
+and `replay`. Its soft state (waiters, timers, pending appends) is lost on loading, and `on_failure`
+restores it if an append fails.
 
-The records are between a machine and its log; whoever runs them (engine/engine.py) never looks
-into one. A coordinator's shard has key and value pairs and a partition of an internal topic; the
-controller has whole changes, encoded and applied to a copy of its state beforehand, which the
-metadata log appends and `take_over` makes its newest state.
+A coordinator's records are key and value pairs in a partition of an internal topic. The
+controller's are whole changes, already encoded and applied to a copy of its state. The engine
+(engine/engine.py) does not read them.
 
 Source: Kafka's CoordinatorShard, CoordinatorRuntime, QuorumController.ControllerWriteOperation.
 """
@@ -31,26 +29,26 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """What comes of one request or one timer; `Outcome` is a coordinator's."""
+    """The result of one request or timer; `Outcome` is a coordinator's."""
 
     @property
     def records(self) -> Sequence[Any]:
-        """What is to be appended."""
+        """Records to append."""
         ...
 
     @property
     def answers(self) -> Sequence[Answer]:
-        """Leave when the records, and all that were appended before, are committed."""
+        """Responses to send once these and all earlier records are committed."""
         ...
 
     @property
     def effects(self) -> Sequence[Any]:
-        """What is to be done elsewhere when the answers leave."""
+        """Actions outside the machine, performed when the responses are sent."""
         ...
 
     @property
     def on_failure(self) -> Callable[[ErrorCode, Moment], Result] | None:
-        """Takes soft state back if the append fails. None: nothing is to be taken back."""
+        """Restores soft state if the append fails; None: nothing to restore."""
         ...
 
     @property
@@ -60,64 +58,64 @@ class Result(Protocol):
 
     @property
     def producer(self) -> ProducerEpoch | None:
-        """Whose transaction the records belong to; None if they count at once."""
+        """Producer whose transaction the records belong to; None: no transaction."""
         ...
 
 
 class Machine(Protocol):
-    """State, the records that make it, and its timers."""
+    """A state machine: state, and the operations that change it."""
 
     @property
     def timers(self) -> Timers:
-        """Its timers."""
+        """The machine's timers."""
         ...
 
     def take_over(self, records: Sequence[Any], producer_id: int, /) -> None:
-        """Take over records that were just appended, decided or of a producer's transaction."""
+        """Apply records that were just appended, final or of a producer's transaction."""
         ...
 
     def on_timer(self, event: Any, moment: Moment, /) -> Result:
-        """Handle an event that `timers.take_due` gave."""
+        """Handle an event from `timers.take_due`."""
         ...
 
     def on_loaded(self, moment: Moment, /) -> Result:
-        """Begin to serve what was taken over so far."""
+        """Begin to serve the loaded state."""
         ...
 
     def on_unloaded(self) -> Result:
-        """Answer all who wait; there are no records. The machine is not used afterwards."""
+        """Return responses for all waiters, without records. The machine is not used afterwards."""
         ...
 
 
 class MachineLog(Protocol):
-    """Where a machine's records are, in one term of its leadership."""
+    """The log of a machine in one term of its leadership."""
 
     @property
     def name(self) -> str:
-        """What it is called in messages to the operator."""
+        """Name in log messages."""
         ...
 
     @property
     def end_offset(self) -> int:
-        """The end behind the last record of this machine."""
+        """Offset after this machine's last record."""
         ...
 
     @property
     def committed_offset(self) -> int:
-        """Everything below counts: it never falls, and answers may be given for it."""
+        """Offset below which records are committed; it never falls."""
         ...
 
     @property
     def failure(self) -> KafkaError | None:
-        """Why what is not committed by now never will be here; None if it may be."""
+        """Error that keeps the remaining records uncommitted; None: none so far."""
         ...
 
     def watch(self, on_advance: Callable[[], None], /) -> None:
-        """Call back whenever `committed_offset` has moved, or the log is lost."""
+        """Call back whenever `committed_offset` has advanced or the log is lost."""
         ...
 
     def unwatch(self, on_advance: Callable[[], None], /) -> None:
-        """Call back no more."""
+        """Stop the calls."""
         ...
 
     def append(
@@ -127,26 +125,22 @@ class MachineLog(Protocol):
         producer: ProducerEpoch | None = None,
         guard: VerificationGuard | None = None,
     ) -> None:
-        """Append in one piece, at once, and move `end_offset`.
+        """Append in one piece, immediately, and advance `end_offset`.
 
-        Args:
-            records: At least one.
-            moment: When they were made.
-            producer: Whose transaction they belong to.
-            guard: If they may begin that transaction here.
+        With `guard`, the records may begin the producer's transaction here.
 
         Raises:
-            KafkaError: Nothing was appended; the code is what whoever waits is told.
-            OSError: The disk failed; the log is as before.
+            KafkaError: Nothing was appended; waiters get this error.
+            OSError: The disk failed; the log is unchanged.
         """
         ...
 
     def cut(self, records: Sequence[Any], /) -> Iterable[Sequence[Any]]:
-        """Yield records that need not be appended in one piece, in pieces as large as may be."""
+        """Yield records that need not be appended in one piece, in the largest possible pieces."""
         ...
 
     def disk_failed(self, error: OSError, /) -> None:
-        """Note that the disk has failed under an append, whose waiters were told.
+        """Note that an append failed on disk, after its waiters got the error.
 
         It may end this term of the leadership, and the machine with it.
         """

@@ -1,9 +1,7 @@
-"""What a controller operation is: (request, image, now) in, records and a response out.
+"""Controller operations, which turn a request and an image into records and a response.
 
-An operation is a generator that changes nothing: it reads one image, yields where it may be
-interrupted (nothing comes of a yield), and returns the records that would bring the change about
-together with the answer that is true once they are committed. Whoever runs it (the controller's
-machine, a test) decides how long it works between two turns of the event loop.
+An operation is a generator without side effects: it reads one image, yields None where it may be
+interrupted, and returns the records together with the response to send once they are committed.
 """
 
 from __future__ import annotations
@@ -17,13 +15,13 @@ from wirebroker.codecs.metadata_records import MetadataRecord
 
 Response = TypeVar("Response")
 
-# Kafka's MAX_RECORDS_PER_USER_OP: what one request may write.
+# Limit on the records of a request; Kafka's MAX_RECORDS_PER_USER_OP.
 MAX_RECORDS = 10_000
 
 
 @dataclass(slots=True)
 class ControllerResult(Generic[Response]):
-    """Records to append as one unit, and what to answer when they are committed."""
+    """Records to append as one unit, and the response to send once they are committed."""
 
     response: Response
     records: list[MetadataRecord] = field(default_factory=list[MetadataRecord])
@@ -33,7 +31,7 @@ Operation = Generator[None, None, ControllerResult[Response]]
 
 
 class RecordsOfRequest:
-    """The records of one request, which have a bound."""
+    """The records of one request, at most MAX_RECORDS."""
 
     __slots__ = ("records",)
 
@@ -42,28 +40,28 @@ class RecordsOfRequest:
 
     @property
     def room(self) -> int:
-        """Return how many records may still be added."""
+        """Number of records that may still be added."""
         return MAX_RECORDS - len(self.records)
 
     def add(self, record: MetadataRecord) -> None:
-        """Add one record.
+        """Add a record.
 
         Raises:
-            KafkaError: POLICY_VIOLATION, for the whole request, beyond MAX_RECORDS.
+            KafkaError: POLICY_VIOLATION, for the whole request: too many records.
         """
         self.records.append(record)
         if len(self.records) > MAX_RECORDS:
             raise too_large()
 
     def extend(self, records: list[MetadataRecord]) -> None:
-        """Add several records, with the same bound."""
+        """Add several records; raise as `add` does."""
         self.records.extend(records)
         if len(self.records) > MAX_RECORDS:
             raise too_large()
 
 
 def too_large() -> KafkaError:
-    """Return the error for a request that would write more than MAX_RECORDS records."""
+    """Return the error for a request with more than MAX_RECORDS records."""
     return KafkaError(
         ErrorCode.POLICY_VIOLATION,
         f"The request would write more than {MAX_RECORDS} metadata records; split it.",
@@ -71,7 +69,7 @@ def too_large() -> KafkaError:
 
 
 def complete(operation: Operation[Response]) -> ControllerResult[Response]:
-    """Run an operation in one go."""
+    """Run an operation to its end."""
     steps: Any = operation
     while True:
         try:

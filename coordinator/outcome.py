@@ -1,15 +1,14 @@
-"""What comes of a request to a coordinator: outcomes, answers to waiters, timers as data.
+"""Results of coordinator requests, and timers as data.
 
-A shard is the machine (machine.py) of one partition of an internal topic:
+A shard is the state machine (machine.py) of one partition of an internal topic:
 
     handler(shard, request, token, moment) -> Outcome(records, answers, on_failure)
-    shard.replay(key, value)                  the only place where durable state changes
+    shard.replay(key, value)                  the only change of durable state
     shard.timers.take_due(moment) -> event    then shard.on_timer(event, moment) -> Outcome
 
-An outcome's records are appended in one piece and replayed at once; the answers go, and what the
-effects say is done, when the records are committed. If the append fails nothing is replayed, both
-are dropped, and `on_failure` takes back the soft state that the handler had changed and answers in
-another way.
+An outcome's records are appended in one piece and replayed immediately; responses and effects
+follow once they are committed. If the append fails, `on_failure` restores the soft state and
+returns other responses.
 
 Source: Kafka's CoordinatorResult, CoordinatorTimer.
 """
@@ -29,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class Moment(NamedTuple):
-    """What time it is, on both clocks."""
+    """The current time on both clocks."""
 
-    # Goes into records; may jump.
+    # Written into records; may jump.
     wall_ms: int
-    # What timers go by; never goes back.
+    # For timers; never goes back.
     monotonic_ms: int
 
 
-# Names a waiter; only whoever runs the shard knows what it stands for.
+# Identifies a waiter; opaque to shards.
 Token = Any
 
 
@@ -45,24 +44,24 @@ class Answer(NamedTuple):
     """The response for one waiter."""
 
     token: Token
-    # The fields of a message, mostly.
+    # Usually the fields of a message.
     response: Any
 
 
 class ProducerEpoch(NamedTuple):
-    """A producer in one of its epochs."""
+    """A producer id with its epoch."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction, as every partition that is in it is told."""
+    """The end of a producer's transaction, sent to all its partitions."""
 
     producer_id: int
-    # From transaction.version 2 on already that of the next transaction.
+    # From transaction.version 2 on the epoch of the next transaction.
     producer_epoch: int
-    # Of who asks for it: an older one is refused.
+    # The sender's; older ones are refused.
     coordinator_epoch: int
     is_commit: bool
     transaction_version: int
@@ -73,26 +72,26 @@ OnFailure = Callable[["ErrorCode", Moment], "Outcome"]
 
 @dataclass(slots=True)
 class Outcome:
-    """What comes of one request or one timer."""
+    """The result of one request or timer."""
 
     records: list[CoordinatorRecord] = field(default_factory=list["CoordinatorRecord"])
-    # Leave when the records, and all that were appended before, are committed.
+    # Sent once these and all earlier records are committed.
     answers: list[Answer] = field(default_factory=list[Answer])
-    # Called instead of replay if the append fails. None: there is nothing to take back.
+    # Called instead of replay if the append fails.
     on_failure: OnFailure | None = None
     # Whether the records must go into one batch.
     is_atomic: bool = True
-    # What is to be done, outside of the shard, when the answers leave.
+    # Actions outside the shard, performed when the answers leave.
     effects: list[Any] = field(default_factory=list[Any])
-    # Whose transaction the records belong to; None if they count at once.
+    # Producer whose transaction the records belong to.
     producer: ProducerEpoch | None = None
 
     def answer(self, token: Token, response: dict[str, Any]) -> None:
-        """Answer one waiter."""
+        """Add the response for one waiter."""
         self.answers.append(Answer(token, response))
 
     def then(self, other: Outcome) -> Outcome:
-        """Return this outcome followed by another one, of which at most one has records."""
+        """Return this outcome followed by another; at most one may have records."""
         assert not (self.records and other.records), "one append per outcome"
         return Outcome(
             self.records or other.records,
@@ -105,19 +104,19 @@ class Outcome:
 
 
 class Timers:
-    """Events with a time, one for each key; setting a key again moves its event.
+    """Events with a time, one per key; setting a key again replaces its event.
 
-    Moving an event to a later time, which every heartbeat does, leaves the heap alone: the event
-    is found to be early when its old time comes.
+    Moving an event to a later time, as every heartbeat does, leaves the heap alone: `take_due`
+    finds the event too early and pushes it again.
     """
 
     __slots__ = ("_events", "_heap", "_sequence")
 
     def __init__(self) -> None:
-        # key -> (time, event, time under which the key is in the heap)
+        # key -> (time, event, time of the key in the heap)
         self._events: dict[Hashable, tuple[int, Any, int]] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
-        # Events of the same time come in the order in which they were set.
+        # Keeps events of the same time in order.
         self._sequence = 0
 
     def __len__(self) -> int:
@@ -127,7 +126,7 @@ class Timers:
         return key in self._events
 
     def set(self, key: Hashable, at_ms: int, event: Any) -> None:
-        """Let `event` come at a (monotonic) time, instead of what was set under the key."""
+        """Schedule `event` at a monotonic time, in place of the key's earlier event."""
         known = self._events.get(key)
         if known is not None and known[2] <= at_ms:
             self._events[key] = (at_ms, event, known[2])
@@ -136,11 +135,11 @@ class Timers:
         self._push(key, at_ms)
 
     def cancel(self, key: Hashable) -> None:
-        """Forget the key's event, if there is one."""
+        """Remove the key's event, if there is one."""
         self._events.pop(key, None)
 
     def next_ms(self) -> int | None:
-        """Return when to look again at the latest; None if nothing is set."""
+        """Return a time not after the next event; None if nothing is set."""
         heap = self._heap
         while heap:
             at_ms, _, key = heap[0]
@@ -151,7 +150,7 @@ class Timers:
         return None
 
     def take_due(self, now_ms: int) -> Any | None:
-        """Return the first event whose time has come, and forget it; None if there is none."""
+        """Remove and return the first due event; None if there is none."""
         while True:
             at_ms = self.next_ms()
             if at_ms is None or at_ms > now_ms:

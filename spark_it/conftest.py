@@ -1,4 +1,4 @@
-"""Fixtures: one Spark for the session; brokers and topic names as in compat_tests."""
+"""Fixtures: one Spark session for all tests; brokers and topic names as in compat_tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ __all__ = ["broker", "broker_kind", "spark", "start_broker", "topic"]
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Start Spark once for the session."""
     running = session.start(tmp_path_factory.mktemp("spark"))
     yield running
     session.stop(running)

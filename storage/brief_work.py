@@ -1,10 +1,7 @@
-"""What is done on the event loop has to be brief; this says that something is not."""
+"""The error for work that is too long for the event loop."""
 
 from __future__ import annotations
 
 
 class TakesLongError(Exception):
-    """It would hold the event loop too long, and is given up: a thread, or slices, can do it.
-
-    Nothing has changed.
-    """
+    """The call would block the event loop for too long; nothing has changed."""

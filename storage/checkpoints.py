@@ -1,12 +1,11 @@
-"""Checkpoint files: an offset per partition, in the text form that Kafka's brokers share.
+"""Checkpoint files: one offset per partition, in Kafka's text format.
 
     0                          version
     <count>
     <topic> <partition> <offset>     count lines
 
-`leader-epoch-checkpoint` has the same form with two numbers a line. Files are replaced whole, so
-what is not written exactly so is damage: CheckpointError. An empty file is an empty list (Kafka
-creates `cleaner-offset-checkpoint` so).
+`leader-epoch-checkpoint` has two numbers per line instead. Files are replaced as a whole, so any
+deviation is damage. An empty file is an empty list (Kafka creates `cleaner-offset-checkpoint` so).
 
 Source: Kafka's CheckpointFile, OffsetCheckpointFile.
 """
@@ -32,11 +31,11 @@ _MOST_DIGITS = 19
 
 
 class CheckpointError(OSError):
-    """A checkpoint file that cannot be read as one."""
+    """A damaged checkpoint file."""
 
 
 def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
-    """Return the offsets in a checkpoint file; none if it is missing or empty.
+    """Return the offsets in a checkpoint file, which may be missing or empty.
 
     Raises:
         CheckpointError: The file is damaged.
@@ -56,11 +55,10 @@ def write_offsets(
 
 
 def read_rows(files: Files, path: str, *, columns: int) -> list[list[str]]:
-    """Return the rows of any checkpoint file, each split; none if it is missing or empty.
+    """Return the split rows of a checkpoint file, which may be missing or empty.
 
     Raises:
-        CheckpointError: The file is damaged, or a row has another number of columns. All but the
-            first of three are whole numbers.
+        CheckpointError: The file is damaged, or a row does not end in two whole numbers.
     """
     try:
         content = files.read_whole(path)
@@ -75,10 +73,10 @@ def read_rows(files: Files, path: str, *, columns: int) -> list[list[str]]:
 
 
 def parse_rows(content: bytes, *, columns: int) -> list[list[str]]:
-    """Return the rows of a checkpoint file's content; see read_rows.
+    """Return the split rows of a checkpoint file's content.
 
     Raises:
-        ValueError: It is damaged; the message is half a sentence.
+        ValueError: It is damaged; the message continues a sentence that begins with the path.
     """
     version, *lines = content.decode("ascii").split("\n")
     if version != _VERSION:
@@ -96,15 +94,14 @@ def parse_rows(content: bytes, *, columns: int) -> list[list[str]]:
 
 
 def _is_long(text: str) -> bool:
-    """Tell whether a text is a number of Java's long that is not negative."""
     return text.isdigit() and len(text) <= _MOST_DIGITS and int(text) < 1 << 63
 
 
 def encode_rows(rows: Collection[str]) -> bytes:
-    """Return the content of a checkpoint file of rows without line ends."""
+    """Return the content of a checkpoint file with these rows, which have no line ends."""
     return "\n".join((_VERSION, str(len(rows)), *rows, "")).encode()
 
 
 def write_rows(files: Files, path: str, rows: Collection[str], *, sync: bool = True) -> None:
-    """Replace a checkpoint file by rows without line ends."""
+    """Replace a checkpoint file; see encode_rows."""
     files.write_whole(path, encode_rows(rows), sync=sync)

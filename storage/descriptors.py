@@ -1,4 +1,4 @@
-"""Descriptors that are held: closed with their last user, a directory's lock, a file system's.
+"""File descriptors that stay open: files in use, directory locks and volumes.
 
 Source for the lock: Kafka's FileLock; for syncfs: its manual page (errors since Linux 5.8).
 """
@@ -13,16 +13,16 @@ import sys
 
 from wirebroker.storage.system_calls import FOLDER, OPENED, lock
 
-# Where a failed writeback is sure to be told by syncfs: ext4 and xfs, from Linux 5.8 on.
+# Where syncfs reports all failed writebacks: ext4 and xfs, from Linux 5.8 on.
 _TELLING_FILE_SYSTEMS = frozenset({0xEF53, 0x58465342})
 _TELLING_KERNEL = (5, 8)
-# struct statfs is 120 bytes on 64-bit Linux and begins with the kind of the file system, a long.
+# struct statfs has 120 bytes on 64-bit Linux and begins with the file system's type, a long.
 _STATFS_BYTES = 256
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class Descriptor:
-    """An open file descriptor; closed by the reference count, when nobody uses it any more."""
+    """An open file descriptor, closed when its last reference is deleted."""
 
     __slots__ = ("number",)
 
@@ -34,7 +34,7 @@ class Descriptor:
 
 
 class Volume:
-    """The file system that a directory lies on, held open so that no failed writeback is missed."""
+    """The file system of a directory, held open so that no failed writeback is missed."""
 
     __slots__ = ("_descriptor",)
 
@@ -43,10 +43,10 @@ class Volume:
         self._descriptor = Descriptor(number)
 
     def sync(self) -> None:
-        """Wait until all files and names on it are on the disk (syncfs). Blocks.
+        """Sync all files and names of the file system (syncfs). Blocks.
 
         Raises:
-            OSError: What was written since it was opened or synced last may be lost.
+            OSError: Data written since the volume was opened or last synced may be lost.
         """
         assert _libc is not None, "only where it tells all errors"
         if _libc.syncfs(self._descriptor.number) != 0:
@@ -55,7 +55,7 @@ class Volume:
 
 
 def tells_all_errors(path: str) -> bool:
-    """Tell whether syncfs is sure to tell of writebacks that failed, where `path` lies."""
+    """Return whether syncfs reports all failed writebacks on the volume of `path`."""
     if _libc is None:
         return False
     release = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]))
@@ -69,12 +69,12 @@ def tells_all_errors(path: str) -> bool:
 
 
 class DirectoryLock:
-    """A held lock on a directory; freed by `release` or the end of the process."""
+    """A held lock on a directory."""
 
     __slots__ = ("_descriptor", "_folder", "_path")
 
-    # POSIX locks do not exclude within one process, and closing any descriptor of the file frees
-    # them: the paths that this process holds are refused before the file is touched.
+    # POSIX locks work between processes only, and closing any descriptor of the file releases them.
+    # So paths held by this process are refused before they are opened.
     _held: set[str] = set()  # noqa: RUF012 - one per process, as the lock is
 
     def __init__(self, path: str) -> None:
@@ -82,7 +82,7 @@ class DirectoryLock:
         if path in DirectoryLock._held:
             raise BlockingIOError(errno.EAGAIN, "locked by this process", path)
         folder = os.path.dirname(path)
-        # Held open, so that no other directory gets its number.
+        # Held open so that its inode is not reused.
         self._folder = Descriptor(os.open(folder, os.O_RDONLY | FOLDER | OPENED))
         descriptor = Descriptor(os.open(path, os.O_RDWR | os.O_CREAT | OPENED, 0o644))
         lock(descriptor.number)
@@ -92,18 +92,17 @@ class DirectoryLock:
 
     @classmethod
     def held(cls) -> frozenset[str]:
-        """Return the lock files that this process holds, by their real paths."""
+        """Return the real paths of the lock files held by this process."""
         return frozenset(cls._held)
 
     def is_in_place(self) -> bool:
-        """Tell whether the directory's path still leads to the directory that is locked.
+        """Return whether the directory's path still leads to the locked directory.
 
-        It does not when the directory was moved, deleted, replaced or unmounted: what is written
-        by open descriptors is then lost to the next start. That the `.lock` file alone was removed
-        does not matter, as in Kafka.
+        If it was moved, deleted, replaced or unmounted, the next start will not see later writes to
+        its open files. As in Kafka, the removal of the `.lock` file does not matter.
 
         Raises:
-            OSError: The disk does not tell.
+            OSError: The disk failed.
         """
         if self._descriptor is None:
             return False
@@ -114,7 +113,7 @@ class DirectoryLock:
         return os.path.samestat(found, os.fstat(self._folder.number))
 
     def release(self) -> None:
-        """Free the lock; the second call does nothing. The `.lock` file stays, as Kafka's does."""
+        """Release the lock, if held; as in Kafka, the `.lock` file stays."""
         if self._descriptor is not None:
             DirectoryLock._held.discard(self._path)
             self._descriptor = None

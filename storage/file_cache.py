@@ -1,7 +1,7 @@
-"""The bound on open data files: which one closes when one too many is open.
+"""The bound on open data files.
 
-The choice is the clock algorithm's: a use only sets a flag, and a file whose flag is set when its
-turn comes is spared once. Only opening and closing take the lock.
+It uses the clock algorithm: a use sets a flag, which spares the file once at its turn. Only opening
+and closing take the lock.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class CachedFile:
-    """A file whose descriptor the cache may take away between two uses.
+    """A file whose descriptor the cache may drop between two uses.
 
-    A user keeps the descriptor in a local variable, which keeps it open while it is used.
+    A local variable keeps the descriptor open during a use.
     """
 
     __slots__ = ("__weakref__", "descriptor", "is_recent")
@@ -28,7 +28,7 @@ class CachedFile:
 
 
 class FileCache:
-    """All files that are open now, in the order of their next turn."""
+    """All open files, in the order of their next turn."""
 
     __slots__ = ("_files", "_lock", "max_open_files", "renaming")
 
@@ -37,13 +37,13 @@ class FileCache:
         self.max_open_files = max_open_files
         self._files: OrderedDict[CachedFile, None] = OrderedDict()
         self._lock = threading.Lock()
-        self.renaming = threading.Lock()  # held while a file's path is not where the file is
+        self.renaming = threading.Lock()  # held while a file's path and its name on disk may differ
 
     def __len__(self) -> int:
         return len(self._files)
 
     def admit(self, file: CachedFile) -> None:
-        """Count a file that was just opened, closing others to stay within the bound."""
+        """Add an opened file, and close others to stay within the bound."""
         with self._lock:
             self._files.pop(file, None)
             while len(self._files) >= self.max_open_files:
@@ -54,7 +54,7 @@ class FileCache:
                 else:
                     candidate.descriptor = None
             self._files[file] = None
-            file.is_recent = False  # so that files used once make room before others
+            file.is_recent = False  # so that it closes early if used only once
 
     def close(self, file: CachedFile) -> None:
         """Close a file, open or not."""
@@ -63,7 +63,7 @@ class FileCache:
             file.descriptor = None
 
     def forget(self, file: CachedFile) -> None:
-        """Count a file no more; it closes when its last user lets go of it."""
+        """Remove a file from the cache; it closes with its last user."""
         with self._lock:
             self._files.pop(file, None)
 
@@ -73,6 +73,6 @@ class FileCache:
             self.close(file)
 
     def open_files(self) -> list[CachedFile]:
-        """Return what is open now, also to a thread."""
+        """Return the open files; safe in a thread."""
         with self._lock:
             return list(self._files)

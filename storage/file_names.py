@@ -1,9 +1,9 @@
-"""Which names in a data directory are Kafka's: one rule for those who write, check and read it.
+"""The file and directory names that Kafka uses in a log directory; others are ignored.
 
     00000000000000000200.log     a file of a segment: 20 digits, an offset
     orders-7                     a partition's directory
 
-Other names are passed over. Kafka never writes `orders-007`, `orders-٣` or an offset of 65 bits.
+Kafka never writes `orders-007`, `orders-٣` or an offset of 65 bits.
 
 Source: Kafka's LogFileUtils.filenamePrefixFromOffset, LocalLog.logDirName.
 """
@@ -13,6 +13,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+# The suffix of files that are removed after file.delete.delay.ms, or at the next start.
+DELETED_SUFFIX = ".deleted"
+
 _MOST_OFFSET = (1 << 63) - 1
 _MOST_PARTITION = (1 << 31) - 1
 _OFFSET_DIGITS = 20
@@ -21,12 +24,12 @@ _ASIDE = re.compile(r"(\S+)-(0|[1-9][0-9]{0,9})\.\S+-(delete|stray|future)")
 
 
 class PartitionName(NamedTuple):
-    """A partition, as the name of a directory has it.
+    """A partition as named by a directory.
 
     Attributes:
         topic: The topic's name.
         partition: The partition's number.
-        aside: `delete`, `stray` or `future` for a directory that is not the partition's own.
+        aside: `delete`, `stray` or `future` for a directory that was set aside.
     """
 
     topic: str
@@ -35,7 +38,7 @@ class PartitionName(NamedTuple):
 
 
 def offset_of(digits: str) -> int | None:
-    """Return the offset that the part of a file name before its first dot stands for, or None."""
+    """Return the offset in a file name's part before the first dot, or None."""
     if len(digits) != _OFFSET_DIGITS or not (digits.isascii() and digits.isdigit()):
         return None
     offset = int(digits)
@@ -43,12 +46,12 @@ def offset_of(digits: str) -> int | None:
 
 
 def offset_before(name: str, suffix: str) -> int | None:
-    """Return the offset in a file name that ends with `suffix`, None for any other name."""
+    """Return the offset in a file name that ends with `suffix`, or None."""
     return offset_of(name.removesuffix(suffix)) if name.endswith(suffix) else None
 
 
 def partition_of(folder: str) -> PartitionName | None:
-    """Return which partition a directory's name stands for, None if it is no partition's."""
+    """Return the partition of a directory's name, or None."""
     aside = _ASIDE.fullmatch(folder)
     match = aside or _PARTITION.fullmatch(folder)
     if match is None or int(match[2]) > _MOST_PARTITION:

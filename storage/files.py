@@ -1,14 +1,15 @@
-"""Every operating-system call on data files; simulation and crash tests put a fake in its place.
+"""All operating-system calls on data files, replaceable by a fake in simulations and crash tests.
 
-`Files` names the calls on paths and directories, `DataFile` those on one open file. Laws:
+`Files` holds the calls on paths, `DataFile` those on one open file. Disk failures raise OSError.
+Invariants:
 
-- A path is opened at first use. Beyond `max_open_files` one that was not used for long is closed,
-  and opened again when it is needed (file_cache.py).
-- A descriptor closes when its last user lets go of it, so a thread that syncs or warms a file is
-  safe while the event loop closes, renames or evicts it.
-- `write_at` writes all or raises OSError; then the file has its former length again, and `size()`
-  never counts what failed. If the disk does not even allow that, the error is EIO: no shortage.
-- One DataFile object per path at a time: it keeps the size in memory.
+- A path is opened at its first use. Beyond `max_open_files`, files not used recently are closed and
+  opened again when needed (file_cache.py).
+- A descriptor closes when its last user releases it, so a thread may sync or warm a file while the
+  event loop closes, renames or evicts it.
+- `write_at` writes everything, or restores the file's former length and raises; `size()` never
+  counts failed writes. If the length cannot be restored, the error is EIO, never ENOSPC.
+- Only one DataFile object exists per path, because it caches the size.
 """
 
 from __future__ import annotations
@@ -49,20 +50,20 @@ if TYPE_CHECKING:
 
 Buffer = bytes | bytearray | memoryview
 
-# So far behind the end of a log begins what readers of new data do not want any more.
+# Readers of new data need nothing farther from a log's end.
 FAR_BYTES = 64 << 20
-# The kernel refuses more buffers in one pwritev (IOV_MAX on Linux).
+# The most buffers of one pwritev (IOV_MAX on Linux).
 _MAX_BUFFERS = 1024
 _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
-# What a file system says that does not know it.
+# Errors of file systems without RWF_NOWAIT.
 _UNKNOWN_FLAG = frozenset({errno.EOPNOTSUPP, errno.EINVAL})
-# What opening a loop of links, or a socket, says.
+# Errors of opening a loop of links, or a socket.
 _NO_FILE = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV})
 _probe_byte = bytearray(1)
 
 
 class ColdPagesError(Exception):
-    """What was to be read at once is not in memory: have a thread warm the file there."""
+    """The requested range is not in memory; warm the file there in a thread."""
 
     def __init__(self, file: DataFile, position: int) -> None:
         super().__init__(file.path, position)
@@ -71,7 +72,7 @@ class ColdPagesError(Exception):
 
 
 class DataFile(CachedFile):
-    """One file, opened when needed. Positions and lengths are bytes."""
+    """One file, opened when needed. Units are bytes."""
 
     __slots__ = (
         "_cache",
@@ -87,15 +88,14 @@ class DataFile(CachedFile):
     def __init__(self, cache: FileCache, path: str) -> None:
         super().__init__()
         self._cache = cache
-        self._size = -1  # unknown until asked for
-        # An earlier process may have left what the disk hasn't.
+        self._size = -1
+        # An earlier process may have left unsynced data.
         self._changes = 1
         self._synced_changes = 0
-        # All of it is far behind the end of its log: the log's word, for who gives pages back.
+        # Set by the log if the whole file is FAR_BYTES before its end.
         self.is_old = False
-        # Whether the file may be longer than what was written to it; see `reserve`.
         self._is_reserved = False
-        # Until its file system (tmpfs) has said that it can't: asking again costs 1.5 us.
+        # False once the file system (tmpfs) has refused; a further attempt costs 1.5 us.
         self._tells_residency = True
         self.path = path
 
@@ -103,26 +103,23 @@ class DataFile(CachedFile):
         return f"DataFile({self.path!r})"
 
     def size(self) -> int:
-        """Return the length in bytes, from memory after the first call; 0 if there is no file."""
+        """Return the length, cached after the first call; 0 if there is no file."""
         if self._size < 0:
             try:
                 size = os.stat(self.path).st_size
             except FileNotFoundError:
-                with self._cache.renaming:  # perhaps it has another name by now
+                with self._cache.renaming:  # it may just have been renamed
                     size = _size_of(self.path)
             self._size = size
         return self._size
 
     def create(self) -> None:
-        """Create the file, empty, if there is none; contents are left as they are."""
+        """Create an empty file, unless it exists."""
         if self.descriptor is None:
             self._open(os.O_CREAT)
 
     def reserve(self, length: int) -> None:
-        """Create the file and make it so long; `size()` goes on counting what is written.
-
-        What lies behind is zeros, which other processes see, until `trim`.
-        """
+        """Create the file with `length` zero bytes, which `size()` does not count."""
         assert self.size() == 0, "only what is new can be reserved"
         descriptor = self.descriptor or self._open(os.O_CREAT)
         self._size = 0
@@ -131,16 +128,16 @@ class DataFile(CachedFile):
         self._is_reserved = True
 
     def trim(self) -> None:
-        """Give back what was reserved and not written."""
+        """Truncate the reserved, unwritten part."""
         if self._is_reserved:
             self.truncate(self.size())
 
     def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
-        """Write everything at `position`, creating the file if there is none.
+        """Write everything at `position`; create the file if needed.
 
         Raises:
-            OSError: Nothing was written; the file is cut back to its former size, and `size()` is
-                as before. EIO if the disk does not allow that: who knows what the file holds.
+            OSError: The write failed; the file has its former size again. EIO if that could not be
+                restored: the contents are then unknown.
         """
         size = self._size if self._size >= 0 else self.size()
         self.is_recent = True
@@ -150,7 +147,7 @@ class DataFile(CachedFile):
                 length = len(buffers)
                 end = position + length
                 if pwrite(descriptor.number, buffers, position) != length:
-                    # Rare (a nearly full disk): write it all again, piece by piece.
+                    # Rare (a nearly full disk): write everything again, piece by piece.
                     _write_fully(descriptor.number, position, [memoryview(buffers)])
             else:
                 end = position + sum(map(len, buffers))
@@ -175,7 +172,7 @@ class DataFile(CachedFile):
         return pread(descriptor.number, length, position)
 
     def truncate(self, length: int) -> None:
-        """Cut the file to `length` bytes; a file that does not exist is created, empty."""
+        """Truncate the file to `length` bytes; create it if needed."""
         assert length <= self.size(), "truncation never lengthens a file"
         descriptor = self.descriptor or self._open(os.O_CREAT)
         os.ftruncate(descriptor.number, length)
@@ -184,7 +181,7 @@ class DataFile(CachedFile):
         self._is_reserved = False
 
     def sync(self) -> None:
-        """Wait until data and length are on the disk (fdatasync). Blocks: run it in a thread."""
+        """Sync data and length (fdatasync). Blocks: run it in a thread."""
         descriptor = self.descriptor or self._open()
         changes = self._changes
         sync_data(descriptor.number)
@@ -192,21 +189,21 @@ class DataFile(CachedFile):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether the disk may not have all of it; True as well while a thread is syncing it."""
+        """Whether unsynced data may exist; True until a sync has ended."""
         return self._synced_changes != self._changes
 
     def close(self) -> None:
-        """Let go of the descriptor. The file may be used again: it is then opened anew."""
+        """Release the descriptor; the next use opens the file again."""
         self._cache.close(self)
 
     def rename(self, new_path: str) -> None:
-        """Rename the file; an open descriptor stays valid, and threads find it either way."""
+        """Rename the file; concurrent users find it at any time."""
         with self._cache.renaming:
             os.rename(self.path, new_path)
             self.path = new_path
 
     def remove(self) -> None:
-        """Remove the file for good. Slices in flight can be sent to their end."""
+        """Remove the file permanently; slices in flight can still be sent."""
         if self.descriptor is None:
             with suppress(FileNotFoundError):
                 self._open()
@@ -215,11 +212,11 @@ class DataFile(CachedFile):
             os.unlink(self.path)
 
     def let_go(self) -> None:
-        """Count the file no more: it closes with its last user. Slices can be sent to their end."""
+        """Remove the file from the cache; it closes with its last user."""
         self._cache.forget(self)
 
     def unlink(self) -> None:
-        """Remove the file if it exists; it may be created anew."""
+        """Remove the file if it exists; it may be created again."""
         self.close()
         with suppress(FileNotFoundError):
             os.unlink(self.path)
@@ -229,8 +226,8 @@ class DataFile(CachedFile):
     def is_resident(self, position: int, length: int = 1) -> bool:
         """Return whether a range's first and last byte are in the page cache; never blocks.
 
-        What is just being read comes about in order, so that its last byte speaks for the rest.
-        Where the file system cannot tell, the answer is True.
+        Readahead loads pages in order, so the last byte shows that the rest is there. True if the
+        file system cannot report it.
         """
         self.is_recent = True
         descriptor = self.descriptor or self._open()
@@ -246,13 +243,12 @@ class DataFile(CachedFile):
         return True
 
     def read_cached(self, position: int, memory: memoryview) -> int:
-        """Fill `memory` from `position` on if that needs no disk (never blocks).
+        """Fill `memory` from `position` on as far as cached; never blocks.
 
-        Where the file system cannot tell, it is read in any case.
+        If the file system cannot report that, the range is read anyway.
 
         Returns:
-            How many bytes were read; fewer than asked for, perhaps 0, if not all of them are in
-            the page cache or the file ends before.
+            The number of bytes read.
         """
         self.is_recent = True
         descriptor = self.descriptor or self._open()
@@ -266,16 +262,15 @@ class DataFile(CachedFile):
         return preadv(descriptor.number, (memory,), position)
 
     def _note_unknown_flag(self, error: OSError) -> None:
-        """Ask no more if that is what is wrong, else raise."""
         if error.errno not in _UNKNOWN_FLAG:
             raise error
         self._tells_residency = False
 
     def read_now(self, position: int, length: int, *, least: int) -> bytes | bytearray:
-        """Do as read_at if at least so much is in memory; perhaps no more is returned.
+        """Return between `least` and `length` bytes from `position` without waiting.
 
         Raises:
-            ColdPagesError: It is not; nothing was waited for.
+            ColdPagesError: Fewer than `least` bytes are in memory.
         """
         if not self._tells_residency:
             data = self.read_at(position, length)
@@ -293,19 +288,12 @@ class DataFile(CachedFile):
     def warm(self, position: int, length: int) -> None:
         """Read a range into the page cache. Blocks: run it in a thread.
 
-        From then on the kernel reads ahead for such threads alone (system_calls.open_ahead).
+        From then on the kernel reads ahead only for such threads (open_ahead).
         """
         warm_by(self.ahead() or self.held(), position, length)
 
     def ahead(self, own: Descriptor | None = None) -> Descriptor | None:
-        """Return a descriptor for a thread that reads ahead in this file.
-
-        Args:
-            own: What this has returned before, for the same one.
-
-        Returns:
-            None if none is to be had: then the file's own will do.
-        """
+        """Return a descriptor for reading ahead in a thread, or None; `own` is an earlier one."""
         if own is not None:
             read_no_further(self.held().number)
             return own
@@ -313,22 +301,19 @@ class DataFile(CachedFile):
         return None if number is None else Descriptor(number)
 
     def held(self) -> Descriptor:
-        """Return the file's descriptor, which stays open as long as the caller has it."""
+        """Return the descriptor, which stays open while the caller holds it."""
         return self.descriptor or self._open()
 
     def expect(self, position: int, length: int) -> None:
-        """Tell the kernel that a range will be read soon; it is not waited for."""
+        """Announce to the kernel that a range will be read soon."""
         expect(self.held().number, position, length)
 
     def cool(self, position: int, length: int) -> None:
-        """Tell the kernel that a range will not be read again soon."""
+        """Announce to the kernel that a range will not be read soon."""
         cool(self.held().number, position, length)
 
     def send_to(self, socket_fd: int, position: int, length: int) -> int:
-        """Send a range to a socket without copying it through the process (sendfile).
-
-        Returns:
-            The number of bytes sent; 0 at the end of the file.
+        """Send a range to a socket with sendfile; return the bytes sent, 0 at the end.
 
         Raises:
             BlockingIOError: The socket's buffer is full.
@@ -345,7 +330,7 @@ class DataFile(CachedFile):
         except FileNotFoundError:
             descriptor = None
         if descriptor is None or path != self.path:
-            # It has another name by now, perhaps, and another file the one that it had.
+            # Its old name may now be another file's.
             with self._cache.renaming:
                 descriptor = Descriptor(os.open(self.path, flags, 0o644))
         self.descriptor = descriptor
@@ -354,19 +339,19 @@ class DataFile(CachedFile):
 
 
 class FileSlice(NamedTuple):
-    """A range of a file that travels through the broker in place of its bytes."""
+    """A range of a file, passed through the broker instead of its bytes."""
 
     file: DataFile
     position: int
     length: int
 
     def read(self) -> bytes:
-        """Return the bytes (for TLS, tests and whatever cannot use sendfile)."""
+        """Return the bytes, for users without sendfile, such as TLS."""
         return self.file.read_at(self.position, self.length)
 
 
 class Files:
-    """The file system as the store sees it. Paths are strings without a final slash."""
+    """The file system of the storage layer. Paths have no trailing slash."""
 
     __slots__ = ("_cache",)
 
@@ -374,29 +359,29 @@ class Files:
         self._cache = FileCache(max_open_files)
 
     def data(self, path: str) -> DataFile:
-        """Return the file at `path`; touches nothing until it is used."""
+        """Return the file at `path` without opening it."""
         return DataFile(self._cache, path)
 
     @property
     def renaming(self) -> AbstractContextManager[object]:
-        """What is held while open files' directory is renamed: threads find them either way."""
+        """A lock to hold while a directory with open files is renamed."""
         return self._cache.renaming
 
     def bound_open_files(self, max_open_files: int) -> None:
-        """Hold at most so many data files open; those above it close when the next one opens."""
+        """Set the maximum of open data files, from the next one on."""
         self._cache.max_open_files = max_open_files
 
     def close_all(self) -> None:
-        """Close every open data file (end of the process, end of a test)."""
+        """Close all open data files."""
         self._cache.close_all()
 
     @property
     def open_file_count(self) -> int:
-        """Number of data files open now."""
+        """The number of open data files."""
         return len(self._cache)
 
     def exists(self, path: str) -> bool:
-        """Return whether one may see something at `path`; OSError if the disk doesn't tell."""
+        """Return whether `path` exists and is accessible."""
         try:
             os.stat(path)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -408,23 +393,23 @@ class Files:
         return True
 
     def list_directory(self, path: str) -> list[str]:
-        """Return the names in a directory, in no particular order."""
+        """Return the names in a directory, unordered."""
         return os.listdir(path)
 
     def list_files(self, path: str) -> list[str]:
-        """Return the names of the regular files in a directory, in no particular order."""
+        """Return the names of the regular files in a directory, unordered."""
         return self.list_by_kind(path)[0]
 
     def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
-        """Return the names of the regular files in a directory, and the others (see listing.py)."""
+        """Return the names of a directory's regular files, and all others (listing.py)."""
         return names_by_kind(path)
 
     def list_subdirectories(self, path: str) -> list[str]:
-        """Return the names of the directories in a directory, in no particular order."""
+        """Return the names of a directory's subdirectories, unordered."""
         return subdirectories(path)
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents; one that exists is left as it is."""
+        """Create a directory and its parents, unless it exists."""
         try:
             os.mkdir(path)
         except FileExistsError:
@@ -437,7 +422,7 @@ class Files:
         """Return the contents of a small file.
 
         Raises:
-            FileNotFoundError: There is none, or no regular file.
+            FileNotFoundError: It does not exist or is not a regular file.
             OSError: It cannot be read.
         """
         try:
@@ -456,13 +441,9 @@ class Files:
         return content
 
     def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
-        """Replace a small file atomically: a reader finds the old contents or the new.
+        """Replace a small file atomically.
 
-        Args:
-            path: The file.
-            content: All that it shall hold.
-            sync: Whether to wait for the disk (file and directory). Without, a power loss may
-                leave the file empty.
+        Without `sync` (of file and directory) a power loss may leave it empty.
         """
         temporary = path + ".tmp"
         descriptor = _create(temporary)
@@ -479,18 +460,16 @@ class Files:
             self.sync_directory(os.path.dirname(path))
 
     def make_way(self, path: str) -> None:
-        """Remove what has the name of a file that is to be created; a directory that is empty too.
-
-        A file that was left there, or a link, would otherwise be written to.
+        """Remove the file, link or empty directory at the path of a new file.
 
         Raises:
-            OSError: A directory that is not empty, or the disk.
+            OSError: The directory is not empty, or the disk failed.
         """
         try:
             os.unlink(path)
         except FileNotFoundError:
             pass
-        except (IsADirectoryError, PermissionError):  # by the system: EISDIR or EPERM
+        except (IsADirectoryError, PermissionError):  # EISDIR or EPERM
             os.rmdir(path)
 
     def rename(self, old_path: str, new_path: str) -> None:
@@ -498,66 +477,65 @@ class Files:
         os.rename(old_path, new_path)
 
     def unlink(self, path: str) -> None:
-        """Remove a file; one that does not exist is no error."""
+        """Remove a file, if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(path)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory and everything in it; one that does not exist is no error."""
-        import shutil  # noqa: PLC0415 - it brings decompressors, which a start has no use for
+        """Remove a directory tree, if it exists."""
+        import shutil  # noqa: PLC0415 - it imports decompressors, which a start does not need
 
         with suppress(FileNotFoundError):
             shutil.rmtree(path)
-        # A slice in flight may have opened a file again that its log had closed.
+        # A slice in flight may have reopened a file of the tree.
         for file in self._cache.open_files():
             if isinstance(file, DataFile) and file.path.startswith(f"{path}{os.sep}"):
                 file.let_go()
 
     def sync_directory(self, path: str) -> None:
-        """Wait until the names in a directory are on the disk. Blocks: run it in a thread."""
+        """Sync the names in a directory. Blocks: run it in a thread."""
         sync_names(path)
 
     def open_volume(self, path: str) -> Volume | None:
-        """Return what can sync the whole file system that `path` lies on.
+        """Return the volume of `path`, which can sync its whole file system.
 
         Returns:
-            None where its errors might not be told: sync each file then.
+            None if syncfs might miss errors: sync each file instead.
         """
         return Volume(path) if tells_all_errors(path) else None
 
     def lock_directory(self, path: str) -> DirectoryLock:
-        """Take the lock that Apache Kafka takes on a log directory (`.lock`, a POSIX record lock).
+        """Take Apache Kafka's lock on a log directory (`.lock`, a POSIX record lock).
 
         Raises:
-            BlockingIOError: Another broker, or this process, holds it. (Some systems say
-                PermissionError; both are OSError.)
+            BlockingIOError: Another process, or this one, holds it. (Some systems raise
+                PermissionError.)
         """
         return DirectoryLock(f"{path}/.lock")
 
     def free_bytes(self, path: str) -> int:
-        """Return how many bytes an unprivileged process may still write below `path`."""
+        """Return the free bytes for unprivileged processes below `path`."""
         return free_and_total_bytes(path)[0]
 
     def total_bytes(self, path: str) -> int:
-        """Return how large the volume is that `path` lies on."""
+        """Return the size of the volume of `path`."""
         return free_and_total_bytes(path)[1]
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Say when a file was last written, in milliseconds since 1970."""
+        """Set a file's modification time, in milliseconds since 1970."""
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def modified_ms(self, path: str) -> int:
-        """Return when a file was last written, in milliseconds since 1970."""
+        """Return a file's modification time, in milliseconds since 1970."""
         return os.stat(path).st_mtime_ns // 1_000_000
 
 
 def warm_by(descriptor: Descriptor, position: int, length: int) -> None:
-    """Read a range into the page cache by a descriptor that `ahead` has returned. Blocks."""
+    """Read a range into the page cache with a descriptor from `ahead`. Blocks."""
     warm(descriptor.number, position, length)
 
 
 def _create(path: str) -> Descriptor:
-    """Create a file; what a crash left under its name, or a link, is removed and not followed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPENED
     try:
         return Descriptor(os.open(path, flags, 0o644))

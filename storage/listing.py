@@ -1,4 +1,4 @@
-"""What a directory of the file system holds: regular files apart from everything else."""
+"""Directory listings that separate regular files from everything else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ if TYPE_CHECKING:
 
 
 def names_by_kind(path: str) -> tuple[list[str], list[str]]:
-    """Return the names of the regular files in a directory, and the others.
+    """Return the names of a directory's regular files, and all other names.
 
-    Links are followed, as by Java's File.isFile: directories, devices, pipes, sockets, and links to
-    these or to nothing are others.
+    Links are followed, as in Java's File.isFile; broken links count as others.
 
     Raises:
         OSError: The directory cannot be listed.
@@ -28,13 +27,12 @@ def names_by_kind(path: str) -> tuple[list[str], list[str]]:
 
 
 def subdirectories(path: str) -> list[str]:
-    """Return the names of the directories in a directory; links to directories count."""
+    """Return the names of a directory's subdirectories, including links."""
     with os.scandir(path) as entries:
         return [entry.name for entry in entries if _is(entry.is_dir)]
 
 
 def _is(kind: Callable[[], bool]) -> bool:
-    """Return what an entry of a directory is; a loop of links is nothing."""
     try:
         return kind()
     except OSError as error:

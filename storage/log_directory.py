@@ -2,12 +2,12 @@
 
     .lock  meta.properties  .kafka_cleanshutdown  *-checkpoint     files of the directory
     <topic>-<partition>/                                           a partition's log
-    <topic>-<partition>.<32 hex digits>-delete/                    to be removed, as soon as may be
-    <topic>-<partition>.<32 hex digits>-stray/                     not ours by the metadata; kept
-    <topic>-<partition>.<32 hex digits>-future/                    a move that was not finished
+    <topic>-<partition>.<32 hex digits>-delete/                    to be removed
+    <topic>-<partition>.<32 hex digits>-stray/                     unknown to the metadata; kept
+    <topic>-<partition>.<32 hex digits>-future/                    an unfinished move
 
-Opening reads names and each `partition.metadata`, nothing else: 10,000 partitions in half a second.
-The directory with the metadata log (`__cluster_metadata-0`) is a partition like the others here.
+Opening reads only names and each `partition.metadata`, to be fast with 10,000 partitions. The
+metadata log (`__cluster_metadata-0`) is a partition like the others.
 
 Source: Kafka's LogManager, LocalLog (names), PartitionMetadataFile, CleanShutdownFileHandler.
 """
@@ -54,17 +54,17 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 
-# What a file system allows for a name; longer ones lose letters of their topic, as Kafka's do.
+# Longer names lose characters of their topic, as in Kafka.
 _MAX_NAME_BYTES = 255
 _MOST_NAMES_SHOWN = 3
 
 
 class LogDirectoryError(Exception):
-    """A log directory that cannot be used: a sentence about what is wrong and how to mend it."""
+    """The log directory cannot be used; the message names the problem and the fix."""
 
 
 class DamagedDirectoryError(LogDirectoryError):
-    """Nobody can say whose directory it is; a broker of several goes on without it."""
+    """The directory's identity is unreadable; a broker with others starts without it."""
 
 
 class PartitionDirectory(NamedTuple):
@@ -80,21 +80,18 @@ class LogDirectory:
     """An opened and locked log directory.
 
     Attributes:
-        path: Without a final slash.
+        path: Without a trailing slash.
         directory_id: Its random uuid (KIP-858).
-        cluster_id: The cluster's, 22 characters.
-        node_id: The broker's.
-        was_clean: Whether the last user stopped cleanly, so that logs need no recovery.
-        previous_broker_epoch: The epoch that the last user noted when it stopped cleanly; -1 if
-            unknown.
-        partitions: What was found when it was opened.
-        to_delete: Paths that the owner shall remove (`Files.remove_tree`).
-        futures: Partitions of which a copy was made here when the last user stopped.
-        strays: Paths of stray partitions, left as they are.
-        foreign: Names of directories that are none of Kafka's, left as they are.
-        problems: Sentences for the log about what had to be ignored.
-        has_failed: Whether it could not be opened: it has a path and nothing else.
-        is_new: Whether `open` has given it its identity.
+        cluster_id: 22 characters.
+        was_clean: Whether the last stop was clean.
+        previous_broker_epoch: The broker epoch of the last clean stop; -1 if unknown.
+        to_delete: Paths for the owner to remove (`Files.remove_tree`).
+        futures: Partitions with an unfinished copy here.
+        strays: Paths of stray partitions, which are kept.
+        foreign: Names of other directories, which are kept.
+        problems: Ignored problems, for the log.
+        has_failed: Whether it could not be opened; only its path is valid then.
+        is_new: Whether `open` created its identity.
     """
 
     __slots__ = (
@@ -136,28 +133,23 @@ class LogDirectory:
 
     @classmethod
     def failed(cls, path: str, files: Files) -> LogDirectory:
-        """Return what stands for a directory that could not be opened."""
+        """Return a placeholder for a directory that could not be opened."""
         return cls(path, files, None, MetaProperties("", -1, bytes(16)))
 
     @classmethod
     def open(
         cls, path: str, files: Files, *, node_id: int, cluster_id: str | None = None
     ) -> LogDirectory:
-        """Create or take over a directory: lock, identity, clean-stop marker, partitions.
+        """Create or open a directory: lock, identity, clean-stop marker, partitions.
 
-        One that exists is only read; `remove_clean_shutdown_marker` comes before any change.
-
-        Args:
-            path: The directory; it and its parents are created if need be.
-            files: The disk.
-            node_id: Must be the one in an existing directory.
-            cluster_id: Must be the one in an existing directory; None takes whichever is there,
-                or draws a new one.
+        In an existing directory, whose ids must match, only missing identity fields are written;
+        call `remove_clean_shutdown_marker` before any other change. Without `cluster_id` any is
+        accepted, or one is generated.
 
         Raises:
-            LogDirectoryError: It is in use, belongs to another node or cluster, or is damaged; or
-                it is no data directory, but has folders that would be taken for partitions.
-            OSError: The disk or its permissions.
+            LogDirectoryError: It is in use, belongs to another node or cluster, is damaged, or is
+                not a log directory but has subdirectories named like partitions.
+            OSError: The disk failed or permissions are missing.
         """
         path = path.rstrip("/") or "/"
         is_new = not files.exists(path)
@@ -186,13 +178,13 @@ class LogDirectory:
         return directory
 
     def partition_path(self, topic: str, partition: int) -> str:
-        """Return where a partition's log lies."""
+        """Return the path of a partition's directory."""
         return f"{self.path}/{topic}-{partition}"
 
     def create_partition_directory(self, topic: str, partition: int, topic_id: bytes) -> str:
         """Create a partition's directory with its `partition.metadata`; return its path.
 
-        Nothing is waited for: the metadata log knows the topic id, should the file get lost.
+        Nothing is synced, because the metadata log has the topic id as well.
         """
         path = self.partition_path(topic, partition)
         self._files.make_directory(path)
@@ -200,26 +192,26 @@ class LogDirectory:
         return path
 
     def future_path(self, topic: str, partition: int) -> str:
-        """Return a new path for the copy of a log that is to lie here."""
+        """Return a new path for a log copy in this directory."""
         return f"{self.path}/{_suffixed(topic, partition, FUTURE_SUFFIX)}"
 
     def create_future_directory(self, path: str, topic_id: bytes) -> None:
-        """Create the directory at a future path, with its `partition.metadata`.
+        """Create the directory of a log copy, with its `partition.metadata`. Blocks.
 
-        Its name is on the disk: there is a moment when the log has no other. Blocks.
+        Its name is synced, because the log will briefly have no other.
         """
         self._files.make_directory(path)
         self.write_topic_id(path, topic_id)
         self._files.sync_directory(self.path)
 
     def use_future_directory(self, path: str, topic: str, partition: int) -> str:
-        """Rename a copy that is whole to the partition's directory; return its path."""
+        """Rename a complete copy to the partition's path; return the path."""
         new_path = self.partition_path(topic, partition)
         self._files.rename(path, new_path)
         return new_path
 
     def keep_partition_directory(self, path: str, topic: str, partition: int) -> None:
-        """Take a deletion back: give a directory that was set aside its name."""
+        """Undo a deletion: rename the directory back."""
         self._files.rename(path, self.partition_path(topic, partition))
 
     def write_topic_id(self, partition_path: str, topic_id: bytes) -> None:
@@ -228,44 +220,44 @@ class LogDirectory:
         self._files.write_whole(path, content_for(topic_id), sync=False)
 
     def delete_partition_directory(self, topic: str, partition: int) -> str:
-        """Rename a partition's directory so that it is gone by name; return the new path.
+        """Rename a partition's directory for deletion; return the new path.
 
-        The owner closes or relocates open files and removes the tree after file.delete.delay.ms.
+        The owner removes the tree after file.delete.delay.ms.
         """
         return self._rename_aside(topic, partition, DELETE_SUFFIX)
 
     def remove_partition_directory(self, topic: str, partition: int) -> None:
-        """Remove a partition's directory and all in it, if it is there."""
+        """Remove a partition's directory tree, if it exists."""
         self._files.remove_tree(self.partition_path(topic, partition))
 
     def stray_partition_directory(self, topic: str, partition: int) -> str:
-        """Rename the directory of a partition that metadata places elsewhere; return its path."""
+        """Rename the directory of a partition placed elsewhere; return its path."""
         return self._rename_aside(topic, partition, STRAY_SUFFIX)
 
     def stray_future_directory(self, path: str, topic: str, partition: int) -> str:
-        """Rename a copy that nobody goes on with; return its path."""
+        """Rename an abandoned copy; return its path."""
         new_path = f"{self.path}/{_suffixed(topic, partition, STRAY_SUFFIX)}"
         self._files.rename(path, new_path)
         return new_path
 
     def read_recovery_points(self) -> dict[TopicPartition, int]:
-        """Return up to where logs were known to be on the disk; nothing if the file is damaged."""
+        """Return the recovery points; empty if the file is damaged."""
         return self._read_checkpoint(RECOVERY_POINT_CHECKPOINT)
 
     def read_log_start_offsets(self) -> dict[TopicPartition, int]:
-        """Return log start offsets; nothing if the file is damaged."""
+        """Return the log start offsets; empty if the file is damaged."""
         return self._read_checkpoint(LOG_START_CHECKPOINT)
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
-        """Return the last high watermarks written; nothing if the file is damaged."""
+        """Return the high watermarks; empty if the file is damaged."""
         return self._read_checkpoint(HIGH_WATERMARK_CHECKPOINT)
 
     def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace the recovery points. Blocks for the disk, as the next two do."""
+        """Replace the recovery points. Blocks, like the next two methods."""
         write_offsets(self._files, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}", offsets)
 
     def write_log_start_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace the log start offsets; those at 0 are not needed."""
+        """Replace the log start offsets; those at 0 may be omitted."""
         write_offsets(self._files, f"{self.path}/{LOG_START_CHECKPOINT}", offsets)
 
     def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -273,34 +265,34 @@ class LogDirectory:
         write_offsets(self._files, f"{self.path}/{HIGH_WATERMARK_CHECKPOINT}", offsets)
 
     def mark_clean_shutdown(self, *, broker_epoch: int) -> None:
-        """Say that logs, indexes and checkpoints are complete: the last act before `close`."""
+        """Write the clean-stop marker: the last call before `close`."""
         content = json.dumps(
             {"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")
         ).encode()
         self._files.write_whole(f"{self.path}/{CLEAN_SHUTDOWN_MARKER}", content)
 
     def sync_names(self) -> None:
-        """Wait until the names of the partitions' directories are on the disk. Blocks."""
+        """Sync the names of the partitions' directories. Blocks."""
         self._files.sync_directory(self.path)
 
     def open_volume(self) -> Volume | None:
-        """Return what can sync the whole file system that it lies on, if that tells all errors."""
+        """Return the directory's volume, as Files.open_volume."""
         return self._files.open_volume(self.path)
 
     def remove_clean_shutdown_marker(self) -> None:
-        """Begin to use the directory: a crash from here on is an unclean stop."""
+        """Start to use the directory: a crash now is an unclean stop."""
         if self.was_clean:
             self._files.unlink(f"{self.path}/{CLEAN_SHUTDOWN_MARKER}")
-        # A marker that a power loss brought back would have the next start check nothing. A broker
-        # that was killed right here has left that to this one.
+        # If a power loss brought the marker back, the next start would skip recovery. Sync always,
+        # because a broker killed here may have removed it unsynced.
         self._files.sync_directory(self.path)
 
     def check_in_place(self) -> None:
-        """Check that the directory still has its path. Blocks for the disk.
+        """Check that the directory is still at its path. Blocks.
 
         Raises:
-            FileNotFoundError: It was moved, deleted, replaced or unmounted while it is in use.
-            OSError: The disk does not tell.
+            FileNotFoundError: It was moved, deleted, replaced or unmounted while in use.
+            OSError: The disk failed.
         """
         if self._lock is not None and not self._lock.is_in_place():
             raise FileNotFoundError(
@@ -315,21 +307,21 @@ class LogDirectory:
         return self._files.free_bytes(self.path)
 
     def total_bytes(self) -> int:
-        """Return how large the volume is that it lies on."""
+        """Return the size of the directory's volume."""
         return self._files.total_bytes(self.path)
 
     def forget_identity(self) -> None:
-        """Have a new directory belong to nobody, as before; what its logs are is up to the owner.
+        """Remove the identity of a new directory, but not its logs.
 
         Raises:
-            OSError: The disk.
+            OSError: The disk failed.
         """
         assert self.is_new, "it was somebody's before"
         self._files.unlink(f"{self.path}/{META_PROPERTIES}")
         self._files.sync_directory(self.path)
 
     def close(self) -> None:
-        """Free the lock."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.release()
 
@@ -385,12 +377,11 @@ class LogDirectory:
 
 
 def has_future_path(topic: str, partition: int) -> bool:
-    """Return whether the whole name of a topic fits into a future path."""
+    """Return whether a topic's full name fits into a future path."""
     return len(topic) + len(_ending(partition, FUTURE_SUFFIX)) <= _MAX_NAME_BYTES
 
 
 def _suffixed(topic: str, partition: int, suffix: str) -> str:
-    """Return a name of a partition's directory that is none that is served."""
     ending = _ending(partition, suffix)
     return f"{topic[: _MAX_NAME_BYTES - len(ending)]}{ending}"
 
@@ -400,9 +391,9 @@ def _ending(partition: int, suffix: str) -> str:
 
 
 def _check_is_ours(path: str, files: Files) -> None:
-    """Refuse a directory whose folders a start would rename or remove, not being partitions.
+    """Refuse a directory with subdirectories that only look like partitions.
 
-    `meta.properties` is on the disk before the first partition is made, here and in Apache Kafka.
+    As in Apache Kafka, `meta.properties` is synced before the first partition is created.
     """
     if files.exists(f"{path}/{META_PROPERTIES}"):
         return
@@ -418,7 +409,6 @@ def _check_is_ours(path: str, files: Files) -> None:
 
 
 def _identify(path: str, files: Files, *, node_id: int, cluster_id: str | None) -> MetaProperties:
-    """Read `meta.properties` and compare it, or write a new one."""
     file = f"{path}/{META_PROPERTIES}"
     try:
         properties = parse_meta_properties(files.read_whole(file).decode())

@@ -1,9 +1,9 @@
-"""`meta.properties`: whose log directory this is, as Java properties.
+"""`meta.properties`, which identifies a log directory, in the format of Java properties.
 
     version=1
     cluster.id=<22 characters>     uuid, base64url
     node.id=<number>
-    directory.id=<22 characters>   uuid, base64url; other lines are kept out, comments start with #
+    directory.id=<22 characters>   uuid, base64url; other lines are ignored, comments start with #
 
 Source: Kafka's MetaProperties (KIP-858 for directory.id); java.util.Properties for the syntax.
 """
@@ -28,11 +28,12 @@ class MetaProperties(NamedTuple):
 
 
 def parse_meta_properties(text: str) -> MetaProperties:
-    """Read the file's text.
+    """Parse the file's text.
+
+    A missing directory.id (before Kafka 3.7) becomes 16 zero bytes.
 
     Raises:
-        ValueError: A property is missing or no sensible value; the message is half a sentence. A
-            directory.id may be missing (before Kafka 3.7): it is then 16 zero bytes.
+        ValueError: A property is missing or invalid.
     """
     values: dict[str, str] = {}
     for line in text.splitlines():
@@ -56,7 +57,7 @@ def parse_meta_properties(text: str) -> MetaProperties:
 
 
 def format_meta_properties(properties: MetaProperties) -> str:
-    """Write the file's text; Apache Kafka reads it."""
+    """Return the file's text, which Apache Kafka can read."""
     return (
         "#\n"
         f"cluster.id={properties.cluster_id}\n"

@@ -1,4 +1,4 @@
-"""`partition.metadata` in a partition's folder: the id of the topic that the folder belongs to."""
+"""`partition.metadata`, which holds the topic id of a partition's directory."""
 
 from __future__ import annotations
 

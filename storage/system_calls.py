@@ -1,17 +1,16 @@
-"""Calls that not every system has, and what stands in for them there.
+"""System calls that some platforms lack, and their replacements.
 
 | | Linux | macOS | Windows |
 | --- | --- | --- | --- |
-| reads and writes at a position | pread, pwrite | the same | seek, then read or write, in turns |
-| data alone to the disk | fdatasync | fsync | fsync |
-| a range leaves the page cache | posix_fadvise | stays | stays |
-| a range comes into it | sendfile to nowhere | is read | is read |
-| it is to come soon | posix_fadvise | nothing | nothing |
-| names to the disk | fsync of the folder | the same | left to the file system |
-| lock of a folder | POSIX record lock | the same | msvcrt's, of one byte |
+| read or write at a position | pread, pwrite | the same | seek, then read or write, under a lock |
+| sync data only | fdatasync | fsync | fsync |
+| drop a range from the page cache | posix_fadvise | nothing | nothing |
+| load a range into it | sendfile to /dev/null | read | read |
+| announce a read | posix_fadvise | nothing | nothing |
+| sync names | fsync of the directory | the same | left to the file system |
+| lock a directory | POSIX record lock | the same | msvcrt lock of one byte |
 
-Apache Kafka's FileLock is a POSIX record lock where there are any, so that both exclude each other
-on Linux and macOS.
+Apache Kafka's FileLock is the same POSIX record lock, so the two brokers exclude each other.
 """
 
 from __future__ import annotations
@@ -30,22 +29,21 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.primitives import Buffer
 
-# Of every file that is opened: not for children, no translation of line ends.
+# For every file: not inherited by children, no translation of line ends.
 OPENED: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# Opening a pipe does not wait for its other end.
+# Opening a pipe does not block.
 AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
 FOLDER: Final[int] = getattr(os, "O_DIRECTORY", 0)
 # struct flock of 64-bit Linux.
 _FLOCK: Final = struct.Struct("hhqqi4x")
-# Elsewhere files are sent to sockets alone.
+# Other systems send files to sockets only.
 _sends_anywhere: Final = sys.platform == "linux"
 _WARMED_BYTES: Final = 64 << 10
-# A descriptor has one position, and threads share descriptors.
+# Threads share descriptors, which have only one position.
 _position: Final = threading.Lock()
 
 
 def _module(name: str) -> Any:
-    """Return a module that only some systems have; None elsewhere."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -63,7 +61,7 @@ def _read(descriptor: int, length: int, position: int, /) -> bytes:
 
 
 def _read_into(descriptor: int, buffers: Sequence[Any], position: int, flags: int = 0, /) -> int:
-    if flags:  # Linux's alone
+    if flags:  # only Linux has flags
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
     (buffer,) = buffers
     data = _read(descriptor, len(buffer), position)
@@ -89,26 +87,25 @@ sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 def cool(descriptor: int, position: int, length: int) -> None:
-    """Have a range leave the page cache, where a system can be asked for that."""
+    """Drop a range from the page cache, if supported."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_DONTNEED)
 
 
 def expect(descriptor: int, position: int, length: int) -> None:
-    """Have a range come into the page cache, where a system can be asked for that; waits not."""
+    """Start to load a range into the page cache, if supported; does not wait."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_WILLNEED)
 
 
 def open_ahead(path: str, descriptor: int) -> int | None:
-    """Open a file once more, for a thread that reads ahead; by `descriptor` nobody does any more.
+    """Open a file again for a thread that reads ahead, and stop readahead on `descriptor`.
 
-    Whoever meets a mark of the kernel's reading ahead asks for the next range, of 8 MiB on some
-    disks, which takes 3.5 ms: that shall be the thread.
+    A read that reaches the kernel's readahead mark submits up to 8 MiB more, which takes 3.5 ms on
+    some disks. Only the thread may be delayed by that.
 
     Returns:
-        None if files are not read that way here, if this one has no name any more, or another, if
-        its name is another file's by now, or if no descriptor is left.
+        None if unsupported, if the file was deleted or renamed, or if no descriptor is left.
     """
     if not _sends_anywhere:
         return None
@@ -122,16 +119,15 @@ def open_ahead(path: str, descriptor: int) -> int | None:
 
 
 def read_no_further(descriptor: int) -> None:
-    """Have the kernel read what is asked for by a descriptor, and nothing ahead, where it can."""
+    """Disable the kernel's readahead on a descriptor, if supported."""
     if _sends_anywhere:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
 
 def warm(descriptor: int, position: int, length: int) -> None:
-    """Have a range of a file in the page cache when this returns; blocks.
+    """Read a range of a file into the page cache. Blocks.
 
-    In calls of 64 KiB: some kernels are not preempted in one, and whoever was woken on the same
-    core waits for its end.
+    Calls are limited to 64 KiB, because some kernels do not preempt them.
     """
     end = position + length
     try:
@@ -154,7 +150,7 @@ def warm(descriptor: int, position: int, length: int) -> None:
 
 
 def sync_names(path: str) -> None:
-    """Wait until the names in a folder are on the disk, where folders can be opened."""
+    """Sync the names in a directory, if supported."""
     if FOLDER:
         number = os.open(path, os.O_RDONLY | FOLDER | OPENED)
         try:
@@ -167,7 +163,7 @@ def lock(descriptor: int) -> None:
     """Lock a file for this process.
 
     Raises:
-        OSError: Another one has it locked.
+        OSError: Another process holds the lock.
     """
     if _fcntl is not None:
         _fcntl.lockf(descriptor, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
@@ -176,7 +172,7 @@ def lock(descriptor: int) -> None:
 
 
 def lock_holder(descriptor: int) -> int | None:
-    """Return which process has a file locked; None if none has, or if it can't be asked."""
+    """Return the id of the process that holds a file's lock, or None."""
     if _fcntl is None:
         return None
     asked = _FLOCK.pack(_fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -185,11 +181,11 @@ def lock_holder(descriptor: int) -> int | None:
 
 
 def free_and_total_bytes(path: str) -> tuple[int, int]:
-    """Return what an unprivileged process may still write below a path, and its volume's size."""
+    """Return a volume's free bytes for unprivileged processes, and its size."""
     if hasattr(os, "statvfs"):
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
-    import shutil  # noqa: PLC0415 - elsewhere it is not needed for a start
+    import shutil  # noqa: PLC0415 - other systems do not need it
 
     usage = shutil.disk_usage(path)
     return usage.free, usage.total

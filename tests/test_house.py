@@ -54,7 +54,6 @@ DOORS = {
     },
     "re2": {"wirebroker/base/patterns.py"},
     "h11": {"wirebroker/http/conversation.py"},
-    "opentelemetry": {"wirebroker/otlp/sending.py"},
     "jwt": {"wirebroker/security/tokens/tokens.py"},
     "gssapi": {"wirebroker/security/sasl/kerberos.py"},
     "testcontainers": {"wirebroker/testing/hosts/engine.py"},

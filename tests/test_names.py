@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Called by others than us, or kept for what is said.
 USED_ELSEWHERE: Final[dict[str, str]] = {
+    "_missing_": "enum calls it for unknown values",
     "connection_made": "asyncio calls it",
     "connection_lost": "asyncio calls it",
     "format_commands": "click calls it",

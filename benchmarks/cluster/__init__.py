@@ -1,1 +1,1 @@
-"""Clusters and workers, beside Apache Kafka in the same set-up."""
+"""Clusters and workers, compared with Apache Kafka in the same setup."""

@@ -1,11 +1,11 @@
-"""Clusters and workers beside Apache Kafka in the same set-up, on this machine.
+"""Clusters and workers, compared with Apache Kafka in the same setup on this machine.
 
     python -m benchmarks.cluster [start] [failover] [produce] [catch-up] [memory] [workers]
         [--pairs 5] [--tries 4] [--ours CHECKOUT] [--output DIR]
 
-Three nodes of each kind, one of which has the controller as well, one process each. What is named
-is measured, or all; --output keeps earlier figures of other names. CPU per record is the primary
-figure: a rate depends on the generator and on the other processes, which share the cores.
+Three nodes of each kind, one of which is also the controller. Without names, all are measured;
+--output keeps earlier figures of other names. CPU per record is the primary figure, because the
+rate depends on all processes that share the cores.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from tests.support.tools import tools
 
 
 def main() -> int:
-    """Measure what the arguments ask for."""
     options = _arguments()
     ours, pairs = options.ours, options.pairs
     kinds = {

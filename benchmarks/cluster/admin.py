@@ -1,4 +1,4 @@
-"""What measurements ask of a cluster: topics placed by hand, who leads, who is in sync."""
+"""Administration of measured clusters."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ if TYPE_CHECKING:
 
     from tests.support.brokers.brokers import Broker
 
-PATIENCE_S = 300.0  # Apache Kafka takes a minute for 10,000 partitions
+PATIENCE_S = 300.0  # Apache Kafka needs a minute for 10,000 partitions
 _PREFERRED = 0
 
 
 def until(condition: Callable[[], bool], *, poll_s: float = 0.05) -> None:
-    """Wait for a condition.
-
-    Raises:
-        TimeoutError: It has not come in PATIENCE_S.
-    """
+    """Wait for a condition; raise TimeoutError after PATIENCE_S."""
     give_up = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > give_up:
@@ -31,7 +27,7 @@ def until(condition: Callable[[], bool], *, poll_s: float = 0.05) -> None:
 
 
 def await_served(port: int, topic: str, partition: int = 0) -> None:
-    """Wait until the broker at a port serves a partition: it may learn of it later than others."""
+    """Wait until the broker at a port serves a partition, which others may know earlier."""
     client = BlockingClient(("127.0.0.1", port), timeout_s=PATIENCE_S)
     asked = [{"partition_index": partition, "timestamp": -1}]
     request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
@@ -45,33 +41,31 @@ def await_served(port: int, topic: str, partition: int = 0) -> None:
 
 
 class Admin:
-    """A connection to one broker; others' metadata may be a moment older or newer."""
+    """A connection to one broker, whose metadata may differ from others' for a moment."""
 
     def __init__(self, broker: Broker) -> None:
         self._client = BlockingClient(("127.0.0.1", broker.port), timeout_s=PATIENCE_S)
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()
 
     def brokers(self) -> set[int]:
-        """Return the ids of the brokers that serve: the unfenced ones."""
+        """Return the ids of the unfenced brokers."""
         answer = self._client.ask(ApiKey.METADATA, 9, {"topics": []})
         return {each.node_id for each in answer.brokers}
 
     def ports(self) -> dict[int, int]:
-        """Return the port of each broker that serves."""
         answer = self._client.ask(ApiKey.METADATA, 9, {"topics": []})
         return {each.node_id: each.port for each in answer.brokers}
 
     def partitions(self, topic: str) -> list[Any]:
-        """Return a topic's partitions as Metadata has them, in order; none if there is no topic."""
+        """Return a topic's partitions, in order; none without the topic."""
         asked = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
         (found,) = self._client.ask(ApiKey.METADATA, 9, asked).topics
         return sorted(found.partitions, key=lambda each: int(each.partition_index))
 
     def create(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
-        """Create a topic whose partitions have these replicas; the first of each leads."""
+        """Create a topic with these replicas, whose first ones lead."""
         placed = [
             {"partition_index": index, "broker_ids": list(nodes)}
             for index, nodes in enumerate(replicas)
@@ -82,7 +76,7 @@ class Admin:
         assert answer.topics[0].error_code == 0, answer
 
     def await_replicas(self, topic: str, replicas: Sequence[Sequence[int]]) -> None:
-        """Wait until each partition is led by its first replica, and all of them are in sync."""
+        """Wait until first replicas lead and all are in sync."""
 
         def are_there() -> bool:
             found = self.partitions(topic)
@@ -94,13 +88,11 @@ class Admin:
         until(are_there)
 
     def delete(self, topic: str) -> None:
-        """Delete a topic."""
         request = {"topic_names": [topic], "timeout_ms": 60_000}
         answer = self._client.ask(ApiKey.DELETE_TOPICS, 5, request)
         assert answer.responses[0].error_code == 0, answer
 
     def reassign(self, topic: str, replicas: Sequence[int]) -> None:
-        """Give partition 0 these replicas."""
         wanted = [{"partition_index": 0, "replicas": list(replicas)}]
         request = {"timeout_ms": 60_000, "topics": [{"name": topic, "partitions": wanted}]}
         answer = self._client.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, request)
@@ -108,7 +100,6 @@ class Admin:
         assert answer.responses[0].partitions[0].error_code == 0, answer
 
     def elect_preferred(self, topic: str) -> None:
-        """Have the first replica of partition 0 lead."""
         wanted = [{"topic": topic, "partitions": [0]}]
         request = {"election_type": _PREFERRED, "timeout_ms": 60_000, "topic_partitions": wanted}
         answer = self._client.ask(ApiKey.ELECT_LEADERS, 2, request)

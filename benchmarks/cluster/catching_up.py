@@ -1,6 +1,6 @@
-"""Catching up: a gigabyte that one node has is copied to another, which a reassignment adds.
+"""Catch-up: the time in which a reassigned replica copies a gigabyte and gets in sync.
 
-From the request until the new replica is in sync. Both nodes run, warm, with the pages in memory.
+Both nodes are warm, with the pages in memory.
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ _HALF_OF_THEIRS = 2.0
 
 
 class Copied(NamedTuple):
-    """One copy of a gigabyte."""
-
     mb_a_second: float
     leader_s: float
     follower_s: float
 
 
 def measure(checkout: Path | None, pairs: int, *, records: int = 1_000_000) -> list[Figure]:
-    """Copy in turns; the first copy of each kind is not counted."""
+    """Copy in turns; the first copy of each kind does not count."""
     found: dict[str, list[Copied]] = {OURS: [], THEIRS: []}
     settings = {"log.segment.delete.delay.ms": "1000"}
     with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:
@@ -92,5 +90,5 @@ def _copy(nodes: Trio, records: int) -> Copied:
     admin.reassign(_TOPIC, [_FROM])
     admin.await_replicas(_TOPIC, [[_FROM]])
     admin.close()
-    until(lambda: not any(nodes.nodes[_TO].data_dir.glob(f"{_TOPIC}-*")))  # the copy's files
+    until(lambda: not any(nodes.nodes[_TO].data_dir.glob(f"{_TOPIC}-*")))
     return copied

@@ -1,7 +1,7 @@
-"""Failover: from kill -9 of a leader to the first record that another acknowledges by acks=all.
+"""Failover: from `kill -9` of a leader to the first record acknowledged by another (acks=all).
 
-The client asks node 1 every 10 ms who leads, and sends as soon as it is told of another. Kills fall
-anywhere between two heartbeats, at the same places for both kinds.
+The client polls node 1 every 10 ms, and sends when it names another leader. Kills occur at random
+times between two heartbeats, the same for both kinds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _REPLICAS = [[2, 3, 1]]
 _LEADER = 2
 _POLL_S = 0.01
 _LONGEST_HEARTBEAT_S = 2.0
-# Of Kafka's median, in seconds.
+# Target: at most this much more than Kafka's median.
 _MOST_LONGER_S = 0.5
 
 
 def measure(checkout: Path | None, pairs: int) -> list[Figure]:
-    """Kill leaders of each kind in turns, with short sessions and with the default ones."""
+    """Kill leaders of each kind in turns, with short and with default sessions."""
     return [
         _measure("failover, sessions of 2 s", checkout, pairs, SHORT_SESSIONS),
         _measure("failover, default sessions (9 s)", checkout, pairs, {}),
@@ -59,7 +59,7 @@ def _measure(name: str, checkout: Path | None, pairs: int, settings: Mapping[str
 
 
 def _fail_over(nodes: Trio, phase_s: float) -> float:
-    """Kill the leader, see another lead, and bring things back to where they were."""
+    """Kill the leader, wait for another, and restore the first leader."""
     admin = Admin(nodes.nodes[FIRST])
     until(lambda: _produce(nodes.nodes[_LEADER].port))
     time.sleep(phase_s)
@@ -86,7 +86,6 @@ def _is_served(admin: Admin, nodes: Trio) -> bool:
 
 
 def _produce(port: int) -> bool:
-    """Send one record with acks=all; say whether it was acknowledged."""
     client = BlockingClient(("127.0.0.1", port))
     try:
         batch = generators.one_batch(records=1, record_bytes=100)

@@ -1,4 +1,4 @@
-"""What was measured of ours and of Apache Kafka's, its ratio, and what was to be reached."""
+"""Figures of wirebroker and Apache Kafka, with ratios and targets."""
 
 from __future__ import annotations
 
@@ -23,17 +23,13 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One row: values of ours and theirs, index by index from the same pair.
+    """A row of the table; values with the same index are from one pair.
 
     Attributes:
-        name: As the table shows it.
-        unit: Of the values.
-        ours: Of each pair.
-        theirs: Of each pair.
-        is_more_better: As with rates; times and sizes are the other way round.
-        least_ratio: How many times better is to be reached; None: nothing is.
-        most_longer: How much more ours may be, in the unit, where that is what is to be reached.
-        digits: Behind the point.
+        is_more_better: True for rates, False for times and sizes.
+        least_ratio: The target: how many times better.
+        most_longer: Or the target: how much more than theirs, in the unit.
+        digits: Decimal places.
     """
 
     name: str
@@ -46,21 +42,19 @@ class Figure:
     digits: int = 0
 
     def ratio(self) -> Bounded:
-        """Return how many times better ours is."""
         pairs = zip(self.ours, self.theirs, strict=True)
         if self.is_more_better:
             return bounded([ours / theirs for ours, theirs in pairs])
         return bounded([theirs / ours for ours, theirs in pairs])
 
     def is_reached(self) -> bool | None:
-        """Say whether what was to be reached is; None: nothing was."""
+        """Return whether the target is reached; None without a target."""
         if self.most_longer is not None:
             longer = statistics.median(self.ours) - statistics.median(self.theirs)
             return longer <= self.most_longer
         return None if self.least_ratio is None else self.ratio().median >= self.least_ratio
 
     def row(self) -> str:
-        """Return its row of the table."""
         ours, theirs = (
             f"{statistics.median(each):,.{self.digits}f}" for each in (self.ours, self.theirs)
         )
@@ -75,14 +69,7 @@ class Figure:
 def of_pairs(
     name: str, pairs: Pairs, *, unit: str, reach: tuple[float | None, float | None]
 ) -> list[Figure]:
-    """Return rate, CPU and, if the generator tells it, latency of a case.
-
-    Args:
-        name: Of the case.
-        pairs: Its runs.
-        unit: What is counted.
-        reach: Ratios to reach, of the rate and of the CPU.
-    """
+    """Return a case's rate, CPU and, if reported, latency; `reach` has the first two's targets."""
 
     def figure(what: str, unit: str, of: str, **more: float | None) -> Figure:
         ours, theirs = ([getattr(run, of) for run in runs] for runs in (pairs.ours, pairs.theirs))
@@ -104,12 +91,11 @@ def of_pairs(
 
 
 def table(figures: Iterable[Figure]) -> str:
-    """Return the table in Markdown."""
     return "\n".join([*_HEAD, *(each.row() for each in figures)])
 
 
 def write(folder: Path, facts: Mapping[str, str], figures: Iterable[Figure]) -> None:
-    """Write `cluster.md` and `cluster.json`; figures of other names that stand there stay."""
+    """Write `cluster.md` and `cluster.json`; other figures in these files stay."""
     folder.mkdir(parents=True, exist_ok=True)
     known = {each.name: each for each in read(folder)}
     known |= {each.name: each for each in figures}
@@ -120,7 +106,7 @@ def write(folder: Path, facts: Mapping[str, str], figures: Iterable[Figure]) -> 
 
 
 def read(folder: Path) -> list[Figure]:
-    """Return what `write` has written; nothing if there is nothing."""
+    """Return the figures of `write`, if any."""
     path = folder / "cluster.json"
     if not path.exists():
         return []

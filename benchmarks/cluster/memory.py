@@ -1,6 +1,6 @@
-"""Memory of a node that has so many replicas, and the CPU that it takes while nobody asks for any.
+"""Memory, and CPU while idle, of nodes with many replicas.
 
-Topics of 100 partitions at replication factor 3: each node leads a third, and follows the rest.
+Topics have 100 partitions with replication factor 3; each node leads a third.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TURNS = ([1, 2, 3], [2, 3, 1], [3, 1, 2])
 
 
 def measure(checkout: Path | None, sizes: tuple[int, ...] = (1_000, 10_000)) -> list[Figure]:
-    """Create the topics on each kind, one after the other, so that they share no memory."""
+    """Measure each kind in turn, so that they do not share memory."""
     memory: dict[tuple[str, int], list[float]] = {}
     idle: dict[tuple[str, int], list[float]] = {}
     for kind in (OURS, THEIRS):
@@ -60,7 +60,6 @@ def _create(nodes: Trio, first: int, last: int) -> None:
 
 
 def _idle_ms(nodes: Trio) -> list[float]:
-    """Return each node's CPU of a second, in milliseconds."""
     before = [cpu_seconds(each) for each in nodes.process_ids]
     time.sleep(_IDLE_S)
     after = [cpu_seconds(each) for each in nodes.process_ids]

@@ -1,8 +1,7 @@
-"""The clusters that are measured: three nodes of a checkout, and three of Apache Kafka's, alike.
+"""Measured clusters: three nodes of a checkout, or three of Apache Kafka.
 
-Node 1 is a broker and the only controller, nodes 2 and 3 are brokers that join it, each a process
-with the server.properties that either kind takes. What is measured lies on 2 and 3, so that a kill
-never takes the controller.
+Node 1 is broker and only controller, nodes 2 and 3 are brokers, with the same server.properties for
+both kinds. Measured partitions are on 2 and 3, so that kills spare the controller.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ OURS: Final = "ours"
 THEIRS: Final = "theirs"
 FIRST: Final = 1
 MEMBERS: Final = (2, 3)
-# Leaderships stay where a measurement puts them.
+# Measurements choose the leaders.
 _UNMOVED: Final = {"auto.leader.rebalance.enable": "false"}
 SHORT_SESSIONS: Final = {
     "broker.session.timeout.ms": "2000",
@@ -36,8 +35,6 @@ SHORT_SESSIONS: Final = {
 
 
 class OurFirst(OwnController):
-    """Node 1 of a checkout."""
-
     checkout: Path | None = None
 
     def _command(self) -> list[str]:
@@ -45,8 +42,6 @@ class OurFirst(OwnController):
 
 
 class OurMember(MemberBroker):
-    """A node of a checkout that joins."""
-
     checkout: Path | None = None
 
     def _command(self) -> list[str]:
@@ -73,16 +68,13 @@ class TheirFirst(TheirMember):
 
 
 class Trio:
-    """Three nodes of one kind.
+    """Three nodes of one kind, by node id.
 
     Args:
-        folder: Of the cluster's own.
+        folder: For the cluster's files.
         kind: OURS or THEIRS.
-        checkout: Of ours; None is this one.
-        settings: Of every node, beyond Kafka's defaults.
-
-    Attributes:
-        nodes: By node id.
+        checkout: For OURS; None is this one.
+        settings: Additional configs.
     """
 
     def __init__(
@@ -104,16 +96,15 @@ class Trio:
 
     @property
     def process_ids(self) -> list[int]:
-        """The three processes."""
         return [each for node in self.nodes.values() for each in node.process_ids]
 
     def start(self) -> None:
-        """Start all, the one with the controller first."""
+        """Start all, the controller first."""
         for node in self.nodes.values():
             node.start()
 
     def stop(self) -> None:
-        """Stop all; what doesn't stop by itself is killed."""
+        """Stop all; kill those that do not stop."""
         for node_id in (*MEMBERS, FIRST):
             try:
                 self.nodes[node_id].stop()
@@ -136,7 +127,6 @@ class Trio:
 def trio(
     kind: str, checkout: Path | None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Trio]:
-    """Run three nodes of a kind, with folders of their own."""
     with tempfile.TemporaryDirectory(prefix=f"wirebroker-trio-{kind}-") as name:
         nodes = Trio(Path(name), kind, checkout=checkout, settings=settings)
         try:

@@ -1,7 +1,6 @@
-"""acks=all at replication factor 3: rate, CPU of all three processes per record, latency.
+"""acks=all with replication factor 3: rate, CPU of all three processes per record, latency.
 
-One partition, led by node 2, followed by 3 and 1: what a record costs does not depend on how many
-share the work, and both kinds replicate the same.
+One partition, led by node 2: the cost of a record does not depend on the number of partitions.
 """
 
 from __future__ import annotations
@@ -32,48 +31,38 @@ _numbers = itertools.count()
 
 
 class Replicated:
-    """A cluster as pairs.py drives a broker: by the leader, and with the CPU of all three."""
+    """A cluster for pairs.py: driven at the leader, with the CPU of all nodes."""
 
     def __init__(self, nodes: Trio) -> None:
         self.nodes = nodes
 
     @property
     def leader(self) -> Broker:
-        """Who leads what is produced to."""
+        """The measured partition's leader."""
         return self.nodes.nodes[_LEADER]
 
     @property
     def port(self) -> int:
-        """The leader's."""
         return self.leader.port
 
     @property
     def process_id(self) -> int:
-        """The leader's."""
         return self.leader.process_id
 
     @property
     def process_ids(self) -> Sequence[int]:
-        """Of all three."""
         return self.nodes.process_ids
 
 
 @dataclass(frozen=True)
 class ReplicatedProduce:
-    """A kind of load, on a fresh topic each time.
-
-    Attributes:
-        name: Of the row.
-        unit: What is counted.
-        load: Drives (broker, topic).
-    """
+    """A kind of load, with a new topic each time; `load` drives (broker, topic)."""
 
     name: str
     unit: str
     load: Callable[..., Sample]
 
     def prepare(self, cluster: Replicated) -> str:
-        """Create the topic."""
         topic, admin = f"replicated-{next(_numbers):05d}", Admin(cluster.nodes.nodes[FIRST])
         admin.create(topic, _REPLICAS)
         admin.await_replicas(topic, _REPLICAS)
@@ -82,18 +71,15 @@ class ReplicatedProduce:
         return topic
 
     def run(self, cluster: Replicated, topic: str) -> Sample:
-        """Send."""
         return self.load(cluster.leader, topic)
 
     def clean(self, cluster: Replicated, topic: str) -> None:
-        """Delete the topic."""
         admin = Admin(cluster.nodes.nodes[FIRST])
         admin.delete(topic)
         admin.close()
 
 
 def cases(seconds: float) -> list[ReplicatedProduce]:
-    """Return the kinds of load."""
 
     def load(connections: int, record_bytes: int) -> Any:
         batch = generators.one_batch(records=1, record_bytes=record_bytes)
@@ -114,7 +100,6 @@ def cases(seconds: float) -> list[ReplicatedProduce]:
 def measure(
     checkout: Path | None, pairs: int, *, seconds: float = 3.0, most_tries: int
 ) -> list[Figure]:
-    """Take pairs of runs of each load."""
     found: list[Figure] = []
     settings = {"log.segment.delete.delay.ms": "1000"}
     with trio(OURS, checkout, settings) as ours, trio(THEIRS, None, settings) as theirs:

@@ -1,7 +1,6 @@
-"""A node's start: from exec until the controller lets it serve, which others' Metadata tells.
+"""A node's start: from exec until Metadata from other nodes shows it as unfenced.
 
-The node was formatted before and has stopped cleanly; its session of before is over, so that
-neither kind waits for that.
+The node was formatted before, has stopped cleanly, and its previous session has ended.
 """
 
 from __future__ import annotations
@@ -23,14 +22,12 @@ _SESSION_S = int(SHORT_SESSIONS["broker.session.timeout.ms"]) / 1000
 
 
 class Start(NamedTuple):
-    """One start."""
-
     ms: float
     cpu_ms: float
 
 
 def measure(checkout: Path | None, pairs: int) -> list[Figure]:
-    """Start one node of each kind in turns."""
+    """Start a node of each kind in turns."""
     found: dict[str, list[Start]] = {OURS: [], THEIRS: []}
     with (
         trio(OURS, checkout, SHORT_SESSIONS) as ours,
@@ -56,7 +53,7 @@ def _start(nodes: Trio) -> Start:
     node, admin = nodes.nodes[_NODE], Admin(nodes.nodes[FIRST])
     node.stop()
     until(lambda: _NODE not in admin.brokers())
-    # Until then a controller of either kind takes the next incarnation for a second one.
+    # Before, controllers of both kinds reject the next incarnation as a duplicate.
     time.sleep(1.5 * _SESSION_S)
     starter = threading.Thread(target=node.start)
     began = time.monotonic()

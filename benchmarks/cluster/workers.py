@@ -1,7 +1,6 @@
-"""`serve --workers 2` beside one process, and beside one Apache Kafka, on two cores.
+"""`serve --workers 2`, compared with one process and with one Apache Kafka, on two cores.
 
-Two partitions, a generator for each; the workers lead one each. A generator needs a core, too: what
-the two take of both cores is told, and what is left for the brokers is the rest.
+Each worker leads a partition and has a generator; the generators' share of both cores is reported.
 """
 
 from __future__ import annotations
@@ -38,16 +37,13 @@ _numbers = itertools.count()
 
 
 class Workers(Checkout):
-    """A checkout's broker as two processes and a supervisor."""
-
     @property
     def process_id(self) -> int:
-        """Of worker 1, which listens at the port."""
+        """Worker 1, which listens at the port."""
         return self._children()[0]
 
     @property
     def process_ids(self) -> Sequence[int]:
-        """Of the supervisor, and of the workers."""
         return [super().process_id, *self._children()]
 
     def _command(self) -> list[str]:
@@ -69,7 +65,7 @@ class Spread:
     seconds: float
 
     def prepare(self, broker: Broker) -> str:
-        """Create the topic, a partition for each broker that there is."""
+        """Create the topic, with partitions spread over the brokers."""
         topic, admin = f"spread-{next(_numbers):05d}", Admin(broker)
         nodes = sorted(admin.brokers())
         replicas = [[nodes[index % len(nodes)]] for index in range(_WORKERS)]
@@ -81,7 +77,6 @@ class Spread:
         return topic
 
     def run(self, broker: Broker, topic: str) -> Sample:
-        """Drive both partitions at once."""
         leaders = self._leaders(broker, topic)
         with ThreadPoolExecutor(len(leaders)) as threads:
             found = list(threads.map(partial(self._drive, topic), range(len(leaders)), leaders))
@@ -92,13 +87,11 @@ class Spread:
         return Sample(requests, seconds, {"p99_us": p99, "generators": share})
 
     def clean(self, broker: Broker, topic: str) -> None:
-        """Delete the topic."""
         admin = Admin(broker)
         admin.delete(topic)
         admin.close()
 
     def _leaders(self, broker: Broker, topic: str) -> list[int]:
-        """Return the port of each partition's leader."""
         admin = Admin(broker)
         ports = admin.ports()
         found = [ports[each.leader_id] for each in admin.partitions(topic)]
@@ -118,7 +111,6 @@ class Spread:
 
 
 def cases(seconds: float) -> list[Spread]:
-    """Return the kinds of load."""
     small = generators.one_batch(records=1, record_bytes=100)
     large = generators.one_batch(records=1, record_bytes=65_000)
     return [
@@ -130,7 +122,7 @@ def cases(seconds: float) -> list[Spread]:
 def measure(
     checkout: Path | None, pairs: int, *, seconds: float = 3.0, most_tries: int
 ) -> list[Figure]:
-    """Take threes of runs: workers, Apache Kafka, one process."""
+    """Measure workers, Apache Kafka and one process in turns."""
     found: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="wirebroker-workers-") as name:
         several = Workers(Path(name) / "workers", checkout)

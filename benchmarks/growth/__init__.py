@@ -1,1 +1,1 @@
-"""Cost that grows with partitions, connections, groups or segments."""
+"""Costs that grow with partitions, connections, groups or segments."""

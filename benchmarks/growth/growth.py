@@ -1,12 +1,12 @@
-"""What one request costs as a broker holds more: partitions, connections, groups, segments.
+"""The cost of a request as a broker has more partitions, connections, groups or segments.
 
     python -m benchmarks.growth.growth [--quick] [--only TEXT] [--ours CHECKOUT] [--apache]
         [--output DIR [--resume]] [--let-cores-sleep]
 
 Writes a table, and with --output growth.md, growth.json and growth.svg (needs matplotlib: extra
-`bench`). With --apache Apache Kafka is measured as well, for the same table and picture. None of
-ours may grow faster than what it depends on: exit status 1 if the slope of log(cost) over
-log(size), from the smallest size to any other, exceeds 1 by more than the machine's noise explains.
+`bench`). --apache adds Apache Kafka. No cost of wirebroker may grow faster than its size: the exit
+status is 1 if the slope of log(cost) over log(size), from the smallest size to any other, exceeds 1
+by more than noise explains.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ SETTINGS = {
     "log.retention.check.interval.ms": "3600000",
     "group.max.session.timeout.ms": "1800000",
     "offsets.topic.num.partitions": "8",
-    # Kafka's 50 lets 5,000 connections that are opened at once wait for seconds, each run anew.
+    # With Kafka's default, 50, opening 5,000 connections would take seconds in each run.
     "socket.listen.backlog.size": "4096",
 }
 
 
 def main() -> int:
-    """Measure what the arguments ask for."""
     options = _arguments()
     with awake_cores(wanted=not options.let_cores_sleep) as cores:
         return _measure_all(options, cores)
@@ -101,7 +100,7 @@ def _kinds() -> dict[str, Callable[..., Iterator[Point]]]:
 
 
 def measure(kind: str, name: str, make: Callable[[Path], Broker], *, quick: bool) -> list[Series]:
-    """Measure one kind on one broker; what Apache Kafka cannot do is noted, ours must not fail."""
+    """Measure one kind on one broker; note failures of Apache Kafka, raise ours."""
     found: dict[str, Series] = {}
     with tempfile.TemporaryDirectory(prefix="wirebroker-growth-") as directory:
         broker = make(Path(directory))
@@ -126,7 +125,7 @@ def measure(kind: str, name: str, make: Callable[[Path], Broker], *, quick: bool
 
 
 def verdict(results: Sequence[Series]) -> int:
-    """Return the exit status, and say which of our costs grow too fast."""
+    """Return the exit status, and print which of wirebroker's costs grow too fast."""
     steep = [
         series.cost
         for series in results

@@ -1,4 +1,4 @@
-"""The kinds of growth: each makes a broker hold more and yields what a request then costs."""
+"""Kinds of growth: each increases a broker's content and yields the cost of a request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SAFE_DAY_MS = 3_600_000
 
 
 def partitions(broker: Broker, *, quick: bool) -> Iterator[Point]:
-    """Measure small appends that are spread over all partitions."""
+    """Measure small appends, spread over all partitions."""
     client = client_of(broker)
     frames: list[bytes] = []
     for size in (1, 10, 100, 1_000) if quick else (1, 10, 100, 1_000, 10_000):
@@ -47,7 +47,7 @@ def partitions(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def connections(broker: Broker, *, quick: bool) -> Iterator[Point]:
-    """Measure small appends over more and more connections, all of them busy."""
+    """Measure small appends over ever more busy connections."""
     client = client_of(broker)
     create_topic(client, "c", 10)
     frames = [produce_frame("c", index) for index in range(10)]
@@ -79,7 +79,7 @@ def groups(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def find_coordinator(client: BlockingClient) -> None:
-    """Wait until the offsets topic is there and loaded."""
+    """Wait until the offsets topic is created and loaded."""
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
         found = client.ask(ApiKey.FIND_COORDINATOR, 2, {"key": "group-0000", "key_type": 0})
@@ -91,7 +91,7 @@ def find_coordinator(client: BlockingClient) -> None:
 
 
 def join(client: BlockingClient, topic: str, group: str) -> tuple[bytes, bytes]:
-    """Form a group of one member; return its frames of OffsetCommit v7 and Heartbeat v3."""
+    """Form a group of one member; return its OffsetCommit v7 and Heartbeat v3."""
     joining: dict[str, Any] = {
         "group_id": group,
         "session_timeout_ms": _SESSION_MS,
@@ -125,7 +125,7 @@ def join(client: BlockingClient, topic: str, group: str) -> tuple[bytes, bytes]:
 
 
 def segments(broker: Broker, *, quick: bool) -> Iterator[Point]:
-    """Measure starts, ListOffsets and fetches over segments of 1 GiB that are mostly holes."""
+    """Measure starts, ListOffsets and fetches over mostly sparse segments of 1 GiB."""
     client = client_of(broker)
     create_topic(client, "s", segment_bytes=str(sparse_segments.SEGMENT_BYTES))
     client.close()
@@ -155,7 +155,7 @@ def segments(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def _check_found(broker: Broker, offset: int, timestamp_ms: int) -> None:
-    """Assert that the record at a segment's end is found by time, and comes from the disk whole."""
+    """Assert that a segment's last record is found by time and read completely."""
     client = client_of(broker)
     asked = [{"partition_index": 0, "timestamp": timestamp_ms}]
     request: Mapping[str, Any] = {

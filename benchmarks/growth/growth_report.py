@@ -1,4 +1,4 @@
-"""What growth found: series of costs over sizes; as a table in Markdown, as JSON, as a picture."""
+"""Reports of growth: costs by size as a Markdown table, JSON and a picture."""
 
 from __future__ import annotations
 
@@ -19,14 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Series:
-    """The cost of one thing on one broker over growing sizes.
+    """A cost on one broker at growing sizes.
 
     Attributes:
-        kind: Of growth_cases.KINDS.
-        broker: Whose cost.
-        cost: What is measured.
-        unit: Of the cost.
-        is_checked: Whether it must not grow faster than the size. If not, sizes are just cases.
+        is_checked: Whether it must not grow faster than the size; else sizes only number cases.
         points: Size -> cost.
         note: What the broker could not do.
     """
@@ -43,15 +39,14 @@ class Series:
 def slope(points: Mapping[int, float]) -> float:
     """Return the steepest slope of log cost over log size, from the smallest size to another.
 
-    0: the cost stays, 1: it grows with the size. Sizes and costs are above 0; one point has no
-    slope, which counts as 0.
+    0 means a constant cost, 1 a proportional one. A single point has slope 0.
     """
     (first, cost), *rest = sorted(points.items())
     return max((math.log(each / cost) / math.log(size / first) for size, each in rest), default=0.0)
 
 
 def table(results: Sequence[Series]) -> str:
-    """Return the results in Markdown, the brokers' rows of one cost below each other."""
+    """Return a Markdown table, grouped by cost."""
     rows = ["| cost | broker | size → cost | slope |", "| --- | --- | --- | ---: |"]
     for series in (each for group in by_cost(results).values() for each in group):
         points = [f"{size:,} → {cost:,.2f}" for size, cost in series.points.items()]
@@ -63,7 +58,6 @@ def table(results: Sequence[Series]) -> str:
 
 
 def by_cost(results: Sequence[Series]) -> dict[str, list[Series]]:
-    """Return the series of each cost, in the order in which costs were first found."""
     groups: dict[str, list[Series]] = {}
     for series in results:
         groups.setdefault(series.cost, []).append(series)
@@ -71,29 +65,28 @@ def by_cost(results: Sequence[Series]) -> dict[str, list[Series]]:
 
 
 def write_json(path: Path, results: Sequence[Series], cores: str) -> None:
-    """Write all series, for `read_json`."""
     content = {"cores": cores, "series": [dataclasses.asdict(series) for series in results]}
     path.write_text(f"{json.dumps(content, indent=1)}\n")
 
 
 def read_json(path: Path, cores: str) -> list[Series]:
-    """Return what `write_json` has written; nothing if there is no such file.
+    """Return the series from `write_json`, if any.
 
     Raises:
-        ValueError: It was measured with cores that were not `cores` (awake_cores.py).
+        ValueError: The cores were in another state (awake_cores.py).
     """
     if not path.exists():
         return []
     content = json.loads(path.read_text())
     check_same(path, content["cores"], cores)
     results = [Series(**series) for series in content["series"]]
-    for series in results:  # JSON's keys are text
+    for series in results:  # JSON keys are text
         series.points = {int(size): cost for size, cost in series.points.items()}
     return results
 
 
 def plot(path: Path, results: Sequence[Series], title: str) -> None:
-    """Draw every cost in a frame of its own, a line for each broker."""
+    """Draw a frame for each cost, with a line for each broker."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -117,7 +110,6 @@ def plot(path: Path, results: Sequence[Series], title: str) -> None:
 
 
 def _draw_scales(place: Axes, group: Sequence[Series]) -> None:
-    """Scale a frame by all its series, and show what linear growth would be."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
     first = group[0]

@@ -1,4 +1,4 @@
-"""The kinds of growth that are about others: readers of old data, and fetches that wait."""
+"""Kinds of growth of other clients: readers of old data, and waiting fetches."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _DAY_MS = 86_400_000
 def old_data(broker: Broker, *, quick: bool) -> Iterator[Point]:
     """Measure a tail reader's latency alone (size 1) and beside a reader of old data (size 2).
 
-    The old data is dropped from the page cache again and again, so each fetch of it waits for the
-    disk. Before that it is dropped once: how much of it is there after it was read, over and over?
+    The old data is repeatedly dropped from the page cache, so its reader waits for the disk.
+    Before that, measure how much of it repeated reads leave in the cache.
     """
     client = client_of(broker)
     create_topic(client, "o", segment_bytes=str(100 << 20))
@@ -73,7 +73,7 @@ def old_data(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def _tail_latencies(client: BlockingClient, rounds: int) -> list[float]:
-    """Return the seconds from sending a record to having fetched it."""
+    """Return the seconds for sending and fetching each record."""
     produce = produce_frame("t", 0)
     offset = 0
     answer = client.ask(ApiKey.LIST_OFFSETS, 1, latest("t"))
@@ -90,9 +90,9 @@ def _tail_latencies(client: BlockingClient, rounds: int) -> list[float]:
 
 @contextlib.contextmanager
 def _read_over_and_over(broker: Broker, topic: str, frames: Sequence[bytes]) -> Iterator[None]:
-    """Have a process of its own read a topic, whose files another drops from the page cache.
+    """Read a topic in one process, and drop its files from the page cache in another.
 
-    Threads of this one would hold up the tail reader: for Python's lock, up to 5 ms at a time.
+    Threads would block the tail reader for up to 5 ms at a time (Python's lock).
     """
     spawning = multiprocessing.get_context("spawn")
     folder = broker.data_dir / f"{topic}-0"
@@ -113,16 +113,15 @@ def _read_over_and_over(broker: Broker, topic: str, frames: Sequence[bytes]) -> 
 
 
 def _evict(folder: Path) -> None:
-    """Drop a partition's files from the page cache, over and over."""
     while True:
         _drop(folder)
-        time.sleep(0.1)  # dropping takes CPU time from both that are measured
+        time.sleep(0.1)  # dropping takes CPU time from the measured processes
 
 
 def _drop(folder: Path) -> None:
     for path in folder.glob("*.log"):
         descriptor = os.open(path, os.O_RDONLY)
-        os.fdatasync(descriptor)  # what is dirty is not dropped
+        os.fdatasync(descriptor)  # dirty pages are not dropped
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(descriptor)
 
@@ -134,7 +133,6 @@ def _read(port: int, frames: Sequence[bytes], has_begun: Event) -> None:
 
 
 def _resident_mib(paths: Sequence[Path]) -> float:
-    """Return how much of some files is in the page cache."""
     libc = ctypes.CDLL(None, use_errno=True)
     pages = 0
     for path in paths:
@@ -143,7 +141,7 @@ def _resident_mib(paths: Sequence[Path]) -> float:
             continue
         with path.open("rb") as file, mmap.mmap(file.fileno(), size, mmap.MAP_PRIVATE) as memory:
             states = (ctypes.c_ubyte * (-(-size // mmap.PAGESIZE)))()
-            # A private mapping may be written to, which ctypes asks for.
+            # ctypes needs a writable mapping, which a private one is.
             address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
             if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), states) != 0:
                 raise OSError(ctypes.get_errno(), "mincore")
@@ -152,20 +150,20 @@ def _resident_mib(paths: Sequence[Path]) -> float:
 
 
 def waiting(broker: Broker, *, quick: bool) -> Iterator[Point]:
-    """Measure small appends to a partition that fetches wait for: open ones, and closed ones."""
+    """Measure small appends to a partition with waiting fetches, and with closed ones."""
     client = client_of(broker)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     sizes = (1, 10, 100, 1_000) if quick else (1, 10, 100, 1_000, 5_000)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2 * max(sizes))), hard))
     for state in ("closed", "waiting"):
         for size in sizes:
-            topic = f"{state}-{size}"  # an empty one: what is waited for must not come
+            topic = f"{state}-{size}"  # empty, so that fetches wait
             create_topic(client, topic)
             peers = [_wait_for_much(broker, topic) for _ in range(size)]
             if state == "closed":
                 for peer in peers:
                     peer.close()
-            client.ask(ApiKey.METADATA, 9, {"topics": []})  # behind all of them
+            client.ask(ApiKey.METADATA, 9, {"topics": []})  # after all fetches
             error_at = produce_error_at(topic)
             frames = [produce_frame(topic, 0)]
             value = cpu_us(broker, frames, error_at, quick=quick, connections=1)
@@ -176,7 +174,7 @@ def waiting(broker: Broker, *, quick: bool) -> Iterator[Point]:
 
 
 def _wait_for_much(broker: Broker, topic: str) -> socket.socket:
-    """Open a connection that waits for more than will come."""
+    """Open a connection with a fetch that will not be satisfied."""
     peer = socket.create_connection(("127.0.0.1", broker.port))
     request = fetch_request({(topic, 0): 0}, max_wait_ms=_DAY_MS, min_bytes=50 << 20)
     peer.sendall(request_frame(ApiKey.FETCH, 12, request))

@@ -1,7 +1,7 @@
-"""Segments of 1 GiB that are holes between one batch at each end: for starts and look-ups only.
+"""Sparse segments of 1 GiB with a batch at each end, for starts and look-ups only.
 
-Written into a partition's directory while the broker is stopped, with the index entries and the
-clean-stop files that the broker itself would have left, so that nothing is recovered.
+They are written while the broker is stopped, with index entries and clean-stop files, so that
+nothing is recovered.
 """
 
 from __future__ import annotations
@@ -17,29 +17,23 @@ from wirebroker.storage.log.producers.producer_snapshot import encode_snapshot, 
 from wirebroker.storage.log.segment.segment_files import segment_path
 
 SEGMENT_BYTES = 1 << 30
-# Offsets of a segment: its first and its last record; nothing is between.
+# Offsets of a segment; only the first and the last have records.
 OFFSETS = 1_000
 STEP_MS = 1_000
 
 
 def last_offset(segment: int) -> int:
-    """Return the offset of the record at the end of a segment."""
     return segment * OFFSETS + OFFSETS - 1
 
 
 def last_timestamp(segment: int, start_ms: int) -> int:
-    """Return the timestamp of the record at the end of a segment."""
     return start_ms + (segment + 1) * STEP_MS
 
 
 def write_segments(data_dir: Path, topic: str, count: int, *, start_ms: int) -> None:
-    """Replace what partition 0 of a topic holds by `count` segments.
+    """Replace the content of a topic's partition 0 by `count` segments; the last is active.
 
-    Args:
-        data_dir: Of a broker that stopped cleanly.
-        topic: Has one partition.
-        count: Of segments; the last is active.
-        start_ms: Timestamp of the first record.
+    The broker must have stopped cleanly. `start_ms` is the first record's timestamp.
     """
     directory = data_dir / f"{topic}-0"
     for path in directory.iterdir():

@@ -1,1 +1,1 @@
-"""Load generators and the requests that they send."""
+"""Load generators and their requests."""

@@ -1,6 +1,6 @@
-"""What drives a broker: raw requests over many connections (load.c), librdkafka, Kafka's own tools.
+"""Load generators: raw requests over many connections (load.c), librdkafka, Kafka's own tools.
 
-Each returns a Sample. The same program drives both brokers; everything listens on loopback.
+Each returns a Sample. Both brokers get the same load, over loopback.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 _SOURCE = Path(__file__).parent / "generator" / "load.c"
-# Flexible versions that name topics, so that both brokers take the same bytes.
+# Flexible versions with topic names, so that both brokers accept the same bytes.
 _PRODUCE_VERSION = 11
 _FETCH_VERSION = 12
 
@@ -53,10 +53,10 @@ def drive(
     error_at: int,
     sequence_at: int = -1,
 ) -> dict[str, float]:
-    """Run the load generator; see load.c for the arguments and what it finds.
+    """Run load.c, which documents arguments and results.
 
     Raises:
-        RuntimeError: It failed, or an answer had an error code.
+        RuntimeError: It failed, or a response had an error code.
     """
     command = [_load_program(), str(port), str(connections), str(seconds), str(error_at)]
     command += [str(sequence_at)]
@@ -78,25 +78,17 @@ def raw_produce(
     per_request: int = 1,
     seconds: float = 4.0,
 ) -> Sample:
-    """Send the same Produce request over and over, one in flight on each connection.
+    """Repeat a Produce request, one in flight on each connection.
 
-    Args:
-        broker: Which.
-        topic: Has `partitions` partitions.
-        connections: Side by side.
-        batch: A record batch, base offset 0.
-        records: In it.
-        acks: 1 or -1.
-        partitions: Connections are spread over them.
-        per_request: Partitions that one request names, a batch for each.
-        seconds: How long.
+    A request has a batch of `records` records for each of `per_request` partitions; connections are
+    spread over all `partitions`.
     """
     frames: list[bytes] = []
     for first in range(0, partitions, per_request):
         named = {(topic, first + index): batch for index in range(per_request)}
         request = produce_request(named, acks=acks)
         frames.append(request_frame(ApiKey.PRODUCE, _PRODUCE_VERSION, request))
-    # Correlation id, tags, topics, name, partitions, index: then the error code.
+    # Correlation id, tags, topics, name, partitions, index; then the error code.
     error_at = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
     found = drive(broker.port, frames, connections=connections, seconds=seconds, error_at=error_at)
     return Sample(found["requests"] * records * per_request, found["seconds"], latencies(found))
@@ -105,10 +97,10 @@ def raw_produce(
 def raw_fetch(
     broker: Broker, topic: str, *, connections: int, max_bytes: int, seconds: float = 4.0
 ) -> Sample:
-    """Fetch the same range over and over; a "record" here is a request.
+    """Repeat a fetch; a "record" here is a request.
 
     Raises:
-        RuntimeError: The answers are not as long as was asked for.
+        RuntimeError: Responses do not have the requested length.
     """
     request = fetch_request({(topic, 0): 0}, partition_max_bytes=max_bytes)
     frame = request_frame(ApiKey.FETCH, _FETCH_VERSION, request)
@@ -127,10 +119,7 @@ def one_batch(*, records: int, record_bytes: int, value: bytes | None = None) ->
 
 
 def librdkafka(broker: Broker, topic: str, verb: str, options: Mapping[str, object]) -> Sample:
-    """Produce or consume through confluent-kafka, in a process of its own.
-
-    See librdkafka_client.py for the options.
-    """
+    """Produce or consume through confluent-kafka in another process (librdkafka_client.py)."""
     settings = json.dumps({"bootstrap": broker.bootstrap, "topic": topic, **options})
     command = [sys.executable, "-m", "benchmarks.load.librdkafka_client", verb, settings]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -148,7 +137,7 @@ def java_producer(
     record_bytes: int,
     properties: Mapping[str, str],
 ) -> Sample:
-    """Run Kafka's ProducerPerformance; its own figure of the rate, without the JVM's start."""
+    """Run Kafka's ProducerPerformance; return its own rate, without the JVM's start."""
     arguments = ["--topic", topic, "--num-records", str(records)]
     arguments += ["--record-size", str(record_bytes), "--throughput", "-1"]
     arguments += ["--producer-props", f"bootstrap.servers={broker.bootstrap}"]
@@ -162,7 +151,7 @@ def java_producer(
 
 
 def java_consumer(broker: Broker, topic: str, *, records: int) -> Sample:
-    """Run Kafka's ConsumerPerformance; the time from the first fetch on."""
+    """Run Kafka's ConsumerPerformance; return the time since the first fetch."""
     arguments = ["--topic", topic, "--num-records", str(records), "--timeout", "60000"]
     arguments += ["--bootstrap-server", broker.bootstrap]
     lines = _java_tool("ConsumerPerformance", arguments)

@@ -1,4 +1,4 @@
-"""What the kinds of growth ask of a broker, and how the cost of a request is measured."""
+"""Requests for kinds of growth, and the measurement of their cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_GAIN = 0.97
 
 
 class Point(NamedTuple):
-    """One cost at one size."""
+    """A cost at one size."""
 
     cost: str
     unit: str
@@ -41,7 +41,7 @@ def cpu_us(
     quick: bool,
     connections: int = _CONNECTIONS,
 ) -> float:
-    """Return the broker's CPU per request: the least of some runs, until they are settled."""
+    """Return the broker's CPU per request: the least of several runs, until it settles."""
     seconds = 0.5 if quick else 1.5
     costs: list[float] = []
     while len(costs) < _MOST_RUNS and not is_settled(costs):
@@ -54,9 +54,9 @@ def cpu_us(
 
 
 def is_settled(costs: Sequence[float]) -> bool:
-    """Say whether the last three runs gained nothing over those before: all is warm.
+    """Return whether the last three runs were not faster than earlier ones.
 
-    The first run of all touches what it asks for; a JVM's compiler takes some more.
+    The first run touches all data; a JVM's compiler needs more.
     """
     last, before = costs[-_REPEATS:], costs[:-_REPEATS]
     return bool(before) and min(last) > _NO_GAIN * min(before)
@@ -79,9 +79,8 @@ def create_topic(client: BlockingClient, topic: str, partitions: int = 1, **conf
 
 
 def await_leaders(client: BlockingClient, topic: str, partitions: int) -> None:
-    """Wait until each partition of a new topic is served."""
     give_up = time.monotonic() + 60
-    while time.monotonic() < give_up:  # Apache Kafka's leaders come later than its metadata
+    while time.monotonic() < give_up:  # Apache Kafka's leaders follow its metadata
         found = client.ask(ApiKey.LIST_OFFSETS, 1, latest(topic, partitions))
         if not any(each.error_code for each in found.topics[0].partitions):
             return

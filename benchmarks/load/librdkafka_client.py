@@ -1,4 +1,4 @@
-"""One librdkafka client in a process of its own; prints records and seconds as JSON.
+"""One librdkafka client in its own process; prints records and seconds as JSON.
 
     python -m benchmarks.load.librdkafka_client produce|consume '{"bootstrap": …, "topic": …, …}'
 
@@ -55,8 +55,7 @@ def consume(settings: dict[str, Any]) -> tuple[int, float]:
     """Consume `records` records from the topic's beginning.
 
     Returns:
-        How many came after the first handful, and the seconds since that: joining the group is
-        not what is measured.
+        The records after the first few, and the seconds since, without joining the group.
     """
     consumer = Consumer(
         {
@@ -64,7 +63,7 @@ def consume(settings: dict[str, Any]) -> tuple[int, float]:
             "group.id": f"reader-{os.getpid()}-{time.monotonic_ns()}",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            # A full queue would stop fetching for a second at a time, whatever the broker does.
+            # A full queue would stop fetching for a second.
             "queued.min.messages": 10_000_000,
             "queued.max.messages.kbytes": 2_097_151,
             **settings.get("config", {}),
@@ -83,7 +82,6 @@ def consume(settings: dict[str, Any]) -> tuple[int, float]:
 
 
 def _some(consumer: Consumer, give_up: float) -> int:
-    """Wait for some messages and count them."""
     while time.monotonic() < give_up:
         messages = consumer.consume(_MOST_AT_ONCE, timeout=1.0)
         for message in messages:
@@ -96,7 +94,6 @@ def _some(consumer: Consumer, give_up: float) -> int:
 
 
 def main() -> None:
-    """Do what the arguments say."""
     verbs = {"produce": produce, "consume": consume}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -1,1 +1,1 @@
-"""How figures are taken: pairs, machine, cores, report."""
+"""Measurement in pairs, and the machine's state."""

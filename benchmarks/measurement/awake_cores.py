@@ -1,10 +1,9 @@
-"""Keeps the machine's cores from sleeping while something is measured.
+"""Keeping the machine's cores from sleeping during measurements.
 
-A core of a virtual machine that goes idle may leave for the host at once; each wakeup then costs
-some 10 us of kernel CPU, more than a broker takes for a small request. Whoever holds
-/dev/cpu_dma_latency open with a bound of 0 us keeps idle cores polling inside the machine instead
-(Linux PM QoS; tuned's profile `latency-performance` does this as well). A polling core is idle in
-/proc/stat, so that machine.Witness does not take it for somebody's work.
+An idle core of a virtual machine may return to the host; a wakeup then costs about 10 us of kernel
+CPU, more than a small request. While /dev/cpu_dma_latency is open with a bound of 0 us, idle cores
+poll inside the machine (Linux PM QoS; also tuned's profile `latency-performance`). /proc/stat
+counts polling as idle.
 """
 
 from __future__ import annotations
@@ -26,11 +25,9 @@ MAY_SLEEP = "may sleep"
 
 @contextlib.contextmanager
 def awake_cores(*, wanted: bool = True, device: Path = DEVICE) -> Generator[str]:
-    """Keep the cores awake within the block, if it can be done; yield KEPT_AWAKE or MAY_SLEEP.
+    """Keep the cores awake within the block, if wanted and possible; yield KEPT_AWAKE or MAY_SLEEP.
 
-    Args:
-        wanted: False: let them sleep.
-        device: Where the kernel takes the bound; only root may write there.
+    Only root may write to `device`.
     """
     try:
         descriptor = os.open(device, os.O_WRONLY) if wanted else None
@@ -43,20 +40,16 @@ def awake_cores(*, wanted: bool = True, device: Path = DEVICE) -> Generator[str]
         os.write(descriptor, struct.pack("=i", 0))
         yield KEPT_AWAKE
     finally:
-        os.close(descriptor)  # the kernel forgets the bound
+        os.close(descriptor)  # the kernel removes the bound
 
 
 def check_same(path: Path, before: str, cores: str) -> None:
-    """Raise ValueError if a file's results were not taken with cores like these.
-
-    They are not for one table.
-    """
+    """Raise ValueError if a file's results were measured with cores in another state."""
     if before != cores:
         raise ValueError(f"{path} was taken with cores: {before}, this run has cores: {cores}")
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
-    """Add --let-cores-sleep."""
     parser.add_argument(
         "--let-cores-sleep", action="store_true", help="don't keep idle cores polling (awake_cores)"
     )

@@ -1,4 +1,4 @@
-"""The brokers that are measured: of a checkout, and Apache Kafka."""
+"""Measured brokers: of a checkout, and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.brokers.brokers import ApacheKafka, Broker, Wirebroker
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# As Kafka's kafka-server-start.sh and kafka-run-class.sh start a broker.
+# From kafka-server-start.sh and kafka-run-class.sh.
 KAFKA_JVM = (
     "-Xmx1G",
     "-Xms1G",
@@ -26,15 +26,15 @@ KAFKA_JVM = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
-# Kafka's defaults; tests have shorter ones.
+# Kafka's defaults; tests use shorter ones.
 KAFKA_HEARTBEATS = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}
 
-# Nothing of these brokers' own housekeeping falls into a run.
+# No retention checks during a run.
 SETTINGS = {"log.retention.check.interval.ms": "3600000"}
 
 
 class Checkout(Wirebroker):
-    """The broker of a checkout, on this interpreter and its packages.
+    """The broker of a checkout, with this interpreter and its packages.
 
     Args:
         directory: For data and logs.
@@ -56,22 +56,22 @@ class Checkout(Wirebroker):
 
 
 def apache_kafka(directory: Path, settings: Mapping[str, str] = SETTINGS) -> ApacheKafka:
-    """Return Apache Kafka with heap, garbage collector and heartbeats as its scripts have them."""
+    """Return Apache Kafka with the heap, garbage collector and heartbeats of its scripts."""
     return ApacheKafka(directory, {**KAFKA_HEARTBEATS, **settings}, java_options=KAFKA_JVM)
 
 
 def of_checkout(command: list[str], checkout: Path | None) -> list[str]:
-    """Return a command as it runs the broker of another checkout."""
-    # Bytecode is kept, as pip does: else each start would compile what was edited since.
+    """Return a command that runs another checkout's broker."""
+    # With bytecode files, as after pip install: otherwise each start would compile edited files.
     kept = ["env", "-u", "PYTHONDONTWRITEBYTECODE"]
     if checkout is not None:
-        # The working directory stands first in the path that `-m` looks through.
+        # `-m` searches the working directory first.
         kept += ["-C", str(checkout)]
     return [*kept, *command]
 
 
 def version(checkout: Path | None) -> str:
-    """Say what a checkout's broker is, compiled or not, and on which Python it runs."""
+    """Return a checkout's version, whether it is compiled, and its Python."""
     command = [sys.executable, "-m", "wirebroker", "--version"]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
     return f"{done.stdout.strip()} on CPython {platform.python_version()}"

@@ -1,4 +1,4 @@
-"""What a measurement reads of the machine: CPU of a process, who listens, who else was busy."""
+"""The machine's state: CPU of processes, listeners, other load."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _LISTENING = "0A"
 
 
 def cpu_seconds(process_id: int) -> float:
-    """Return the CPU time of a process, all threads, the ended ones too (to the nanosecond).
+    """Return a process's CPU time in nanosecond resolution, including ended threads.
 
-    Source: clock_getcpuclockid(3): the clock's number is made of the process's.
+    Source: clock_getcpuclockid(3): the clock's number is derived from the process's.
     """
     return time.clock_gettime((~process_id << 3) | 2)
 
 
 class TickedTimes(NamedTuple):
-    """CPU seconds of a process, in ticks of 10 ms: its own, and of children that it waited for."""
+    """CPU seconds of a process and its reaped children, in ticks of 10 ms."""
 
     user_s: float
     kernel_s: float
@@ -32,13 +32,13 @@ class TickedTimes(NamedTuple):
 
     @classmethod
     def of(cls, process_id: int) -> TickedTimes:
-        """Read them. Source: proc(5), utime to cstime."""
+        """Read the times. Source: proc(5), utime to cstime."""
         fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
         return cls(*(int(each) / _TICKS_PER_S for each in fields[11:15]))
 
 
 def resident_mb(process_id: int) -> float:
-    """Return the memory that a process holds, in MB."""
+    """Return a process's resident memory, in MB."""
     status = Path(f"/proc/{process_id}/status").read_text()
     match = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert match is not None
@@ -46,7 +46,7 @@ def resident_mb(process_id: int) -> float:
 
 
 def listens(process_id: int, port: int) -> bool:
-    """Say whether it is this process that listens at a port, and not an earlier one."""
+    """Return whether this process, not an earlier one, listens at a port."""
     sockets = set[str]()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -58,12 +58,11 @@ def listens(process_id: int, port: int) -> bool:
             if str(descriptor.readlink()) in sockets:
                 return True
         except FileNotFoundError:
-            continue  # closed meanwhile
+            continue  # closed
     return False
 
 
 def describe() -> str:
-    """Return one line on the machine and its load."""
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
     assert memory is not None
@@ -76,14 +75,13 @@ def describe() -> str:
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """The machine's CPU seconds so far, all cores together."""
+    """The machine's CPU seconds, summed over all cores."""
 
     busy_s: float  # of this machine's own processes
-    stolen_s: float  # taken away by the host
+    stolen_s: float  # by the host
 
     @classmethod
     def now(cls) -> CpuTimes:
-        """Read them."""
         line = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
         user, nice, system, _idle, _wait, interrupt, soft, steal = (int(each) for each in line[:8])
         busy = user + nice + system + interrupt + soft
@@ -91,10 +89,10 @@ class CpuTimes:
 
 
 class Witness:
-    """Watches a run: how much CPU went to neither the broker nor its generator.
+    """Measurement of the CPU that neither the broker nor its generator used.
 
-    `with Witness(*broker_pids) as witness: …`, then `foreign_share` is the part of the machine that
-    others had. The generator is this process's children, waited for within the run.
+    After `with Witness(*broker_pids) as witness: …`, `foreign_share` is the share of others.
+    Generators are children of this process that end within the block.
     """
 
     def __init__(self, *brokers: int) -> None:

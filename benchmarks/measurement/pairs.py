@@ -1,8 +1,7 @@
 """Two brokers measured in turn (A B A B …): medians of ratios within pairs, with bounds.
 
-The machine's speed drifts; two runs one right after the other share it. So the ratio is taken
-within each pair, and the table shows the median of the ratios with its 95 % bounds from order
-statistics, which assume nothing of the distribution.
+The machine's speed drifts, but less between consecutive runs, so ratios are taken within pairs.
+Bounds of 95 % from order statistics assume no distribution.
 """
 
 from __future__ import annotations
@@ -19,27 +18,25 @@ from benchmarks.measurement.machine import Witness, listens
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# A run during which others had more of the machine than this is dropped and taken again.
+# A run is repeated if other processes used more of the machine.
 MOST_FOREIGN_SHARE = 0.10
 MOST_TRIES = 4
 WARM_UPS = 2
-# More of these for the peer: after two runs of two seconds Java still compiles what it runs.
+# More for the peer, because Java still compiles after two runs of two seconds.
 PEER_WARM_UPS = 4
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What one run of a generator found."""
+    """A generator's result."""
 
     records: float
-    seconds: float  # as the generator counts, without its start
+    seconds: float  # without the generator's start
     extra: dict[str, float] = field(default_factory=dict[str, float])  # latencies in us
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run on one broker."""
-
     rate: float  # records a second
     cpu_us: float  # the broker's CPU per record
     foreign_share: float
@@ -48,8 +45,6 @@ class Run:
 
 @dataclass(frozen=True)
 class Bounded:
-    """A median with its 95 % bounds."""
-
     median: float
     low: float
     high: float
@@ -59,7 +54,7 @@ class Bounded:
 
 
 def bounded(values: Sequence[float]) -> Bounded:
-    """Return the median and its 95 % bounds; below six values these are least and greatest."""
+    """Return the median and its 95 % bounds; below six values, these are the extremes."""
     ordered = sorted(values)
     count = len(ordered)
     tail, rank = 0.0, 0
@@ -73,14 +68,14 @@ def bounded(values: Sequence[float]) -> Bounded:
 
 @dataclass
 class Pairs:
-    """All runs of a case: ours and theirs, index by index from the same pair.
+    """All runs of a case; runs with the same index are from one pair.
 
     Attributes:
-        ours: Of the broker that is measured.
-        theirs: Of the one it is measured against.
-        dropped: How many were taken again.
-        plain: Of a third broker, ours as it is without a compiler; empty if there is none.
-        conditions: What is said of the runs in the table: cores, and their length.
+        ours: Of the measured broker.
+        theirs: Of the other one.
+        dropped: The number of repeated runs.
+        plain: Of a third broker, ours without a compiler, if measured.
+        conditions: For the table: cores, and the runs' length.
     """
 
     ours: list[Run] = field(default_factory=list[Run])
@@ -90,32 +85,30 @@ class Pairs:
     conditions: str = ""
 
     def rate_ratio(self, runs: Sequence[Run] | None = None) -> Bounded:
-        """Return how many times theirs our rate is, or that of `runs`."""
+        """Return our rate (or that of `runs`) divided by theirs."""
         runs = self.ours if runs is None else runs
         return bounded([a.rate / b.rate for a, b in zip(runs, self.theirs, strict=True)])
 
     def cpu_ratio(self, runs: Sequence[Run] | None = None) -> Bounded:
-        """Return how many times ours (that of `runs`) the CPU per record of theirs is."""
+        """Return their CPU per record divided by ours (or that of `runs`)."""
         pairs = zip(self.ours if runs is None else runs, self.theirs, strict=True)
         return bounded([b.cpu_us / a.cpu_us if a.cpu_us else math.inf for a, b in pairs])
 
 
 class Driven(Protocol):
-    """A broker, or several that are measured as one."""
+    """A broker, or several measured as one."""
 
     @property
-    def port(self) -> int:
-        """Where it is driven."""
-        ...
+    def port(self) -> int: ...
 
     @property
     def process_id(self) -> int:
-        """Of the process that listens there."""
+        """The process that listens at the port."""
         ...
 
     @property
     def process_ids(self) -> Sequence[int]:
-        """Of all whose CPU counts."""
+        """All processes whose CPU counts."""
         ...
 
 
@@ -123,18 +116,16 @@ AnyDriven_contra = TypeVar("AnyDriven_contra", bound=Driven, contravariant=True)
 
 
 class Measured(Protocol[AnyDriven_contra]):
-    """A case as it is run: on a fresh topic each time."""
+    """A case, run on a new topic each time."""
 
     def prepare(self, broker: AnyDriven_contra) -> str:
-        """Make what a run needs; return the topic's name."""
+        """Prepare a run; return the topic's name."""
         ...
 
-    def run(self, broker: AnyDriven_contra, topic: str) -> Sample:
-        """Drive the broker."""
-        ...
+    def run(self, broker: AnyDriven_contra, topic: str) -> Sample: ...
 
     def clean(self, broker: AnyDriven_contra, topic: str) -> None:
-        """Remove what prepare has made."""
+        """Remove what `prepare` created."""
         ...
 
 
@@ -147,10 +138,9 @@ def measure(
     *,
     most_tries: int = MOST_TRIES,
 ) -> Pairs:
-    """Take `count` pairs of runs, after some to warm up: Java compiles what it runs often.
+    """Measure `count` pairs, or triples with a third broker, after warm-up runs.
 
-    With a third broker these are threes, in turns. A run that others disturbed is taken again, so
-    often at most that there are `most_tries`.
+    A disturbed run is repeated, up to `most_tries` in all.
     """
     pairs = Pairs()
     turns = [(ours, pairs.ours), (theirs, pairs.theirs)]
@@ -165,7 +155,7 @@ def measure(
 
 
 def _run(case: Measured[Any], broker: Driven, pairs: Pairs, most_tries: int) -> Run:
-    """Run until the machine leaves a run alone; the least disturbed one counts after all tries."""
+    """Repeat disturbed runs; return the least disturbed one."""
     tries: list[Run] = []
     for _ in range(most_tries):
         tries.append(_run_once(case, broker))
@@ -181,7 +171,7 @@ def _run_once(case: Measured[Any], broker: Driven) -> Run:
     if not listens(broker.process_id, broker.port):
         raise RuntimeError(f"process {broker.process_id} is not the one on {broker.port}")
     topic = case.prepare(broker)
-    os.sync()  # what the last run left must not be written back during this one
+    os.sync()  # write back the previous run's data
     try:
         with Witness(*broker.process_ids) as witness:
             sample = case.run(broker, topic)

@@ -1,9 +1,7 @@
-"""Has the machine's free memory backed by its host before anything is measured.
+"""Touching free memory before measurements, so that the host of a virtual machine provides it.
 
-The host of a virtual machine may give a page only when it is touched for the first time. On the
-machine of the figures in docs/performance.md that took 3 s of kernel CPU for each GiB, paid by
-whichever broker happens to write where nobody has written before: 98 us of kernel CPU for a Produce
-of 64 KiB, 66 once all memory had been touched.
+Otherwise the first broker that uses new pages pays for them: a Produce of 64 KiB took 98 us of
+kernel CPU instead of 66.
 """
 
 from __future__ import annotations
@@ -11,15 +9,15 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-# What the larger cases write before their topics go, and the memory with them.
+# The largest cases write this much before their topics are deleted.
 WANTED_BYTES = 8 << 30
-# Left alone: brokers and generators need it.
+# For brokers and generators.
 _RESERVE_BYTES = 3 << 30
 _STEP_BYTES = 1 << 20
 
 
 def warm_memory(wanted_bytes: int = WANTED_BYTES) -> int:
-    """Touch as much free memory, give it back, and return how many bytes it was."""
+    """Touch up to this much free memory and release it; return the number of bytes."""
     size = min(wanted_bytes, available_bytes() - _RESERVE_BYTES) // _STEP_BYTES * _STEP_BYTES
     if size <= 0:
         return 0
@@ -31,7 +29,7 @@ def warm_memory(wanted_bytes: int = WANTED_BYTES) -> int:
 
 
 def available_bytes() -> int:
-    """Return what the kernel could give without swapping; 0 where it does not tell."""
+    """Return the memory available without swapping; 0 if unknown."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:

@@ -1,1 +1,1 @@
-"""The code path of a request, without sockets."""
+"""Costs of code paths, mostly without sockets."""

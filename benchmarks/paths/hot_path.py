@@ -1,12 +1,11 @@
-"""CPU of the broker's own code per request: no socket, no generator, frames given by hand.
+"""CPU of the broker's own code per request, without sockets or generators.
 
     python -m benchmarks.paths.hot_path [--profile CASE] [--against CHECKOUT] [--rounds 9] [--only
         TEXT]
 
-A broker runs in this process; its dispatcher is called with the same frames over and over. What
-the kernel does for sockets is left out, so that small changes of the code show on a busy machine:
-the figure is the least of many short rounds, by the CPU clock of the thread. `--against` runs the
-other checkout in turns with this one, each round in a process of its own.
+A dispatcher in this process repeatedly gets the same frames. Small changes of the code show even on
+a busy machine. The figure is the least of many short rounds, by the thread's CPU clock. `--against`
+runs another checkout in turn, each round in its own process.
 """
 
 from __future__ import annotations
@@ -36,21 +35,19 @@ _SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
 }
-# Partitions: more than a connection remembers (api/data/prepared_produce.py).
+# More partitions than a connection remembers (api/data/prepared_produce.py).
 _MANY = 500
 _STAMP_MS = 1_700_000_000_000
-# The disk is not what is measured here.
+# The disk is not measured.
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def cases(
     dispatch: Callable[[memoryview], Any], commit: dict[str, Any]
 ) -> Iterator[tuple[str, list[bytes]]]:
-    """Return (name, frames of one round) of every case; some fill the topic first.
+    """Return (name, frames of one round) of each case; some use `dispatch` to fill the topic.
 
-    Args:
-        dispatch: Serves a frame.
-        commit: An OffsetCommit of a member of a group.
+    `commit` is the OffsetCommit of a group's member.
     """
     from tests.support.protocol.raw_client import request_frame
     from tests.support.protocol.requests import fetch_request, produce_request
@@ -95,7 +92,7 @@ def cases(
 
 
 def measure(only: str, profiled: str | None) -> dict[str, float]:
-    """Return the microseconds per request of every case, in this process."""
+    """Return the microseconds per request of each case, in this process."""
     return asyncio.run(_measure(only, profiled))
 
 
@@ -127,13 +124,13 @@ async def _measure(only: str, profiled: str | None) -> dict[str, float]:
 
 
 async def _join(client: Any) -> dict[str, Any]:
-    """Form a group of one member; return its OffsetCommit of version 7."""
+    """Form a group of one member; return its OffsetCommit v7."""
     from wirebroker.base.clock import pause
     from wirebroker.codecs.api_keys import ApiKey
 
     fetch = {"group_id": "g", "topics": []}
     async with asyncio.timeout(60):
-        while (  # the topic is made, then loaded
+        while (  # the topic is created, then loaded
             (await client.ask(ApiKey.FIND_COORDINATOR, 2, {"key": "g", "key_type": 0})).error_code
             or (await client.ask(ApiKey.OFFSET_FETCH, 5, fetch)).error_code
         ):
@@ -192,14 +189,14 @@ def _profile(dispatcher: Any, frames: list[bytes], info: Any) -> None:
 
 
 def _check(answer: Any, name: str) -> None:
-    """Refuse to measure errors: both answers have their first partition's code at one of these."""
+    """Raise an error if the first partition's response has an error code."""
     # Correlation id, tags, (throttle time, error, session), topics, a name of one letter,
     # partitions, index.
     at = {"produce": 4 + 1 + 1 + 2 + 1 + 4, "fetch": 4 + 1 + 10 + 1 + 2 + 1 + 4}.get(
         name.partition(" ")[0]
     )
     if at is not None:
-        # Behind the length.
+        # After the length.
         code = int.from_bytes(bytes(answer[0])[4 + at : 4 + at + 2], signed=True)
         assert code == 0, f"{name}: error {code}"
 
@@ -217,7 +214,6 @@ def _in_a_process(checkout: Path, only: str) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases with this in their name")
     parser.add_argument("--profile", metavar="CASE", help="cProfile of one case instead")

@@ -1,9 +1,9 @@
-"""What one change to one partition costs in a cluster of 10,000 partitions, and a change of all.
+"""The cost of a change to one of 10,000 partitions, and of a change to all.
 
     python -m benchmarks.paths.image_change [--partitions 10000]
 
-CPU time of applying records and making the next image, the least of five repetitions. To be
-reached: 100 us for one change, whatever the shape of the cluster.
+CPU time of applying records and building the next image, the least of five repetitions. Target:
+100 us for one change, whatever the cluster's shape.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ _ROUNDS = 200
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=10_000)
     total = parser.parse_args().partitions

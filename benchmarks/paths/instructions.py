@@ -1,13 +1,12 @@
-"""Instructions of the broker's process a request, over real sockets, counted by valgrind.
+"""Instructions of the broker's process per request, over real sockets, counted by valgrind.
 
     python -m benchmarks.paths.instructions --ours .venv/compiled --against ../other/.venv/compiled
 
-Counts differ by less than 1 % between runs, however busy the machine is, so that small changes
-show. They leave out the kernel: time in system calls, and waits. A case runs twice, with few rounds
-and with many, and the difference is divided by the requests between: starts do not count. In a
-round each connection sends one request, then all responses are read.
+Counts vary by less than 1 % even on a busy machine, so small changes show. They exclude the kernel
+and waits. Each case runs twice, with few and with many rounds; the difference, without starts, is
+divided by the requests. In a round each connection sends one request, then all responses are read.
 
-Needs valgrind (Debian: the package of that name). 45 s a case and checkout.
+Needs valgrind (Debian: the package of that name). 45 s per case and checkout.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ _FEW_ROUNDS: Final = 5
 
 
 class Case(NamedTuple):
-    """What the connections send.
+    """A case.
 
     Attributes:
-        name: As `--only` finds it.
-        connections: So many.
-        rounds: Between the two runs.
-        frames: Returns a frame for each connection, or one for all, from a broker that runs.
+        name: For `--only`.
+        connections: Their number.
+        rounds: The difference between the two runs.
+        frames: Returns a frame for each connection, or one for all, given a running broker.
     """
 
     name: str
@@ -70,7 +69,6 @@ class _Counted(Checkout):
         return of_checkout([*valgrind, *Wirebroker._command(self)], self._checkout)
 
     def instructions(self) -> int:
-        """Return the instructions of a run that has ended."""
         counts = self._counts.read_text(encoding="utf-8")
         summary = re.search(r"^summary: (\d+)", counts, re.MULTILINE)
         assert summary, "valgrind has written no summary"
@@ -130,7 +128,6 @@ CASES: Final = (
 
 
 def main() -> int:
-    """Count, and print a table row by row."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -181,7 +178,6 @@ def _instructions(case: Case, checkout: Path, rounds: int) -> int:
 
 
 def _round(sockets: Sequence[socket.socket], frames: Sequence[bytes]) -> None:
-    """Send a request on each connection, then read all responses."""
     for sock, frame in zip(sockets, frames, strict=True):
         sock.sendall(frame)
     for sock in sockets:

@@ -1,9 +1,9 @@
-"""How fast a log is read after a crash: every batch checked, both indexes built anew.
+"""The speed of log recovery after a crash: all batches are checked, both indexes rebuilt.
 
     python -m benchmarks.paths.recovery [--mib 512]
 
-Prints MB/s for batches of 170 bytes, 16 KiB and 1 MiB, without and with a producer id; and how long
-it takes if all but the last MiB was flushed. Files come from the page cache.
+Prints MB/s for batches of 170 bytes, 16 KiB and 1 MiB, without and with a producer id; and the time
+if all but the last MiB was flushed. Files are in the page cache.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from wirebroker.codecs.records.batch import build_batch, set_base_offset_and_epo
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
+from wirebroker.storage.recovery.log_recovery import load_log
 
 _NOW_MS = 1_700_000_000_000
 _PRODUCER_EPOCH_END = 53
@@ -38,7 +39,6 @@ _SHAPES = [
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mib", type=int, default=512)
     size = parser.parse_args().mib * _MIB
@@ -55,9 +55,9 @@ def main() -> None:
 
 
 def _write(directory: Path, shape: _Shape, size: int) -> tuple[int, int]:
-    """Write one segment; return its end offset, and the offset at which its last MiB begins."""
+    """Write a segment; return its end offset, and the offset where its last MiB begins."""
     log = _open(str(directory))
-    log.load(recovery_point=0, clean=True, now_ms=_NOW_MS)
+    load_log(log, recovery_point=0, clean=True, now_ms=_NOW_MS)
     value = bytes(shape.batch_bytes - 61 - 12)
     batch = build_batch(
         [(b"key", value, ())],
@@ -87,7 +87,7 @@ def _load(directory: str, recovery_point: int) -> float:
         path.unlink()
     log = _open(directory)
     before = time.perf_counter()
-    log.load(recovery_point=recovery_point, clean=False, now_ms=_NOW_MS)
+    load_log(log, recovery_point=recovery_point, clean=False, now_ms=_NOW_MS)
     taken_s = time.perf_counter() - before
     log.close(clean=False)
     return taken_s

@@ -1,13 +1,12 @@
-"""CPU of a leader's own code per request that followers have to have: no socket, no generator.
+"""CPU of a leader's own code per replicated request, without sockets or generators.
 
     python -m benchmarks.paths.replicated_path [--producers 200] [--bytes 100] [--partitions 1]
         [--against CHECKOUT]
 
-A broker runs in this process and leads partitions with three replicas. Producers with one request
-in flight each (acks=all, to all partitions), and two followers that fetch whatever there is, are at
-its connections by memory. Their own steps are counted, too: about 2 us a record. The figure is the
-least of many short rounds, by the CPU clock of the thread; `--against` takes the other checkout in
-turns.
+A broker in this process leads partitions with three replicas. Producers (acks=all, one request in
+flight) and two followers use connections in memory; their own cost of about 2 us a record counts as
+well. The figure is the least of many short rounds, by the thread's CPU clock; `--against` runs
+another checkout in turn.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _ROUND_RECORDS = 4_000
 _ROUNDS_IN_A_PROCESS = 8
 _REPLICAS = (1, 2, 3)
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-# Numbers that stand for what changes from one Fetch to the next.
+# Placeholders for the fields that change between Fetch requests.
 _OFFSET, _SESSION, _EPOCH = 0x1122334455660000, 0x27182818, 0x31415926
-# In an answer to Fetch: size, correlation id, tags, throttle time, error.
+# Of a Fetch response, after size, correlation id, tags, throttle time and error.
 _SESSION_AT = 4 + 4 + 1 + 4 + 2
 
 
 class Line:
-    """One client's connection; what is answered is taken as soon as it is there."""
+    """A client's connection, which reads responses immediately."""
 
     def __init__(self, table: Any) -> None:
         from wirebroker.net.memory_transport import MemoryTransport
@@ -47,7 +46,6 @@ class Line:
         )
 
     def send(self, frame: bytes | bytearray) -> None:
-        """Send a request."""
         self._transport.incoming += frame
         self._transport.changed()
 
@@ -59,12 +57,12 @@ class Line:
             self.answered(answer)
 
     def answered(self, answer: bytearray) -> None:
-        """Go on with a whole answer."""
+        """Handle a complete response."""
         raise NotImplementedError
 
 
 class Producer(Line):
-    """Sends the same request until all of a round have sent enough."""
+    """A producer that repeats a request until the round is complete."""
 
     def __init__(self, table: Any, frame: bytes, round_: Round) -> None:
         super().__init__(table)
@@ -72,19 +70,17 @@ class Producer(Line):
         self._round = round_
 
     def begin(self) -> None:
-        """Send one more, unless the round has enough."""
         if self._round.may_send():
             self.send(self._frame)
 
     def answered(self, answer: bytearray) -> None:
-        """Count it."""
         del answer
         self._round.note_answer()
         self.begin()
 
 
 class Follower(Line):
-    """Fetches from where the log ended when it was answered."""
+    """A follower that fetches from the current log end."""
 
     def __init__(self, table: Any, frame: bytes, logs: list[Any]) -> None:
         super().__init__(table)
@@ -96,7 +92,6 @@ class Follower(Line):
         self._epoch = 0
 
     def fetch(self, session: bytes = bytes(4)) -> None:
-        """Ask for what comes behind all that there is."""
         session_at, epoch_at = self._at
         frame = self._frame
         for offset_at, log in self._logs:
@@ -106,14 +101,13 @@ class Follower(Line):
         self.send(frame)
 
     def answered(self, answer: bytearray) -> None:
-        """Fetch again."""
         assert answer[_SESSION_AT - 2 : _SESSION_AT] == bytes(2), "an error"
         self._epoch += 1
         self.fetch(bytes(answer[_SESSION_AT : _SESSION_AT + 4]))
 
 
 class Round:
-    """So many records, sent by all producers together."""
+    """A number of records, sent by all producers together."""
 
     def __init__(self) -> None:
         self._unsent = 0
@@ -121,7 +115,6 @@ class Round:
         self._done = asyncio.Event()
 
     async def run(self, producers: list[Producer], records: int) -> None:
-        """Have them sent, and wait until all are answered."""
         self._unsent = self._unanswered = records
         self._done.clear()
         for producer in producers:
@@ -129,12 +122,11 @@ class Round:
         await self._done.wait()
 
     def may_send(self) -> bool:
-        """Tell whether one more is to be sent; it counts as sent."""
+        """Return whether to send another record, and count it."""
         self._unsent -= 1
         return self._unsent >= 0
 
     def note_answer(self) -> None:
-        """Count one."""
         self._unanswered -= 1
         if not self._unanswered:
             self._done.set()
@@ -177,7 +169,7 @@ async def measure(producers: int, record_bytes: int, partitions: int) -> float:
                 rounds.append((time.thread_time() - began) / _ROUND_RECORDS)
             await table.close(grace_s=0)
             for partition in led:
-                lead(partition)  # or the end of the broker would be an older epoch's
+                lead(partition)  # otherwise the stop would use an old epoch
             return min(rounds) * 1e6
 
 
@@ -230,7 +222,6 @@ def _in_a_process(checkout: Path, options: argparse.Namespace) -> float:
 
 
 def main() -> int:
-    """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

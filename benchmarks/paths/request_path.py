@@ -1,11 +1,10 @@
-"""How far a request has to go: modules, functions and changes of room on its way.
+"""The length of a request's path: modules, functions and changes of folder.
 
     python -m benchmarks.paths.request_path
 
-A Produce, one that is prepared and a Fetch, each over the real connection on a memory transport, by
-`sys.setprofile`: every call of a Python function of ours between the bytes' arrival and the
-answer's leaving. A room is a folder (wirebroker/net, storage/log). It changes when a function of
-one calls one of another, or returns to it. Plain Python only: what is compiled makes no frames.
+Counts calls of wirebroker's Python functions (`sys.setprofile`) for a Produce, a prepared one and a
+Fetch over a memory transport. The folder (wirebroker/net, storage/log) changes if a function calls,
+or returns to, one in another folder. Plain Python only: compiled code has no frames.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ _ROOMS = ("wirebroker", "codecs", "storage", "coordinator")
 
 
 class Trail:
-    """What was called, in order.
+    """The calls of a request.
 
     Attributes:
-        functions: How often each function was called.
-        room_changes: How often a function's room was not its caller's.
+        functions: Calls of each function.
+        room_changes: How often the caller was in another folder.
     """
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class Trail:
         self.room_changes = 0
 
     def note(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Take a call or a return (a function for sys.setprofile)."""
+        """Count a call or a return (a function for sys.setprofile)."""
         place = _place(frame)
         caller = _place(frame.f_back) if frame.f_back is not None else None
         if place is None or event not in {"call", "return"}:
@@ -52,12 +51,11 @@ class Trail:
 
     @property
     def modules(self) -> set[str]:
-        """The files of these functions."""
         return {function.split()[0] for function in self.functions}
 
 
 def _place(frame: FrameType | None) -> str | None:
-    """Return the file of a frame relative to the checkout, None if it is not the product's."""
+    """Return a frame's file relative to the checkout; None if it is not wirebroker's."""
     if frame is None:
         return None
     try:
@@ -69,7 +67,7 @@ def _place(frame: FrameType | None) -> str | None:
 
 
 async def trails() -> dict[str, Trail]:
-    """Return the trail of each kind of request, the second or third of its kind on a connection."""
+    """Return each kind's trail, for its second or third request on a connection."""
     from tests.support.brokers.servers import client_of, running
     from tests.support.protocol.raw_client import request_frame
     from tests.support.protocol.requests import create_topic, fetch_request, produce_request
@@ -87,7 +85,7 @@ async def trails() -> dict[str, Trail]:
             await create_topic(client, "t", 1)
             table = server.reception.table
             assert table is not None
-            await connect(table).exchange(produce)  # the first opens files
+            await connect(table).exchange(produce)  # the first one opens files
             fresh = connect(table)
             found["Produce"] = await _follow(fresh, produce)
             await fresh.exchange(produce)
@@ -109,7 +107,6 @@ async def _follow(peer: MemoryPeer, frame: bytes) -> Trail:
 
 
 def main() -> None:
-    """Print the table."""
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()

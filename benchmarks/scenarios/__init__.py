@@ -1,1 +1,1 @@
-"""Single scenarios: starts, recovery, compaction, memory, verbs."""
+"""Single scenarios, such as starts, compaction and memory."""

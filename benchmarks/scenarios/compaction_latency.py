@@ -1,10 +1,10 @@
-"""What a producer feels of a compaction: its latency with and without one, in turns.
+"""A producer's latency with and without compaction of another topic, in turns.
 
     python -m benchmarks.scenarios.compaction_latency [--megabytes 200] [--rounds 3] [--rate 200]
 
-A topic is filled with records of few keys. A producer on another topic sends one record at a time,
-`rate` a second, acks=all, and notes how long each answer takes. In every round it does so first
-alone, then while the topic is compacted (the dirty ratio asked for is lowered and raised again).
+A topic is filled with records of few keys. A producer on another topic sends `rate` records a
+second, one at a time with acks=all, and measures each response. In each round it does so without
+compaction, then with it (the minimum dirty ratio is lowered and raised again).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PRODUCE_VERSION = 9
 
 
 class Probe:
-    """A producer that waits for each answer, with as little work of its own as can be."""
+    """A producer that waits for each response, with little work of its own."""
 
     def __init__(self, address: tuple[str, int], rate: float) -> None:
         self._socket = socket.create_connection(address)
@@ -49,7 +49,7 @@ class Probe:
         self._frame = request_frame(ApiKey.PRODUCE, PRODUCE_VERSION, request)
 
     def run(self, is_over: Callable[[], bool]) -> list[float]:
-        """Send until it is over; return milliseconds of each answer."""
+        """Send until the end; return each response's milliseconds."""
         latencies: list[float] = []
         due = time.monotonic()
         while not is_over():
@@ -70,7 +70,7 @@ class Probe:
 
 
 async def fill(address: tuple[str, int], megabytes: int) -> int:
-    """Create the topics if need be and write records; return how many."""
+    """Write records, into new topics if needed; return their number."""
     client = await RawClient.connect(address)
     count = 0
     while count * VALUE_BYTES < megabytes << 20:
@@ -88,7 +88,7 @@ async def fill(address: tuple[str, int], megabytes: int) -> int:
 
 
 async def set_ratio(address: tuple[str, int], ratio: str) -> None:
-    """Change when the topic is due."""
+    """Change when the topic is due for compaction."""
     client = await RawClient.connect(address)
     configs = [{"name": "min.cleanable.dirty.ratio", "config_operation": 0, "value": ratio}]
     resources = [{"resource_type": 2, "resource_name": "filled", "configs": configs}]
@@ -99,7 +99,6 @@ async def set_ratio(address: tuple[str, int], ratio: str) -> None:
 
 
 async def create_topics(address: tuple[str, int]) -> None:
-    """Create what is filled and what the producer writes to."""
     client = await RawClient.connect(address)
     await create_topic(
         client,
@@ -114,7 +113,6 @@ async def create_topics(address: tuple[str, int]) -> None:
 
 
 def shown(latencies: list[float]) -> str:
-    """Return median, 99th percentile and maximum."""
     ordered = sorted(latencies)
     p99 = ordered[int(len(ordered) * 0.99)]
     return (
@@ -124,12 +122,10 @@ def shown(latencies: list[float]) -> str:
 
 
 def is_past(moment: float) -> bool:
-    """Tell whether a moment of the monotonic clock is over."""
     return time.monotonic() > moment
 
 
 def main() -> None:
-    """Fill, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,10 +1,10 @@
-"""How large `__consumer_offsets` becomes under steady commits, and whether all offsets survive.
+"""The size of `__consumer_offsets` under steady commits, and whether all offsets survive.
 
     python -m benchmarks.scenarios.compaction_offsets [--commits 60000] [--rate 1000] [--groups 50]
                                             [--segment-bytes 1048576]
 
-Each commit is a request of its own for one of ten partitions of one of the groups. At the end the
-broker is started again, and every group is asked what it has committed.
+Each request commits one of ten partitions of one group. At the end the broker restarts, and all
+committed offsets are compared.
 """
 
 from __future__ import annotations
@@ -29,18 +29,13 @@ DELETED = ".deleted"
 
 
 class Committer:
-    """Commits offsets and remembers them.
-
-    Attributes:
-        committed: By group and partition.
-    """
+    """A client that commits offsets and remembers them, by group and partition."""
 
     def __init__(self, groups: int) -> None:
         self._groups = groups
         self.committed: dict[tuple[str, int], int] = {}
 
     async def commit(self, client: RawClient, number: int) -> None:
-        """Commit once."""
         group, partition = f"g{number % self._groups}", number // self._groups % PARTITIONS
         of_partition = {
             "partition_index": partition,
@@ -63,7 +58,7 @@ class Committer:
         self.committed[group, partition] = number
 
     async def check(self, client: RawClient) -> None:
-        """Ask for everything that was committed."""
+        """Fetch and compare all committed offsets."""
         for group in sorted({group for group, _ in self.committed}):
             fetch = {"groups": [{"group_id": group, "topics": None}], "require_stable": False}
             answer: Any = None
@@ -79,7 +74,7 @@ class Committer:
 
 
 def sizes(data_dir: Path) -> tuple[int, int]:
-    """Return the bytes of the topic's segments, and of deleted ones that are still there."""
+    """Return the bytes of the topic's segments, and of deleted ones on disk."""
     live = deleted = 0
     for directory in data_dir.glob("__consumer_offsets-*"):
         for path in directory.glob("*.log*"):
@@ -95,7 +90,7 @@ def sizes(data_dir: Path) -> tuple[int, int]:
 
 
 async def connect(port: int) -> RawClient:
-    """Return a client whose broker coordinates the groups."""
+    """Return a client of the groups' coordinator."""
     client = await RawClient.connect(("127.0.0.1", port))
     find = {"key_type": 0, "coordinator_keys": ["g0"]}
     while (await client.ask(ApiKey.FIND_COORDINATOR, 4, find)).coordinators[0].error_code:
@@ -106,7 +101,7 @@ async def connect(port: int) -> RawClient:
 async def commit_all(
     port: int, committer: Committer, commits: int, rate: float, data: Path
 ) -> None:
-    """Commit at the rate and say how large the topic is."""
+    """Commit at the rate and print the topic's size."""
     client = await connect(port)
     await create_topic(client, "topic", PARTITIONS)
     began = reported = time.monotonic()
@@ -126,14 +121,12 @@ async def commit_all(
 
 
 async def check(port: int, committer: Committer) -> None:
-    """Compare what a broker knows with what was committed."""
     client = await connect(port)
     await committer.check(client)
     await client.close()
 
 
 def main() -> None:
-    """Commit, restart, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=60_000)
     parser.add_argument("--rate", type=float, default=1000)

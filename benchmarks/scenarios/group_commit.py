@@ -1,12 +1,11 @@
-"""Acknowledgements per second when each one means "on the disk", and what fetches feel meanwhile.
+"""Acknowledgments a second if each means "on disk", and the latency of fetches meanwhile.
 
     python -m benchmarks.scenarios.group_commit [--partitions 1 50 500] [--connections 500]
         [--seconds 5]
 
-wirebroker with wirebroker.durability=fsync beside Apache Kafka with flush.messages=1, on the same
-disk, in turn. Every connection sends one record of 200 bytes, waits for its acknowledgement
-(acks=all) and sends the next (load.c); connections are dealt out over the partitions, so that as
-many are dirty at a time. Another process fetches a record that is in the page cache every 5 ms.
+wirebroker with wirebroker.durability=fsync and Apache Kafka with flush.messages=1 run in turn on
+one disk. Every connection sends a record of 200 bytes with acks=all, one at a time; connections are
+spread over the partitions. Every 5 ms another process fetches a cached record.
 """
 
 from __future__ import annotations
@@ -46,8 +45,6 @@ _FETCH_INTERVAL_S = 0.005
 
 
 class Sample(NamedTuple):
-    """One run."""
-
     acknowledgements: float  # per second
     fetch_p50_ms: float
     fetch_p99_ms: float
@@ -56,7 +53,7 @@ class Sample(NamedTuple):
 def fetch_repeatedly(
     address: tuple[str, int], is_over: Synchronized[int], results: multiprocessing.Queue[Any]
 ) -> None:
-    """Fetch until told to stop; put the latencies in milliseconds into `results`."""
+    """Fetch until `is_over`; put the latencies in milliseconds into `results`."""
     client = BlockingClient(address)
     frame = request_frame(ApiKey.FETCH, FETCH_VERSION, fetch_request({(READ_TOPIC, 0): 0}))
     latencies: list[float] = []
@@ -70,14 +67,13 @@ def fetch_repeatedly(
 
 
 def run(broker: Broker, partitions: int, connections: int, seconds: float) -> Sample:
-    """Measure one broker once."""
     address = ("127.0.0.1", broker.port)
     is_over: Any = multiprocessing.Value("i", 0)
     results: multiprocessing.Queue[Any] = multiprocessing.Queue()
     fetcher = multiprocessing.Process(target=fetch_repeatedly, args=(address, is_over, results))
     fetcher.start()
     try:
-        # The first turn opens files.
+        # The warm-up opens files.
         for duration in (_WARM_UP_S, seconds):
             done = raw_produce(
                 broker,
@@ -100,7 +96,7 @@ def run(broker: Broker, partitions: int, connections: int, seconds: float) -> Sa
 
 
 async def prepare(broker: Broker, partitions: int, configs: dict[str, str]) -> None:
-    """Make the topics, and wait until they have leaders."""
+    """Create the topics, and wait for their leaders."""
     client = await RawClient.connect(("127.0.0.1", broker.port))
     await create_topic(client, READ_TOPIC)
     await create_topic(client, TOPIC, partitions, **configs)
@@ -114,7 +110,6 @@ async def prepare(broker: Broker, partitions: int, configs: dict[str, str]) -> N
 
 
 def show(partitions: int, name: str, samples: list[Sample]) -> None:
-    """Print one row."""
     rate, p50, p99 = (statistics.median(column) for column in zip(*samples, strict=True))
     rates = sorted(sample.acknowledgements for sample in samples)
     print(
@@ -124,7 +119,6 @@ def show(partitions: int, name: str, samples: list[Sample]) -> None:
 
 
 def main() -> None:
-    """Start both brokers, measure them in turn, print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 50, 500])
     parser.add_argument("--connections", type=int, default=500)

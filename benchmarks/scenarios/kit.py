@@ -1,12 +1,11 @@
-"""What brokers for tests cost those who test (wirebroker.testing).
+"""The cost of brokers in tests (wirebroker.testing).
 
     python -m benchmarks.scenarios.kit [--rounds 200] [--apache]
 
-Start to `bootstrap_servers`, stop, reset with 20 topics, snapshot and restore of them, in this
-process and in one of the broker's own; the import of the pytest plugin; and a suite of 100 tests,
-each with a topic, records and a consumer. With --apache the same suite on one Apache Kafka.
-Processor time is what a busy machine changes least; of a broker in a process of its own it is not
-told. What fails ends the benchmark: none of what is told of has failed.
+Start to `bootstrap_servers`, stop, reset with 20 topics, their snapshot and restore, in this
+process and in another (without CPU); the import of the pytest plugin; and a suite of 100 tests,
+each with a topic, records and a consumer. --apache runs the suite on one Apache Kafka as well. A
+failure ends the benchmark.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ print((time.perf_counter() - before) * 1000, (time.process_time() - cpu) * 1000)
 
 
 class Row(NamedTuple):
-    """One thing that was done again and again: how long it took each time, and its CPU, in ms."""
+    """Durations and CPU of a repeated action, in ms."""
 
     what: str
     times_ms: list[float]
@@ -84,7 +83,6 @@ class Row(NamedTuple):
         return f"| {self.what} | {len(ordered)} | {median:.1f} ms | {p99:.1f} ms | {cpu} |"
 
     def add(self, work: Callable[[], object]) -> None:
-        """Do it once more."""
         cpu, before = time.process_time(), time.perf_counter()
         work()
         self.times_ms.append((time.perf_counter() - before) * 1000)
@@ -92,7 +90,6 @@ class Row(NamedTuple):
 
 
 def main() -> None:
-    """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--apache", action="store_true", help="the suite on Apache Kafka as well")
@@ -117,7 +114,7 @@ def main() -> None:
 
 
 def _life(rounds: int, *, own_process: bool) -> list[Row]:
-    """Return what the life of brokers costs."""
+    """Return the costs of a broker's lifecycle."""
     where = "in a process of its own" if own_process else "in the tests' process"
     starts, stops = Row(f"start, {where}", [], []), Row(f"stop, {where}", [], [])
     for _ in range(rounds):
@@ -142,13 +139,12 @@ def _life(rounds: int, *, own_process: bool) -> list[Row]:
             taken: list[Snapshot] = []
             snapshots.add(lambda: taken.append(broker.snapshot()))  # noqa: B023 - called at once
             taken.pop().remove()
-            # The same one each time, as a suite has it: else the data would grow by the rounds.
+            # The same snapshot each time, so that the data does not grow.
             restores.add(partial(broker.restore, prepared))
     return [starts, stops, resets, snapshots, restores]
 
 
 def _import_ms() -> tuple[float, float]:
-    """Return how long importing the plugin takes, and its CPU."""
     done = subprocess.run(
         [sys.executable, "-c", _IMPORT], capture_output=True, text=True, check=True
     )
@@ -157,7 +153,7 @@ def _import_ms() -> tuple[float, float]:
 
 
 def _cost_of(work: Callable[[], None]) -> str:
-    """Do it, and tell how long it took, and its CPU, that of processes it ended included."""
+    """Return duration and CPU of work, including ended child processes."""
     before, cpu_before = time.perf_counter(), os.times()
     work()
     took_s, cpu = time.perf_counter() - before, os.times()

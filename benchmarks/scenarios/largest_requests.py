@@ -1,13 +1,12 @@
-"""What the largest requests cost others: a second client's longest wait, and the broker's memory.
+"""Effects of the largest requests: a second client's longest wait, and the broker's memory.
 
     python -m benchmarks.scenarios.largest_requests [--elements 400000] [--only OFFSET_FETCH]
         [--apache]
 
-Every array of every request is filled in three ways: with one element that is repeated, with as
-many different ones, and with long names. Then 150 clients at a time ask what takes long for each of
-them. Meanwhile a second client asks for the versions every 5 ms. The longest waits and the largest
-peaks of memory are printed; the status is 1 if a request took the broker more than a container of
-1.2 GB has, or the broker is gone.
+Every array of every request is filled in three ways: with a repeated element, with as many
+different ones, and with long names. Then 150 clients send expensive requests at the same time.
+Meanwhile a second client sends ApiVersions every 5 ms. The status is 1 if a request needed more
+memory than a container of 1.2 GB has, or the broker ended.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 PARTITIONS = 200
-# Names of 32 KB, as many as make 32 MB.
+# Names of 32 KB, 32 MB in all.
 _LONG, _LONG_COUNT = 32_000, 1_000
 _PAUSE_S = 0.005
-# What a container of 1.2 GB leaves beside a broker of 60 MB.
+# A container of 1.2 GB without a broker of 60 MB.
 _MOST_MIB = 1_100
 _SHOWN = 12
 CLOSED = "closed"
@@ -51,19 +50,17 @@ _MOMENT_MS = 1_700_000_000_000
 
 
 class Cost(NamedTuple):
-    """What one request did."""
-
     request: str
     frame_mb: float
     seconds: float
     answer: str  # its size, or "closed"
     longest_wait_ms: float  # of the second client
-    peak_mib: float  # of the broker, beyond what it had before
-    kept_mib: float  # what of that is left when the client has gone
+    peak_mib: float  # of the broker, above its previous size
+    kept_mib: float  # after the client has disconnected
 
 
 class SecondClient:
-    """Asks for the versions every 5 ms, in a thread."""
+    """A thread that sends ApiVersions every 5 ms."""
 
     def __init__(self, port: int) -> None:
         self._client = BlockingClient((HOST, port), timeout_s=_PATIENCE_S)
@@ -89,12 +86,12 @@ class SecondClient:
 
     @property
     def longest_ms(self) -> float:
-        """Return its longest wait, once it has ended."""
+        """Return its longest wait, after its end."""
         return 1000 * self._longest_s
 
 
 def elements_of(element: Any, way: str, count: int) -> list[Any]:
-    """Return what an array is filled with; nothing if that way is none for its elements."""
+    """Return an array's elements; none if the way does not apply to them."""
     if way == "repeated":
         return [element] * count
     if way == "many":
@@ -105,9 +102,9 @@ def elements_of(element: Any, way: str, count: int) -> list[Any]:
 
 
 def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
-    """Send a request, and measure what it does to others."""
+    """Send a request, and measure its effects."""
     before = _memory_mib(process_id, "VmRSS")
-    Path(f"/proc/{process_id}/clear_refs").write_text("5")  # the peak begins anew
+    Path(f"/proc/{process_id}/clear_refs").write_text("5")  # reset the peak
     with SecondClient(port) as second:
         began = time.perf_counter()
         client = BlockingClient((HOST, port), timeout_s=_PATIENCE_S)
@@ -123,7 +120,7 @@ def cost_of(port: int, process_id: int, name: str, frame: bytes) -> Cost:
 
 
 def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
-    """Send a request from many clients at a time, several times, and measure what it costs."""
+    """Send a request from many clients at a time, several times, and measure the effects."""
     before = _memory_mib(process_id, "VmRSS")
     Path(f"/proc/{process_id}/clear_refs").write_text("5")
     clients = [BlockingClient((HOST, port), timeout_s=_PATIENCE_S) for _ in range(_CROWD)]
@@ -146,7 +143,7 @@ def crowd(port: int, process_id: int, name: str, frame: bytes) -> Cost:
 
 
 def crowds(port: int) -> Iterator[tuple[str, bytes]]:
-    """Yield requests that take long for each client that sends them."""
+    """Yield requests that are expensive when many clients send them."""
     records = [(None, b"x" * 90, ())] * 2_000
     batch = bytes(build_batch(records, timestamp_ms=_MOMENT_MS, codec=Codec.ZSTD))
     with contextlib.closing(BlockingClient((HOST, port))) as client:
@@ -172,7 +169,6 @@ def _memory_mib(process_id: int, field: str) -> float:
 
 
 def table(costs: list[Cost]) -> str:
-    """Return lines about requests."""
     lines = [
         f"{'wait ms':>8} {'peak MiB':>8} {'kept MiB':>8} {'s':>6} {'request':>8} {'answer':>9}"
     ]
@@ -185,7 +181,7 @@ def table(costs: list[Cost]) -> str:
 
 
 def measure(kind: str, count: int, only: str) -> list[Cost]:
-    """Ask a new broker everything, one request after the other."""
+    """Send all requests to a new broker, one after the other."""
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory(prefix="wirebroker-largest-") as folder:
         settings = {
@@ -213,7 +209,7 @@ def measure(kind: str, count: int, only: str) -> list[Cost]:
 def _largest(
     broker: Broker, place: Place, body: dict[str, Any], way: str, count: int
 ) -> Iterator[Cost]:
-    """Ask with half as many elements each time, until the broker answers."""
+    """Halve the number of elements until the broker responds."""
     (element,) = at_or_none(body, place.path)
     while count:
         elements = elements_of(element, way, count)
@@ -230,7 +226,6 @@ def _largest(
 
 
 def main() -> int:
-    """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--elements", type=int, default=400_000)
     parser.add_argument("--only", default="", help="keys whose names have this in them")

@@ -1,9 +1,9 @@
-"""How long a partition of `__consumer_offsets` with many commits takes to load, and who notices.
+"""The load time of a `__consumer_offsets` partition with many commits, and others' latency.
 
     python -m benchmarks.scenarios.load_offsets [--commits 1000000] [--groups 1000]
 
-Every commit is a batch of its own, as single commits write them. While the partition loads another
-client asks for ApiVersions again and again: its slowest answer is what the others feel.
+Every commit is its own batch. During the load another client repeats ApiVersions; its slowest
+response is reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROFILE = {"offsets.topic.replication.factor": "1", "offsets.topic.num.partition
 
 
 async def fill(config: Config, commits: int, groups: int) -> None:
-    """Have the topic created, then append the commits straight to its log."""
+    """Create the topic by a request, then append the commits directly to its log."""
     server = Server(config)
     await server.start()
     client = await RawClient.connect(server.address)
@@ -51,7 +51,7 @@ async def fill(config: Config, commits: int, groups: int) -> None:
 
 
 async def load(config: Config, groups: int) -> tuple[float, float]:
-    """Return seconds until the last group is served, and the slowest other answer in ms."""
+    """Return seconds until the last group is served, and the slowest other response in ms."""
     server = Server(config)
     began = time.monotonic()
     await server.start()
@@ -76,7 +76,6 @@ async def load(config: Config, groups: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Fill, load, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=1_000_000)
     parser.add_argument("--groups", type=int, default=1_000)

@@ -1,11 +1,11 @@
-"""How long a broker with many partitions needs to start and to stop, and how large it is.
+"""Start and stop of a broker with many partitions, and its memory.
 
     python -m benchmarks.scenarios.many_partitions [--partitions 10000] [--dir DIR]
 
-Steps, each printed with its seconds, resident memory and open files: topics created; every
-partition gets three batches; clean stop; start; kill -9 after every partition got batches again;
-start; clean stop. A start ends with the first answer to Metadata for all topics, or when the last
-partition has answered ListOffsets. `--cold` drops the page cache before each start (needs root).
+Steps, each printed with its seconds, memory and open files: create topics; append three batches to
+each partition; clean stop; start; append again and kill -9; start; clean stop. A start ends when
+Metadata lists all topics, or when the last partition has returned its offsets. `--cold` drops the
+page cache before each start (needs root).
 """
 
 from __future__ import annotations
@@ -29,15 +29,13 @@ _ROUNDS = 3
 
 
 class _Broker:
-    """One broker process on a directory."""
-
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self.client: BlockingClient | None = None
 
     def start(self, topic_count: int) -> float:
-        """Start it; return the seconds until Metadata names all topics."""
+        """Start it; return the seconds until Metadata lists all topics."""
         port_file = self._directory / "port"
         port_file.unlink(missing_ok=True)
         before = time.perf_counter()
@@ -54,7 +52,7 @@ class _Broker:
         return time.perf_counter() - before
 
     def stop(self, sent: signal.Signals) -> float:
-        """End it; return the seconds until it is gone."""
+        """Stop it; return the seconds until it has ended."""
         assert self._process is not None
         assert self.client is not None
         self.client.close()
@@ -64,7 +62,7 @@ class _Broker:
         return time.perf_counter() - before
 
     def size(self) -> str:
-        """Say how much memory it has, how many files are open, how long it has computed."""
+        """Return its memory, open files and CPU time as text."""
         assert self._process is not None
         number = self._process.pid
         memory, cpu_s = resident_mb(number), cpu_seconds(number)
@@ -73,7 +71,6 @@ class _Broker:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--dir", default=None)
@@ -105,7 +102,7 @@ def main() -> None:
 
 
 def _produce(broker: _Broker, topics: list[str]) -> float:
-    """Append batches of an idempotent producer to every partition."""
+    """Append batches of an idempotent producer to each partition."""
     assert broker.client is not None
     before = time.perf_counter()
     for _ in range(_ROUNDS):
@@ -125,7 +122,6 @@ def _produce(broker: _Broker, topics: list[str]) -> float:
 
 
 def _list_offsets(broker: _Broker, topics: list[str]) -> float:
-    """Ask every partition where it ends."""
     assert broker.client is not None
     before = time.perf_counter()
     for topic in topics:

@@ -1,13 +1,12 @@
-"""What replication costs where bytes are received, written and sent on, and nothing else is done.
+"""The cost of replication if bytes are only received, written and forwarded.
 
     python -m benchmarks.scenarios.replicated_floor [--seconds 3] [--bytes 65103] [--connections 4]
         [--runs 3]
 
-A leader and two followers, one process each: the leader writes what producers send to a file and
-has the kernel send it on from there (sendfile), followers write it to theirs; each tells with a
-byte that it has it, and the producer sends its next. No request is parsed, no CRC looked at. CPU
-of the three a request, and how much of it is the kernel's (to 10 ms), beside that of `python -m
-benchmarks.cluster produce`.
+The leader, a process, writes the producers' bytes to a file and forwards them from there (sendfile)
+to two others, which write them to theirs; each confirms with a byte, and the producer sends the
+next request. Nothing is parsed or checked. Prints the CPU of all three per request, and the
+kernel's part (to 10 ms), to compare with `python -m benchmarks.cluster produce`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ _WARM_S: Final = 1.0
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -54,7 +52,7 @@ def main() -> None:
 
 
 class Cost(NamedTuple):
-    """Of a run: requests a second; microseconds a request of all three, and of the kernel's."""
+    """Requests a second; microseconds per request of all processes, and of the kernel."""
 
     rate: float
     cpu_us: float
@@ -62,7 +60,6 @@ class Cost(NamedTuple):
 
 
 def measure(folder: Path, seconds: float, size: int, connections: int) -> Cost:
-    """Return what requests of a size cost a leader and two followers."""
     producers = [_connected() for _ in range(connections)]
     followers = [_connected() for _ in range(_FOLLOWERS)]
     fork = multiprocessing.get_context("fork")
@@ -181,7 +178,7 @@ def _kernel_seconds(process_id: int) -> float:
 
 
 def _answer(selector: selectors.BaseSelector, request: bytes) -> int:
-    """Send another request for each that was acknowledged; return how many there were."""
+    """Send another request for each acknowledged one; return their number."""
     ready = selector.select()
     for key, _ in ready:
         leader = key.fileobj

@@ -1,10 +1,10 @@
-"""Start to the first answer, and memory, beside Apache Kafka in pairs.
+"""Start to the first response, and memory, compared with Apache Kafka in pairs.
 
     python -m benchmarks.scenarios.start_and_memory [--pairs 9] [--ours CHECKOUT] [--output DIR]
         [--let-cores-sleep]
 
-Both brokers take every step in turn (A B A B), on a data directory that was formatted and cleanly
-stopped before, its files in the page cache.
+Both brokers take each step in turn (A B A B), on a formatted data directory after a clean stop,
+with its files in the page cache.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 IDLE_CONNECTIONS = 1000
-# A Metadata request for all topics, v1, with its length.
+# Metadata v1 for all topics, with its length.
 METADATA_REQUEST = struct.pack(">ihhihi", 14, 3, 1, 7, -1, -1)
 
 
 class Figures(NamedTuple):
-    """One broker's figures in one round."""
-
-    start_ms: float  # from exec to the first Metadata answer
+    start_ms: float  # from exec to the first Metadata response
     start_cpu_ms: float
     rss_mb: float
     rss_idle_mb: float  # with IDLE_CONNECTIONS open
@@ -53,7 +51,6 @@ _TITLES = {
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--ours", type=Path, help="another checkout of wirebroker than this one")
@@ -82,10 +79,10 @@ def _measure_all(ours: Path | None, pairs: int) -> dict[str, list[Figures]]:
 
 
 def measure_rounds(brokers: Mapping[str, Broker], count: int) -> dict[str, list[Figures]]:
-    """Start each broker `count` times, in turn, and return its figures."""
+    """Start each broker `count` times, in turn; return the figures."""
     rounds: dict[str, list[Figures]] = {name: [] for name in brokers}
     for broker in brokers.values():
-        broker.start()  # formats the directory, and brings the files into the page cache
+        broker.start()  # formats the directory, and loads the files into the page cache
         broker.stop()
     for number in range(count):
         for name, broker in brokers.items():
@@ -95,7 +92,6 @@ def measure_rounds(brokers: Mapping[str, Broker], count: int) -> dict[str, list[
 
 
 def measure(broker: Broker) -> Figures:
-    """Start a broker, take its figures, stop it."""
     began = time.monotonic()
     broker.start()
     ask_metadata(broker.port)
@@ -116,7 +112,6 @@ def measure(broker: Broker) -> Figures:
 
 
 def ask_metadata(port: int) -> None:
-    """Wait for one answer to a Metadata request."""
     deadline = time.monotonic() + 60
     while True:
         try:

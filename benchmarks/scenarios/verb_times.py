@@ -1,11 +1,10 @@
-"""How long a verb takes, beside what else asks a cluster: processor time and time by the clock.
+"""CPU and elapsed time of a verb, compared with other tools.
 
     python -m benchmarks.scenarios.verb_times [--runs 9] [--kafka]
 
-Starts a broker, asks it, prints a table. Processor time is what a busy machine doesn't change much;
-each row is the median of some runs, which take turns. kcat is asked if it is installed; --kafka
-asks by Apache Kafka's own script as well. The verbs are of the Python that runs this: one of an
-installed wheel needs some milliseconds less than one of a checkout.
+Starts a broker, runs the commands in turn and prints medians. kcat runs if it is installed, Apache
+Kafka's own script with --kafka. The verbs run from this checkout; in an installed wheel they take
+some milliseconds less.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ print(KafkaAdminClient(bootstrap_servers=sys.argv[1]).list_topics())
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--kafka", action="store_true", help="Kafka's script, too: needs Java")
@@ -51,7 +49,7 @@ def main() -> None:
 
 
 def commands_for(bootstrap: str, has_kafka: bool) -> dict[str, list[str]]:
-    """Return what asks the broker at an address, by its name."""
+    """Return the commands for a broker's address, by name."""
     wirebroker = [sys.executable, "-m", "wirebroker"]
     ask = ["-b", bootstrap]
     commands = {
@@ -75,7 +73,7 @@ def commands_for(bootstrap: str, has_kafka: bool) -> dict[str, list[str]]:
 
 
 def measured(commands: dict[str, list[str]], runs: int) -> dict[str, list[tuple[float, float]]]:
-    """Return processor time and time by the clock of each run, ms; commands take turns."""
+    """Return CPU and elapsed ms of each run; commands take turns."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(runs):
         for name, command in commands.items():

@@ -1,1 +1,1 @@
-"""Spark beside either broker."""
+"""Spark with either broker."""

@@ -1,6 +1,6 @@
-"""Reads that were measured, kept in a file between the runs of a benchmark made in pieces.
+"""Measured reads, kept in a file between runs of a resumable benchmark.
 
-One line of JSON for each step that was done, so that a run may be ended at any time:
+It has one JSON line for each completed step, so a run may be interrupted at any time:
 
     {"kind": "filled", "case": "100 B, none, 20000000"}          or "emptied": its topic is gone
     {"kind": "pair", "case": …, "before": [s, cpu_s, broker_cpu_s], "after": […],
@@ -24,31 +24,24 @@ if TYPE_CHECKING:
 
 
 class KeptReads:
-    """What is in the file.
-
-    Args:
-        path: The file; it need not be there yet.
-    """
+    """Reads in a file, which may not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lines = list(self._read())
 
     def is_filled(self, wish: ReadWish) -> bool:
-        """Tell whether the topic of a case is whole."""
         steps = [each["kind"] for each in self._of(wish) if each["kind"] != "pair"]
         return steps[-1:] == ["filled"]
 
     def fill(self, wish: ReadWish) -> None:
-        """Note that it is."""
         self._add(kind="filled", case=wish.case)
 
     def forget(self, wish: ReadWish) -> None:
-        """Note that it is about to be deleted."""
+        """Note that a topic is about to be deleted."""
         self._add(kind="emptied", case=wish.case)
 
     def add(self, wish: ReadWish, before: Read, after: Read, worker_mb: float) -> None:
-        """Keep a pair."""
         load = round(os.getloadavg()[0], 1)
         self._add(
             kind="pair",
@@ -60,7 +53,6 @@ class KeptReads:
         )
 
     def pairs_of(self, wish: ReadWish) -> ReadPairs:
-        """Return the pairs of a case so far."""
         found = [each for each in self._of(wish) if each["kind"] == "pair"]
         return ReadPairs(
             *(wish.size, wish.codec, wish.records),
@@ -75,7 +67,7 @@ class KeptReads:
 
     def _read(self) -> Iterator[dict[str, Any]]:
         text = self._path.read_bytes() if self._path.exists() else b""
-        # What follows the last line's end was being written when the run was ended.
+        # An interrupted run may leave an incomplete line.
         whole = text.rpartition(b"\n")[0]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
@@ -103,11 +95,7 @@ def _checked(line: dict[str, Any]) -> dict[str, Any]:
 
 
 class Pace:
-    """Whether a step may begin in a run that has so much time.
-
-    Args:
-        minutes: The time; None: as long as it takes.
-    """
+    """Time limit of a run, in minutes, if any."""
 
     def __init__(self, minutes: float | None) -> None:
         self._left_s = None if minutes is None else minutes * 60
@@ -116,11 +104,9 @@ class Pace:
         self._is_begun = False
 
     def allows(self, kind: str, guess_s: float) -> bool:
-        """Tell whether a step of this kind will be done in time; the first one always may begin.
+        """Return whether a step can end in time, by the longest of its kind or `guess_s`.
 
-        Args:
-            kind: Steps of one kind take as long as each other.
-            guess_s: How long, as long as none was done.
+        The first step is always allowed.
         """
         if not self._is_begun or self._left_s is None:
             self._is_begun = True
@@ -129,6 +115,5 @@ class Pace:
         return time.monotonic() - self._began + takes_s <= self._left_s
 
     def note(self, kind: str, began: float) -> None:
-        """Note what a step took since `began`, on the monotonic clock."""
         took_s = time.monotonic() - began
         self._longest_s[kind] = max(took_s, self._longest_s.get(kind, 0.0))

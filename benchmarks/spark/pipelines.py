@@ -1,4 +1,4 @@
-"""What pipelines cost: Spark through either broker, an archive's rate, the latency of windows.
+"""The cost of pipelines: Spark with either broker, an archive's rate, the latency of windows.
 
     python -m benchmarks.spark.pipelines [--scale 0.05] [--sizes '1 KiB'] [--pairs 3]
                                    [--ours CHECKOUT] [--only NAME] [--seconds 120]
@@ -12,7 +12,7 @@
     windows   1,000 records a second, windows of a second, a batch each half second: from a window's
               end until a consumer has its record, p50, p99 and the longest
 
---ours is a compiled checkout (`make compiled`), for our broker and for Spark's workers.
+--ours is a compiled checkout (`make compiled`), for wirebroker and for Spark's workers.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ WARM_S, A_SECOND = 30, 1_000
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
     options = _arguments()
     use_checkout(options.ours)
     print(describe(), flush=True)
@@ -213,7 +212,7 @@ def _windows(
 
 
 class Source(threading.Thread):
-    """Writes A_SECOND records a second, with the times they are written at."""
+    """A producer of A_SECOND records a second, with current timestamps."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(daemon=True)
@@ -232,7 +231,7 @@ class Source(threading.Thread):
 
 
 def _told_after(bootstrap: str, seconds: int) -> list[float]:
-    """Return how long after their ends windows came, in seconds, behind a time of warming up."""
+    """Return the seconds between windows' ends and their records, without a warm-up."""
     from wirebroker.base.clock import SystemClock
 
     clock = SystemClock()

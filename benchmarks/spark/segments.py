@@ -1,25 +1,22 @@
-"""Spark reading a topic: the data source over log directories beside the stock Kafka connector.
+"""Spark reading a topic: the data source over log directories compared with Spark's connector.
 
     python -m benchmarks.spark.segments [--scale 0.05] [--sizes '1 KiB'] [--codecs none,lz4]
         [--pairs 3]
                                   [--ours CHECKOUT] [--output segments.svg]
                                   [--folder FOLDER [--resume] [--minutes 10]] [--cold]
 
-20 million records of 100 B and 2 million of 1 KiB, times the scale, in 4 partitions of a broker of
-ours that runs; each read to its end by both in turns (A B, B A), all columns of the connector's.
-Printed per case: records a second and CPU of Spark and its Python workers (of the broker, too, for
-the connector, which reads through it), each as the median of the pairs, and their ratios; the
-largest memory of a worker, the median of the machine's load. Before them, what reading a record of
-each partition takes: the start of a read, which is in each of the others. --ours is a compiled
-checkout (`make compiled`): without it the workers have plain Python, and the first line says so.
-Each read finds the topic in memory (else what one leaves there would be the other's: the broker
-gives pages of old data back to the kernel, and who reads next waits for the disk), or with --cold
-nothing of it. --output draws the ratios (extra `bench`).
+20 million records of 100 B and 2 million of 1 KiB, times the scale, in 4 partitions of a running
+wirebroker; both read all of the connector's columns, in turns (A B, B A). Printed per case: medians
+of records a second and of the CPU of Spark and its Python workers (and of the connector's broker),
+their ratios, the largest worker memory, and the median load. Before them, the time to read one
+record of each partition, the start of each read. --ours is a compiled checkout (`make compiled`);
+without it the workers have plain Python. Each read finds its topic in memory, or with --cold
+nothing of it; otherwise one read would change the other's cache. --output draws the ratios (extra
+`bench`).
 
-In pieces: --folder keeps the broker's directory and each pair of reads; with --resume the next run
-goes on with what is missing, in the middle of a case if need be. --minutes ends a run, with status
-1, before a step that would take it beyond so many; so does SIGTERM, at any time. Each run warms up
-anew: a case's reads begin with a pair of a million records that doesn't count.
+--folder keeps the broker's directory and each pair of reads; with --resume the next run continues.
+--minutes ends a run, with status 1, before a step that would take longer; SIGTERM ends it at any
+time. Each run warms up each case with a pair of a million records that does not count.
 """
 
 from __future__ import annotations
@@ -72,15 +69,15 @@ CODECS = ("none", "lz4", "zstd", "gzip", "snappy")
 COLUMNS = "key,value,topic,partition,offset,timestamp,timestampType"
 CONNECTOR, SEGMENTS = "connector", "segments"
 WARM_RECORDS = 1_000_000
-# Of a step that nothing is known of yet: less than a busy machine does.
+# Assumed speeds of first steps, below a busy machine's.
 FILL_MB_S, PAIR_MB_S = 10, 25
 
 
 def main() -> int:
-    """Measure what the arguments ask for; 1: not all of it yet."""
+    """Run the command line; return 1 if measurements are missing."""
     options = _arguments()
     use_checkout(options.ours)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # brokers and Spark end as well
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stops brokers and Spark as well
     print(describe())
     print("the workers' columns are made in", "C" if _is_quick() else "plain Python", flush=True)
     start = ReadWish("start", 100, PARTITIONS, "none")
@@ -134,15 +131,7 @@ def _missing(kept: KeptReads, wish: ReadWish, options: argparse.Namespace) -> bo
 
 
 class Reading:
-    """Reads topics of a broker in both ways, and keeps what it took.
-
-    Args:
-        folder: Of the broker, and Spark.
-        kept: Where results go.
-        pace: Says when it is time to end.
-        stack: Ends both.
-        is_cold: Whether each read begins with nothing of its topic in memory; else all is.
-    """
+    """Measurement of both kinds of reads; `is_cold` drops a topic from memory before each."""
 
     def __init__(
         self, folder: Path, kept: KeptReads, pace: Pace, stack: ExitStack, *, is_cold: bool
@@ -161,12 +150,12 @@ class Reading:
     def _stop_spark(self) -> None:
         from py4j.protocol import Py4JError
 
-        # A signal to all of a terminal's processes has ended it already.
+        # A signal to the terminal's processes may have ended it.
         with contextlib.suppress(Py4JError, ConnectionError):
             session.stop(self._spark)
 
     def measure(self, wish: ReadWish, pairs: int) -> bool:
-        """Measure what is missing of a case; tell whether it is whole."""
+        """Measure missing pairs of a case; return whether it is complete."""
         if not self._has_topic(wish):
             return False
         kind = f"pair of {wish.case}"
@@ -186,13 +175,13 @@ class Reading:
         return True
 
     def _has_topic(self, wish: ReadWish) -> bool:
-        """Fill a topic, if it isn't; tell whether it is."""
+        """Fill a topic if needed; return whether it is complete."""
         if self._kept.is_filled(wish):
             return True
         if not self._pace.allows(f"fill {wish.size}", wish.size_mb / FILL_MB_S):
             return False
         began = time.monotonic()
-        forget(self._broker, wish.topic)  # of a run that was ended meanwhile
+        forget(self._broker, wish.topic)  # from an interrupted run
         fill(self._broker, wish.topic, wish.record_bytes, wish.records, wish.codec)
         for kind in (CONNECTOR, SEGMENTS):
             assert self._table(kind, wish, None).count() == wish.records, kind
@@ -222,9 +211,9 @@ class Reading:
         )
 
     def _set_pages(self, wish: ReadWish) -> None:
-        """Have all of a topic in memory, or nothing."""
+        """Load a topic into memory, or drop it."""
         if self._is_cold:
-            os.sync()  # what the disk hasn't cannot be given back
+            os.sync()  # dirty pages cannot be dropped
         files = ReadOnlyFiles()
         for path in self._broker.data_dir.glob(f"{wish.topic}-*/*.log"):
             file = files.data(str(path))
@@ -235,7 +224,7 @@ class Reading:
         files.close_all()
 
     def _table(self, kind: str, wish: ReadWish, most: int | None) -> DataFrame:
-        """Return a topic as a table, or so many records of it."""
+        """Return a topic, or about `most` records of it, as a table."""
         options = {"subscribe": wish.topic}
         if most is not None and most < wish.records:
             ends = dict.fromkeys(map(str, range(PARTITIONS)), most // PARTITIONS)
@@ -251,7 +240,7 @@ class Reading:
 
 
 def _table(kept: KeptReads, start: ReadWish, wishes: list[ReadWish]) -> list[str]:
-    """Return the lines that tell of whole cases."""
+    """Return the table's lines for complete cases."""
     none = kept.pairs_of(start)
     lines = []
     for kind, runs in ((CONNECTOR, none.before), (SEGMENTS, none.after)):

@@ -1,4 +1,4 @@
-"""Pictures of what Spark's benchmarks found, as SVG (needs matplotlib: extra `bench`)."""
+"""Pictures of Spark's benchmarks, as SVG (needs matplotlib: extra `bench`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def ratios(path: Path, rows: Sequence[ReadPairs]) -> None:
-    """Draw how many times the rate, and how much less CPU, the second way of reading has."""
+    """Draw the ratios of rate and CPU of the second kind of read."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 1 + 0.4 * len(rows)), layout="constrained")
     names = [f"{each.size}, {each.codec}" for each in rows][::-1]
@@ -33,7 +33,7 @@ def ratios(path: Path, rows: Sequence[ReadPairs]) -> None:
 
 
 def latencies(path: Path, found: Sequence[float]) -> None:
-    """Draw how long after their ends windows were told, seconds, and the medians' lines."""
+    """Draw the seconds between windows' ends and their records, and their medians."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 2.5), layout="constrained")
     axes.plot(range(len(found)), found, linewidth=0.8)
@@ -51,7 +51,7 @@ def _pyplot() -> Any:
     import matplotlib as mpl
 
     mpl.use("svg")
-    # The same figures give the same file.
+    # Makes files reproducible.
     mpl.rcParams["svg.hashsalt"] = "wirebroker"
     from matplotlib import pyplot
 

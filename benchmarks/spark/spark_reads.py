@@ -1,4 +1,4 @@
-"""What benchmarks with Spark share: topics that are filled, its processes, their CPU and memory."""
+"""Common parts of benchmarks with Spark: filled topics, processes, their CPU and memory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 PARTITIONS = 4
-# Bytes and number of records, by the names of tables.
+# Record bytes and number of records, by name in the table.
 SIZES = {"100 B": (100, 20_000_000), "1 KiB": (1024, 2_000_000)}
 
 
 class ReadWish(NamedTuple):
-    """What is read; `size` is its name in the table."""
+    """A case of reads; `size` is its name in the table."""
 
     size: str
     record_bytes: int
@@ -38,22 +38,20 @@ class ReadWish(NamedTuple):
 
     @property
     def case(self) -> str:
-        """What tells it from others."""
         return f"{self.size}, {self.codec}, {self.records}"
 
     @property
     def topic(self) -> str:
-        """The topic that holds it."""
         return f"t-{self.record_bytes}-{self.codec}-{self.records}"
 
     @property
     def size_mb(self) -> float:
-        """What its values come to, without headers of records."""
+        """The size of all values."""
         return self.records * self.record_bytes / 1e6
 
 
 class Read(NamedTuple):
-    """One read of a topic to its end: CPU of Spark with its workers, and of the broker."""
+    """A read of a topic to its end: seconds, CPU of Spark with its workers, and of the broker."""
 
     seconds: float
     cpu_s: float
@@ -65,11 +63,11 @@ class Read(NamedTuple):
 
 
 class ReadPairs(NamedTuple):
-    """Reads of one topic in two ways, in turns.
+    """Reads of a topic in two ways, in turns.
 
     Attributes:
-        worker_mb: The most that a worker had.
-        loads: The machine's load behind each pair.
+        worker_mb: The largest worker memory.
+        loads: The machine's load after each pair.
     """
 
     size: str
@@ -82,27 +80,25 @@ class ReadPairs(NamedTuple):
 
     @property
     def load(self) -> float:
-        """The median of the loads."""
+        """The median load."""
         return statistics.median(self.loads)
 
     @property
     def rate_ratio(self) -> float:
-        """How many times quicker the second way is, by the medians."""
+        """How many times faster the second way is, by medians."""
         return median_of(self.before, "seconds") / median_of(self.after, "seconds")
 
     @property
     def cpu_ratio(self) -> float:
-        """How many times less CPU it takes."""
+        """How many times less CPU it uses."""
         return median_of(self.before, "all_cpu_s") / median_of(self.after, "all_cpu_s")
 
 
 def median_of(runs: list[Read], name: str) -> float:
-    """Return the median of a field or property."""
     return statistics.median(getattr(each, name) for each in runs)
 
 
 def arguments(document: str | None) -> argparse.ArgumentParser:
-    """Return a parser of what all of them take."""
     parser = argparse.ArgumentParser(description=document)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of records")
     parser.add_argument("--sizes", type=lambda text: text.split(","), default=list(SIZES))
@@ -113,16 +109,16 @@ def arguments(document: str | None) -> argparse.ArgumentParser:
 
 
 def use_checkout(checkout: Path | None) -> None:
-    """Have this process's children find the checkout's modules, before Spark is started."""
+    """Make child processes import a checkout's modules; call this before Spark starts."""
     if checkout is not None:
-        # Before the folder that this runs in, for the workers as well.
+        # Before the current folder, also for workers.
         os.environ |= {"PYTHONPATH": str(checkout.resolve()), "PYTHONSAFEPATH": "1"}
 
 
 def in_turns(
     first: str, second: str, pairs: int, read: Callable[[str], Read]
 ) -> tuple[list[Read], list[Read]]:
-    """Read in both ways, pair by pair, each first in every other; return what each took."""
+    """Read in both ways, pair by pair, in alternating order; return the results."""
     runs: dict[str, list[Read]] = {first: [], second: []}
     for number in range(pairs + 1):
         for kind in sorted(runs, reverse=bool(number % 2)):
@@ -133,7 +129,7 @@ def in_turns(
 
 
 def fill(broker: Broker, topic: str, record_bytes: int, count: int, codec: str) -> None:
-    """Write records whose values compress to about the half, as logs and JSON do or better."""
+    """Write records whose values compress to about half, like logs and JSON."""
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
     producer = confluent.make_producer(
         broker.bootstrap,
@@ -158,15 +154,14 @@ def fill(broker: Broker, topic: str, record_bytes: int, count: int, codec: str) 
 
 
 def forget(broker: Broker, topic: str) -> None:
-    """Delete a topic, if it is there."""
-    # Below warnings librdkafka tells of its own queues.
+    # Without librdkafka's messages below warnings.
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 4})
     if topic in admin.list_topics(timeout=WAIT_S).topics:
         admin.delete_topics([topic])[topic].result(WAIT_S)
 
 
 def start_spark(folder: Path) -> SparkSession:
-    """Start a Spark whose Java compiles as it does for its users."""
+    """Start Spark with Java's normal compilation."""
     return session.start(folder, {"spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}"})
 
 
@@ -179,7 +174,6 @@ def spark_process() -> int:
 
 
 def tree(process_id: int) -> Iterator[int]:
-    """Return a process and all below it."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -195,18 +189,17 @@ def tree(process_id: int) -> Iterator[int]:
 
 
 def cpu_of_tree(process_id: int) -> float:
-    """Return the CPU time of a process and all below it, those that have ended since, too."""
+    """Return the CPU time of a process and its descendants, ended ones included."""
     return sum(cpu_seconds(each) + _of_ended_children(each) for each in tree(process_id))
 
 
 def _of_ended_children(process_id: int) -> float:
-    # Spark starts Python anew to plan a read, twice.
+    # Spark starts Python twice to plan a read.
     times = TickedTimes.of(process_id)
     return times.childrens_user_s + times.childrens_kernel_s
 
 
 def largest_worker_mb(process_id: int) -> float:
-    """Return the most memory that a Python worker has had."""
     peaks = [0.0]
     for each in tree(process_id):
         text = Path(f"/proc/{each}/status").read_text()

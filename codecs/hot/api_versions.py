@@ -1,7 +1,7 @@
-"""ApiVersions (key 18), versions 0 to 5, by hand: the first thing that a client says.
+"""Hand-written codec of ApiVersions (key 18), versions 0 to 5: a client's first request.
 
     request   (v3) string client_software_name, (v3) string client_software_version,
-              (v5) string? cluster_id, (v5) int32 node_id: what the client means to reach
+              (v5) string? cluster_id, (v5) int32 node_id: the cluster and node the client expects
     response  int16 error_code, [int16 api_key, int16 min_version, int16 max_version],
               (v1) int32 throttle_time_ms,
               (v3) tag 0: [string name, int16 min_version, int16 max_version]  supported features
@@ -9,9 +9,9 @@
               (v3) tag 2: [string name, int16 max level, int16 min level]      finalized features
               (v3) tag 3: bool zk_migration_ready
 
-Version 3 is the first flexible one. Who asks in a version that is not known here gets an answer in
-version 0 with UNSUPPORTED_VERSION and the known keys (KIP-511). Up to version 3 supported features
-whose lowest level is 0 are left out, because older Java clients refuse them (KAFKA-17011).
+Version 3 is the first flexible one. A request of an unknown version gets a response of version 0
+with UNSUPPORTED_VERSION and the known keys (KIP-511). Up to version 3 the response omits supported
+features with minimum level 0, which older Java clients refuse (KAFKA-17011).
 
 Source: KIP-35, KIP-511, KIP-584, KIP-1242.
 """
@@ -47,11 +47,11 @@ _LEVELS_AND_TAGS: Final = Struct(">hhx")
 
 
 class ApiVersionsRequest(NamedTuple):
-    """A parsed request; the software is empty before version 3."""
+    """A parsed request; the software fields are empty before version 3."""
 
     client_software_name: str = ""
     client_software_version: str = ""
-    # Of the cluster and the node that the client means to reach; None, ANY_NODE: it does not say.
+    # Expected by the client; the defaults if it names none.
     cluster_id: str | None = None
     node_id: int = ANY_NODE
 
@@ -60,7 +60,7 @@ def parse_api_versions(frame: memoryview, position: int, version: int) -> ApiVer
     """Parse a request's body.
 
     Raises:
-        MalformedFrameError: The bytes do not begin with one such request.
+        MalformedFrameError: The bytes are malformed.
     """
     request = ApiVersionsRequest()
     if version >= FIRST_FLEXIBLE:
@@ -76,7 +76,7 @@ def parse_api_versions(frame: memoryview, position: int, version: int) -> ApiVer
             position += _INT32.size
         position = skip_tagged_fields(frame, position)
         request = ApiVersionsRequest(name, software_version, cluster_id, node_id)
-    # Kafka ignores what follows a request.
+    # Like Kafka, ignore bytes after the request.
     if position > len(frame):
         raise MalformedFrameError("the ApiVersions request ends beyond its frame")
     return request
@@ -95,15 +95,9 @@ def encode_api_versions(
 ) -> bytes:
     """Encode a response's body.
 
-    Args:
-        version: That of the request, or 0 if it is not known.
-        api_keys: (key, lowest version, highest version)
-        error_code: UNSUPPORTED_VERSION, INVALID_REQUEST or 0.
-        throttle_time_ms: How long the quota delays the client.
-        supported_features: (name, lowest level, highest level) that this broker can do.
-        finalized_features: (name, level) that the cluster has agreed on.
-        finalized_features_epoch: Offset of the metadata they come from; -1: not known.
-        zk_migration_ready: A controller's flag of Kafka 3; never set here.
+    `version` is 0 if the request's is unknown. `api_keys` has (key, lowest version, highest
+    version), `supported_features` (name, lowest level, highest level), `finalized_features` (name,
+    level). `zk_migration_ready` is never set here.
     """
     flexible = version >= FIRST_FLEXIBLE
     pieces = [_INT16.pack(error_code)]
@@ -119,7 +113,7 @@ def encode_api_versions(
             tags.append((0, _encode_features(supported)))
         if finalized_features_epoch != NO_FEATURES_EPOCH:
             tags.append((1, _INT64.pack(finalized_features_epoch)))
-        # Level 0 means off. A finalized feature has one level; the range has it at both ends.
+        # Level 0 means off.
         finalized = [(name, level, level) for name, level in finalized_features if level != 0]
         if finalized:
             tags.append((2, _encode_features(finalized)))

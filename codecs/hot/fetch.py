@@ -1,4 +1,4 @@
-"""The Fetch request (key 1), versions 4 to 18, by hand: how every record is asked for.
+"""Hand-written parser of the Fetch request (key 1), versions 4 to 18.
 
     request   (to v14) int32 replica_id, int32 max_wait_ms, int32 min_bytes, int32 max_bytes,
               int8 isolation_level, (v7) int32 session_id, (v7) int32 session_epoch,
@@ -11,7 +11,7 @@
               (v12) tag 0: nullable string cluster_id,
               (v15) tag 1: int32 replica_id, int64 replica_epoch
 
-Version 12 is the first flexible one. Long and flat for speed, as in produce.py.
+Version 12 is the first flexible one. The functions are long and flat for speed, as in produce.py.
 
 Source: KIP-227, KIP-320, KIP-392, KIP-516, KIP-595, KIP-853, KIP-903, KIP-1166; versions in class
 FetchRequest.
@@ -38,12 +38,12 @@ from wirebroker.codecs.primitives import (
 FIRST_FLEXIBLE: Final = 12
 FIRST_TOPIC_ID: Final = 13
 FIRST_REPLICA_STATE: Final = 15
-# As in produce.py; forgotten partitions count as well.
+# Limit on topics, partitions (forgotten ones included) and tagged fields together.
 MAX_PARTITIONS: Final = 100_000
 
 CONSUMER_REPLICA_ID: Final = -1
 NO_SESSION_EPOCH: Final = -1
-# What a replica sends that does not know of KIP-1166.
+# The value from replicas without KIP-1166.
 NO_HIGH_WATERMARK: Final = (1 << 63) - 1
 
 _HEAD_V4: Final = Struct(">iiiib")
@@ -59,13 +59,13 @@ _INT64: Final = Struct(">q")
 
 
 class FetchPartition(NamedTuple):
-    """What is asked of one partition."""
+    """A requested partition."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls here
     current_leader_epoch: int
     fetch_offset: int
     last_fetched_epoch: int
-    # Meaningful only from followers.
+    # Set by followers only.
     log_start_offset: int
     max_bytes: int
     replica_directory_id: bytes = ZERO_UUID
@@ -73,7 +73,7 @@ class FetchPartition(NamedTuple):
 
 
 class FetchTopic(NamedTuple):
-    """One topic; by name up to version 12, by id (and with an empty name) from 13."""
+    """A topic; named up to version 12, from 13 with its id and an empty name."""
 
     name: str
     topic_id: bytes
@@ -100,15 +100,10 @@ class FetchRequest(NamedTuple):
 
 
 def parse_fetch(frame: memoryview, position: int, version: int) -> FetchRequest:
-    """Parse a request's body.
-
-    Args:
-        frame: The whole frame; nothing of the result refers to it.
-        position: Where the body starts.
-        version: 4 to 18.
+    """Parse a request's body; the result does not refer to the frame.
 
     Raises:
-        MalformedFrameError: The bytes do not begin with one such request.
+        MalformedFrameError: The bytes are malformed.
     """
     try:
         if version >= FIRST_FLEXIBLE:
@@ -117,7 +112,7 @@ def parse_fetch(frame: memoryview, position: int, version: int) -> FetchRequest:
             request, position = _parse_classic(frame, position, version)
     except (IndexError, struct.error):
         raise MalformedFrameError("the Fetch request ends beyond its frame") from None
-    # Kafka ignores what follows a request.
+    # Like Kafka, ignore bytes after the request.
     if position > len(frame):
         raise MalformedFrameError("the Fetch request ends beyond its frame")
     return request
@@ -133,7 +128,6 @@ def _parse_flexible(frame: memoryview, position: int, version: int) -> tuple[Fet
     )
     topics: list[FetchTopic] = []
     topic_count, position = _read_count(frame, position + _HEAD_V15.size, 3)
-    # Of topics, partitions and tagged fields.
     budget = _take(MAX_PARTITIONS, topic_count)
     for _ in range(topic_count):
         name, topic_id, position = _read_topic(frame, position, version)
@@ -154,7 +148,7 @@ def _parse_flexible(frame: memoryview, position: int, version: int) -> tuple[Fet
     forgotten: list[tuple[str, bytes, list[int]]] = []
     rack_id = ""
     if frame[position] == frame[position + 1] == 1:
-        # Nothing forgotten, no rack: as good as always.
+        # No forgotten topics, no rack: nearly every request.
         position += 2
     else:
         forgotten, position = _read_forgotten(frame, position, version, budget)

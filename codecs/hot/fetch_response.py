@@ -1,4 +1,4 @@
-"""The Fetch response (key 1), versions 4 to 18, by hand: pieces of bytes and of segment files.
+"""Hand-written encoder of the Fetch response (key 1), versions 4 to 18: bytes and file slices.
 
     response  int32 throttle_time_ms, (v7) int16 error_code, (v7) int32 session_id,
               [topic: string name or (v13) uuid topic_id,
@@ -10,8 +10,6 @@
                        (v12) tag 1: int32 leader_id, int32 epoch     current_leader
                        (v12) tag 2: int64 end_offset, int32 epoch    snapshot_id]],
               (v16) tag 0: node endpoints, as in Produce
-
-Version 12 is the first flexible one.
 
 Source: KIP-98, KIP-227, KIP-392, KIP-516, KIP-595, KIP-951; versions in class FetchResponse.
 """
@@ -34,7 +32,6 @@ _INT32: Final = Struct(">i")
 _ANSWER_V7: Final = Struct(">ihi")
 _RESULT_V4: Final = Struct(">ihqq")
 _RESULT_V5: Final = Struct(">ihqqq")
-# The same with the count of aborted transactions, 0 (null) or 1 (none), and the replica.
 _PLAIN_V12: Final = Struct(">ihqqqBi")
 _PAIR: Final = Struct(">qq")
 _EPOCH_AND_OFFSET: Final = Struct(">iq")
@@ -43,16 +40,16 @@ _OFFSET_AND_EPOCH: Final = Struct(">qi")
 
 
 class RecordsSlice(Protocol):
-    """Records that are not in memory: a range of a segment file."""
+    """Records on disk: a range of a segment file."""
 
     @property
     def length(self) -> int:
-        """Bytes of it."""
+        """Length in bytes."""
         ...
 
 
 class FetchPartitionResult:
-    """What is told of one partition; the defaults are those of an error.
+    """The result for a partition; the defaults suit an error.
 
     Attributes:
         diverging_epoch: (epoch, end offset).
@@ -113,16 +110,10 @@ def encode_fetch(
 ) -> list[Any]:
     """Encode a response's body in pieces.
 
-    Args:
-        version: That of the request.
-        topics: (name, topic id, results); the one that the version does not carry is not looked at.
-        error_code: The fault of the whole request.
-        session_id: 0 if there is no session.
-        throttle_time_ms: How long the quota delays the client.
-        node_endpoints: Where the leaders named in the results can be reached; from version 16.
+    `node_endpoints` (from version 16) are those of the leaders in the results.
 
     Returns:
-        Bytes, and between them the results' `records` themselves: nothing of them is copied.
+        Bytes, and between them the results' `records`, uncopied.
     """
     pieces: list[Any] = []
     flexible = version >= FIRST_FLEXIBLE

@@ -1,4 +1,4 @@
-"""Metadata (key 3), versions 0 to 13, by hand: it is asked of every broker by every client.
+"""Hand-written codec of Metadata (key 3), versions 0 to 13.
 
     request   nullable [topic: (v10) uuid topic_id, string name (v10: nullable)],
               (v4) bool allow_auto_topic_creation,
@@ -15,9 +15,8 @@
                       (v8) int32 topic_authorized_operations],
               (v8 to v10) int32 cluster_authorized_operations, (v13) int16 error_code
 
-Version 9 is the first flexible one. In version 0 an empty list of topics means all of them, later
-null does. A topic's bytes depend on the topic and the version alone: whoever answers for thousands
-of topics keeps what `encode_topic` made.
+Version 9 is the first flexible one. All topics are requested with an empty list in version 0, and
+with null later. Callers can cache the result of `encode_topic`.
 
 Source: KIP-4, KIP-430, KIP-516; versions in classes MetadataRequest and MetadataResponse.
 """
@@ -50,17 +49,17 @@ FIRST_FLEXIBLE: Final = 9
 FIRST_TOPIC_ID: Final = 10
 FIRST_NULLABLE_NAME: Final = 12
 
-# What stands for "the client did not ask for authorized operations".
+# The client did not request authorized operations.
 NO_AUTHORIZED_OPERATIONS: Final = -(1 << 31)
 
-# A frame of 100 MB could name fifty million; each would cost an answer's element.
+# A frame of 100 MB could name fifty million.
 MAX_TOPICS: Final = 100_000
 
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
 _PARTITION_V0: Final = Struct(">hii")
 _PARTITION_V7: Final = Struct(">hiii")
-# One replica, in sync, not offline: every partition of a single broker.
+# One replica, in sync and online.
 _SINGLE_V7: Final = Struct(">hiiiiiiii")
 _SINGLE_V9: Final = Struct(">hiiiBiBiBx")
 
@@ -68,7 +67,7 @@ _SINGLE_V9: Final = Struct(">hiiiBiBiBx")
 class MetadataRequest(NamedTuple):
     """A parsed request."""
 
-    # (topic id, name) of each topic that is asked for; None: all topics.
+    # (topic id, name) of each requested topic; None: all topics.
     topics: list[tuple[bytes, str | None]] | None
     allow_auto_topic_creation: bool = True
     include_cluster_authorized_operations: bool = False
@@ -76,7 +75,7 @@ class MetadataRequest(NamedTuple):
 
 
 class PartitionView(NamedTuple):
-    """What is told of a partition."""
+    """A partition in a response."""
 
     partition_index: int
     leader_id: int
@@ -88,9 +87,9 @@ class PartitionView(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """What is told of a topic."""
+    """A topic in a response."""
 
-    # None only in answer to an unknown id, which versions below 12 cannot ask for.
+    # None only for an unknown id, which versions below 12 cannot request.
     name: str | None
     topic_id: bytes = ZERO_UUID
     is_internal: bool = False
@@ -103,7 +102,7 @@ def parse_metadata(frame: memoryview, position: int, version: int) -> MetadataRe
     """Parse a request's body.
 
     Raises:
-        MalformedFrameError: The bytes are not exactly one such request.
+        MalformedFrameError: The bytes are malformed.
     """
     flexible = version >= FIRST_FLEXIBLE
     try:
@@ -124,8 +123,8 @@ def parse_metadata(frame: memoryview, position: int, version: int) -> MetadataRe
         raise MalformedFrameError("the Metadata request ends beyond its frame") from None
     if flexible:
         skip_tagged_fields(frame, position)
-    # Bytes that follow are passed over, here alone: librdkafka 2.16 sends three of them after an
-    # admin client's Metadata request (docs/compatibility.md). Apache Kafka never looks.
+    # Ignore bytes after the request, as Kafka does: librdkafka 2.16 sends three
+    # (docs/compatibility.md).
     return MetadataRequest(topics, *flags)
 
 
@@ -163,7 +162,7 @@ def _parse_topics(
 
 
 def encode_topic(version: int, topic: TopicView) -> bytes:
-    """Encode one topic of a response."""
+    """Encode a topic of a response."""
     flexible = version >= FIRST_FLEXIBLE
     pieces = [_INT16.pack(topic.error_code)]
     if version >= FIRST_NULLABLE_NAME:
@@ -231,15 +230,8 @@ def encode_metadata(
 ) -> list[bytes]:
     """Encode a response's body.
 
-    Args:
-        version: That of the request.
-        brokers: (node id, host, port, rack)
-        cluster_id: The cluster's id as text.
-        controller_id: A live broker that takes what only a controller can do.
-        topics: What `encode_topic` made for this version.
-        throttle_time_ms: How long the quota delays the client.
-        cluster_authorized_operations: A bit for each; versions 8 to 10.
-        error_code: The fault of the whole request; from version 13.
+    `topics` are results of `encode_topic`. `controller_id` is a live broker that accepts requests
+    for the controller.
     """
     flexible = version >= FIRST_FLEXIBLE
     pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The Produce response (key 0), versions 3 to 13, by hand.
+"""Hand-written encoder of the Produce response (key 0), versions 3 to 13.
 
     response  [topic: string name or (v13) uuid topic_id,
                       [partition: int32 index, int16 error_code, int64 base_offset,
@@ -8,8 +8,6 @@
                        (v10) tag 0: int32 leader_id, int32 leader_epoch]]
               int32 throttle_time_ms,
               (v10) tag 0: [int32 node_id, string host, int32 port, nullable string rack]
-
-Version 9 is the first flexible one.
 
 Source: KIP-467, KIP-516, KIP-951; versions in class ProduceResponse.
 """
@@ -37,7 +35,7 @@ _INT32: Final = Struct(">i")
 _LEADER: Final = Struct(">ii")
 _RESULT_V3: Final = Struct(">ihqq")
 _RESULT_V5: Final = Struct(">ihqqq")
-# No record errors, no message: what almost every answer says.
+# No record errors and no message, as in almost every response.
 _PLAIN_V8: Final = Struct(">ihqqqih")
 _PLAIN_V9: Final = Struct(">ihqqqBxx")
 
@@ -46,10 +44,10 @@ NodeEndpoint: TypeAlias = "tuple[int, str, int, str | None]"
 
 
 class PartitionResult:
-    """What became of one partition's records; the defaults are those of a refusal.
+    """The result for a partition; the defaults suit an error.
 
     Attributes:
-        record_errors: (index of the record in its batch, sentence).
+        record_errors: (index of the record in its batch, message).
         current_leader: (leader id, leader epoch), for NOT_LEADER_OR_FOLLOWER.
     """
 
@@ -93,11 +91,7 @@ def encode_produce(
 ) -> bytes:
     """Encode a response's body.
 
-    Args:
-        version: That of the request.
-        topics: The request's topics, each with the results of its partitions.
-        throttle_time_ms: How long the quota delays the client.
-        node_endpoints: Where the leaders named in the results can be reached; from version 10.
+    `node_endpoints` are the endpoints of the leaders in the results, from version 10.
     """
     if version < FIRST_FLEXIBLE:
         return _encode_classic(version, topics, throttle_time_ms)
@@ -150,7 +144,7 @@ def _encode_fault(version: int, result: PartitionResult) -> bytes:
         pieces += (_INT32.pack(batch_index), compact_nullable_string(message), b"\x00")
     pieces.append(compact_nullable_string(result.error_message))
     if result.current_leader is not None and version >= 10:
-        # One tag, number 0, of 9 bytes: two int32 and no tags of its own.
+        # One tagged field: tag 0 of 9 bytes, two int32 and no tags of its own.
         pieces += (b"\x01\x00\x09", _LEADER.pack(*result.current_leader), b"\x00")
     else:
         pieces.append(b"\x00")
@@ -158,7 +152,7 @@ def _encode_fault(version: int, result: PartitionResult) -> bytes:
 
 
 def encode_node_endpoints(node_endpoints: Sequence[NodeEndpoint]) -> bytes:
-    """Encode the tagged fields of a response that have the endpoints as their only one, tag 0."""
+    """Encode a response's tagged fields with the endpoints as the only one, tag 0."""
     pieces = [uvarint(len(node_endpoints) + 1)]
     for node_id, host, port, rack in node_endpoints:
         pieces += (

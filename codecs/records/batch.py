@@ -1,7 +1,6 @@
-"""Record batches of magic 2, the unit of the log and of the wire.
+"""Record batches of magic 2, the unit of the log and of the protocol.
 
-The header's fields stand in layout.py; the records behind it are compressed as a whole.
-Magic 0 and 1 have the length and the magic at the same places; they are told apart and refused.
+Magic 0 and 1 have the length and the magic at the same positions, and are refused.
 
 Source: KIP-98; class DefaultRecordBatch.
 """
@@ -53,7 +52,7 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 
-# A record of magic 0 without key and value.
+# A magic 0 record without key and value.
 _SMALLEST_LENGTH: Final = 14
 
 
@@ -76,20 +75,20 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, or of the last there was before compaction."""
+        """Offset of the last record, including records that compaction removed."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """Size of the whole batch in bytes."""
         return self.length + OVERHEAD_BYTES
 
     @property
     def codec(self) -> Codec:
-        """How the records are compressed.
+        """Compression of the records.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE, as the number names none.
+            KafkaError: CORRUPT_MESSAGE: the number is unknown.
         """
         number = self.attributes & CODEC_MASK
         if number > Codec.ZSTD:
@@ -98,17 +97,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Tell whether the batch holds a control record."""
+        """Whether the batch holds control records."""
         return bool(self.attributes & CONTROL_FLAG)
 
     @property
     def is_transactional(self) -> bool:
-        """Tell whether the batch belongs to a transaction."""
+        """Whether the batch belongs to a transaction."""
         return bool(self.attributes & TRANSACTIONAL_FLAG)
 
     @property
     def uses_log_append_time(self) -> bool:
-        """Tell whether max_timestamp, set by the broker, is every record's timestamp."""
+        """Whether max_timestamp, set by the broker, is every record's timestamp."""
         return bool(self.attributes & LOG_APPEND_TIME_FLAG)
 
     @property
@@ -120,7 +119,7 @@ class BatchHeader(NamedTuple):
 
 
 def read_batch_header(view: Buffer, position: int = 0) -> BatchHeader:
-    """Read the header at a position; the records need not be there.
+    """Read the header at a position; the view may end before the records do.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE if fewer than 61 bytes are left, the length is too small or
@@ -128,7 +127,7 @@ def read_batch_header(view: Buffer, position: int = 0) -> BatchHeader:
     """
     try:
         fields = HEADER.unpack_from(view, position)
-        # As _make does, without its call.
+        # Inlines BatchHeader._make for speed.
         header = tuple.__new__(BatchHeader, fields)  # pyright: ignore[reportUnknownMemberType]
     except struct_error:
         raise _explain_header(view, position) from None
@@ -138,7 +137,6 @@ def read_batch_header(view: Buffer, position: int = 0) -> BatchHeader:
 
 
 def _explain_header(view: Buffer, position: int) -> KafkaError:
-    """Say what is wrong with a header that could not be read; off the hot path."""
     remaining = len(view) - position
     if remaining < LENGTH_AND_MAGIC.size:
         return _corrupt(f"a batch header is cut off after {remaining} bytes")
@@ -160,7 +158,7 @@ def _corrupt(sentence: str) -> KafkaError:
 
 
 def iterate_batches(view: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Walk whole batches as (position, header) until the view ends.
+    """Iterate over the batches of a view as (position, header).
 
     Raises:
         KafkaError: As read_batch_header, and CORRUPT_MESSAGE for a batch that ends beyond the view.
@@ -177,7 +175,7 @@ def iterate_batches(view: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def whole_batches(view: Buffer) -> int:
-    """Return how many bytes at the beginning of a view are whole batches.
+    """Return how many bytes at the start of a view are whole batches.
 
     Raises:
         KafkaError: As read_batch_header.
@@ -192,24 +190,19 @@ def whole_batches(view: Buffer) -> int:
 
 
 def batch_crc(view: memoryview, position: int, size: int) -> int:
-    """Compute what the `crc` field of the batch at a position must be."""
+    """Compute the CRC of the batch at a position."""
     return crc32c(view[position + CRC_START : position + size])
 
 
 def iterate_records(
     batch: Buffer, header: BatchHeader, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> Iterator[Record]:
-    """Walk the records of one batch, decompressing them if need be.
+    """Iterate over the records of one batch, decompressed if necessary.
 
-    Args:
-        batch: The whole batch, from its base offset on; what follows it is not looked at. Keys and
-            values are copies, so the buffer may be reused between records.
-        header: Its header. The offsets count from `header.base_offset`.
-        max_bytes: The most the records may decompress to; uncompressed ones are never more than
-            the batch.
+    Keys and values are copies, so the buffer may be reused between records.
 
     Raises:
-        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE, at the first fault.
+        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE, at the first error.
     """
     data = memoryview(batch)[HEADER_BYTES : header.size]
     if len(data) != header.size - HEADER_BYTES:
@@ -242,20 +235,10 @@ def build_batch(
 ) -> bytearray:
     """Build a batch, with its CRC, as Java's builder does.
 
-    Args:
-        records: At least one. A Record keeps its timestamp, and its offset, which is not below
-            `base_offset` and rises; (key, value, headers) gets `timestamp_ms` and the next offset.
-        timestamp_ms: See records.
-        base_offset: Offset of the first record, unless compaction removed it.
-        leader_epoch: Epoch of the leader that writes it, -1 in a producer's batch.
-        codec: How to compress the records.
-        level: The codec's level, None for Kafka's default.
-        log_append_time_ms: If given, the timestamp of all records (LogAppendTime).
-        producer_id: -1 if not idempotent, like producer_epoch and base_sequence.
-        producer_epoch: See producer_id.
-        base_sequence: See producer_id.
-        is_transactional: Whether the batch belongs to a transaction.
-        is_control: Whether the records are control records.
+    A Record keeps its timestamp and its offset, which must rise; (key, value, headers) gets
+    `timestamp_ms` and the next offset. `base_offset` is the first record's, unless compaction
+    removed it. `level` is None for Kafka's default. `log_append_time_ms`, if given, is the
+    timestamp of all records.
     """
     payload, record_span = _encode_records(records, base_offset, timestamp_ms)
     if codec is not Codec.NONE:
@@ -324,7 +307,7 @@ def _encode_records(
 
 
 def write_crc(buffer: bytearray | memoryview, position: int) -> None:
-    """Compute and store the CRC of the whole batch at a position."""
+    """Compute and store the CRC of the batch at a position."""
     (length,) = LENGTH.unpack_from(buffer, position + LENGTH_AT)
     size = length + OVERHEAD_BYTES
     with memoryview(buffer) as view:
@@ -335,6 +318,6 @@ def write_crc(buffer: bytearray | memoryview, position: int) -> None:
 def set_base_offset_and_epoch(
     buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
 ) -> None:
-    """Write the twelve bytes that a leader owns, in place; the CRC does not cover them."""
+    """Write the leader's fields, in place; the CRC does not cover them."""
     BASE_OFFSET.pack_into(buffer, position, base_offset)
     LEADER_EPOCH.pack_into(buffer, position + LEADER_EPOCH_AT, leader_epoch)

@@ -1,7 +1,6 @@
-"""CRC-32C (Castagnoli), by the processor's own instruction where there is one: the door to crc32c.
+"""CRC-32C (Castagnoli), with the processor's instruction if there is one.
 
-Only the package's extension is loaded: the package itself reads its version from its metadata, for
-which it imports 15 ms of standard library at every start of a broker.
+Only crc32c's extension is loaded: the package imports 15 ms of standard library.
 """
 
 from __future__ import annotations
@@ -26,5 +25,5 @@ def _extension() -> Any:
     return module
 
 
-# (data, value so far = 0) -> the checksum. Lets other threads run from 32 KiB on.
+# (data, value so far = 0) -> checksum. Releases the GIL from 32 KiB on.
 crc32c: Final[Callable[..., int]] = _extension().crc32c

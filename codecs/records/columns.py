@@ -1,20 +1,18 @@
-"""The records of many batches as columns, laid out as Apache Arrow has them.
+"""The records of many batches as columns in Apache Arrow's layout, for readers of whole logs.
 
-For readers of whole logs: instead of an object per record, one buffer per column. Numbers are of
-the machine's own byte order. A column of bytes is
+Numbers have the machine's byte order. A column of bytes is
 
     ends      int32 x (rows + 1), the first 0: row n is data[ends[n]:ends[n + 1]]
-    data      the fields end to end
+    data      the fields, concatenated
     validity  a bit a row, the lowest first; 0: null
 
-and headers are a list per row of pairs: a first and an end of pairs for each row (`ends`), and two
-columns of bytes, keys and values. A row without headers is null, as Spark's connector has it.
+Headers are the bounds of each row's pairs (`ends`), and two columns of bytes, keys and values. A
+row without headers is null, as in Spark's connector.
 
-A build with the C extension has it in C (_record_columns.h), for which this is the reference; a
-record of 100 bytes costs less than 0.1 us there and some 3 us here. It gives bytearrays, and writes
-into them again once nobody else has them: keep them, or a view of them, as long as they are read.
+Builds with the C extension use _record_columns.h, for which this code is the reference. It reuses a
+returned bytearray once nothing else refers to it: keep it, or a view of it, while you read.
 
-Source: Apache Arrow's columnar format; what is refused as in record.py.
+Source: Apache Arrow's columnar format; records are validated as in record.py.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ TakenColumns: TypeAlias = (
 
 
 class BytesColumn(NamedTuple):
-    """Fields of bytes; see above."""
+    """A column of bytes, see the module."""
 
     ends: Column
     data: Column
@@ -55,12 +53,12 @@ class BytesColumn(NamedTuple):
 
     @property
     def row_count(self) -> int:
-        """How many fields there are."""
+        """Number of rows."""
         return len(self.ends) // 4 - 1
 
 
 class HeadersColumn(NamedTuple):
-    """The headers of each row; see above."""
+    """The headers of each row, see the module."""
 
     ends: Column
     validity: Column
@@ -70,14 +68,14 @@ class HeadersColumn(NamedTuple):
 
 
 class ColumnBuffers(NamedTuple):
-    """What `RecordColumns.take` gives, with names.
+    """The result of `RecordColumns.take` with names.
 
     Attributes:
-        row_count: Of each column.
-        offsets: int64 each.
-        timestamps: int64 each, milliseconds since 1970; -1: none.
-        sequences: int32 each, of the record; -1: none.
-        keys: None if they were not asked for, as are the next two.
+        row_count: Rows of each column.
+        offsets: int64.
+        timestamps: int64, milliseconds since 1970; -1: none.
+        sequences: int32; -1: none.
+        keys: None if not requested, like the next two.
         values: See keys.
         headers: See keys.
     """
@@ -92,7 +90,7 @@ class ColumnBuffers(NamedTuple):
 
 
 def named(taken: TakenColumns) -> ColumnBuffers:
-    """Give what was taken its names."""
+    """Return the columns with names."""
     row_count, offsets, timestamps, sequences, keys, values, headers = taken
     return ColumnBuffers(
         row_count,
@@ -108,8 +106,6 @@ def named(taken: TakenColumns) -> ColumnBuffers:
 
 
 class _Bits:
-    """A bit a row."""
-
     __slots__ = ("_bits", "zero_count")
 
     def __init__(self) -> None:
@@ -128,8 +124,6 @@ class _Bits:
 
 
 class _Fields:
-    """A column of bytes that grows."""
-
     __slots__ = ("_validity", "data", "ends")
 
     def __init__(self) -> None:
@@ -148,14 +142,7 @@ class _Fields:
 
 
 class RecordColumns:
-    """Takes batch after batch, and gives what it has as columns.
-
-    Attributes:
-        row_count: Of what was added since the last `take`.
-        byte_count: Of the fields in it.
-    """
-
-    # Each column has row_count rows.
+    """A collector of batches that returns their records as columns."""
 
     __slots__ = (
         "_header_ends",
@@ -171,13 +158,6 @@ class RecordColumns:
     )
 
     def __init__(self, *, keys: bool, values: bool, headers: bool) -> None:
-        """Begin without rows.
-
-        Args:
-            keys: Whether there shall be a column of them, as of the next two.
-            values: See keys.
-            headers: See keys.
-        """
         self._wants = (keys, values, headers)
         self._begin()
 
@@ -194,12 +174,12 @@ class RecordColumns:
 
     @property
     def row_count(self) -> int:
-        """See the class."""
+        """Rows since the last `take`."""
         return len(self._offsets)
 
     @property
     def byte_count(self) -> int:
-        """See the class."""
+        """Bytes of their fields."""
         fields = (self._keys, self._values, self._header_keys, self._header_values)
         return sum(len(each.data) for each in fields)
 
@@ -215,24 +195,16 @@ class RecordColumns:
         first_offset: int,
         end_offset: int,
     ) -> int:
-        """Add the records of a batch whose offsets are within bounds.
+        """Add a batch's records from `first_offset` up to, not including, `end_offset`.
 
-        Args:
-            records: All of them and nothing else, not compressed.
-            count: As the batch declares it, like the next four.
-            base_offset: See count.
-            base_timestamp: See count.
-            append_time: The timestamp of every record instead, if the broker set it.
-            base_sequence: -1: there is none.
-            first_offset: The first that is wanted.
-            end_offset: The first that is not wanted any more.
+        `records` are uncompressed. Other arguments come from the batch's header; `append_time` is
+        None unless the broker set the timestamps.
 
         Returns:
-            How many rows were added; -1 if the records contradict themselves, and none was.
+            Number of added rows; -1 if the records are malformed.
 
         Raises:
-            OverflowError: A column would have more bytes than int32 counts; what was added before
-                is still there.
+            OverflowError: A column would exceed the range of int32; earlier rows are kept.
         """
         try:
             found = list(
@@ -269,7 +241,7 @@ class RecordColumns:
         return len(wanted)
 
     def take(self) -> TakenColumns:
-        """Return all rows (see `named`), and begin anew."""
+        """Return all rows (see `named`) and start again without rows."""
         keys, values, headers = self._wants
         taken = (
             self.row_count,
@@ -293,11 +265,11 @@ class RecordColumns:
 
 
 def _wrapped(number: int) -> int:
-    """Return a sum as Java has it, modulo 2**64."""
+    """Return a sum modulo 2**64, as in Java."""
     return (number - _LONG_MIN & (1 << 64) - 1) + _LONG_MIN
 
 
-# Whether it is done in C.
+# Whether the C extension is used.
 IS_QUICK: Final = _hot is not None
 
 if _hot is not None:

@@ -1,4 +1,4 @@
-"""The only door to the compression libraries: payloads in pieces, in and out, bounded.
+"""Compression of record batches; no other module imports the compression libraries.
 
     GZIP     one or more gzip members
     SNAPPY   raw snappy, or xerial's stream, which Java's clients write: 0x82 "SNAPPY" 0x00,
@@ -7,11 +7,10 @@
     LZ4      one frame; Java's have independent 64 KiB blocks, no checksum, no content size
     ZSTD     one or more frames; Java's stream carries no content size
 
-Laws: `unpack` gives pieces of some 100 KiB (a block of snappy is one piece) and holds no more than
-one and the codec's window, whatever the input declares; it believes no declared size before the
-input could produce it. What Java's consumers can't read (linked blocks of LZ4) is refused.
-Libraries are imported at first use, because most brokers never need three of the four. Each of
-their calls lets other threads run.
+`unpack` returns pieces of about 100 KiB (a block of snappy is one piece) and holds only one piece
+and the codec's window, whatever size the input declares. Data that Java's consumers cannot read
+(linked LZ4 blocks) is refused. Most brokers need at most one library, so each is imported at first
+use. All release the GIL.
 
 Source: Kafka's package common.compress; the formats' own specifications.
 """
@@ -55,39 +54,38 @@ GZIP_DEFAULT_LEVEL: Final = -1
 LZ4_DEFAULT_LEVEL: Final = 9
 ZSTD_DEFAULT_LEVEL: Final = 3
 
-# The bound of unpacked bytes, for whoever unpacks a batch: what its records may come to, more than
-# a hundred times max.message.bytes by default. Kafka has no such bound (docs/compatibility.md); a
-# batch that inflates further than this is an attack or a mistake.
+# Limit on the decompressed records of a batch, over a hundred times the default of
+# max.message.bytes. Kafka has none (docs/compatibility.md); a batch that exceeds it is an attack or
+# a mistake.
 MAX_DECOMPRESSED_BYTES: Final = 128 << 20
 
-# Of these so many at once: what cannot be given in pieces (a block of snappy), or needs a large
-# window (of zstd).
+# Lower limit for data that cannot be returned in pieces (a block of snappy) or needs a large window
+# (zstd).
 MAX_HELD_BYTES: Final = 48 << 20
 
-# Producers write one frame. Concatenated ones are legal, but thousands of empty ones would cost
-# time in proportion to the square of their number.
+# Producers write one frame. Concatenated frames are legal, but time grows with the square of their
+# number.
 _MAX_FRAMES: Final = 16
 
-# Of snappy and zstd, each of which is looked at, a microsecond. They are at least 32 KiB large
-# unless a producer flushes without need.
+# Limit on snappy and zstd blocks, which take a microsecond each and usually have at least 32 KiB.
 _MAX_BLOCKS: Final = 8192
 
-# Output is asked for in pieces of this size, so that a small input never reserves `max_bytes`.
+# Output size per call, so that a small input never reserves `max_bytes`.
 _CHUNK_BYTES: Final = 1 << 17
-# Input is given in such: what a library could not take yet is copied at each call.
+# Input size per call: libraries copy the input that they have not consumed.
 _INPUT_BYTES: Final = 1 << 16
 
 _GZIP_WINDOW_BITS: Final = 31
-# The most that level 22 uses and that zstd's own tools accept unasked is 128 MiB.
+# Level 22 uses at most 128 MiB, which is also the default limit of zstd's tools.
 _ZSTD_MAX_WINDOW_BYTES: Final = MAX_DECOMPRESSED_BYTES
-# Up to here a window is no burden; level 19 has 8 MiB.
+# Windows up to this size are harmless; level 19 has 8 MiB.
 _ZSTD_WINDOW_BYTES: Final = 1 << 25
-# What is larger is packed with the tables for so much: 35 MiB at level 22 and not 800. Up to level
-# 8 it makes no difference.
+# Larger inputs are compressed with the tables for this size: 35 MiB instead of 800 at level 22. Up
+# to level 8 it makes no difference.
 _ZSTD_PACKED_BYTES: Final = 1 << 21
 _ZSTD_LONGEST_HEADER_BYTES: Final = 18
 _ZSTD_SKIPPABLE_MAGIC: Final = 0x184D2A50
-# A frame's fifth byte has a flag that its blocks can be unpacked one by one.
+# The fifth byte of a frame has the flag for independent blocks.
 _LZ4_FLAGS_POSITION: Final = 4
 _LZ4_INDEPENDENT_FLAG: Final = 0x20
 
@@ -96,29 +94,26 @@ _XERIAL_VERSIONS: Final = Struct(">ii").pack(1, 1)
 _XERIAL_HEADER_BYTES: Final = 16
 _XERIAL_BLOCK_BYTES: Final = 1 << 15
 _INT32: Final = Struct(">i")
-# The best a snappy element does: 3 bytes in, 64 bytes out.
+# The best ratio of a snappy element: 3 bytes in, 64 bytes out.
 _SNAPPY_MAX_RATIO: Final = 22
 
 
 class Packer(Protocol):
-    """Compresses in pieces."""
+    """A compressor that works in pieces."""
 
     def compress(self, data: Buffer, /) -> bytes:
-        """Take a piece; return what is ready."""
+        """Compress a piece; return the output so far."""
         ...
 
     def flush(self) -> bytes:
-        """Return the end."""
+        """Return the rest of the output."""
         ...
 
 
 def packer(codec: Codec, level: int | None = None, *, size: int = -1) -> Packer:
-    """Return what compresses the records of one batch.
+    """Return a compressor for the records of one batch.
 
-    Args:
-        codec: How.
-        level: As in Kafka's config of that codec; None is its default there.
-        size: Bytes that are to come; -1 if that is not known.
+    `level` is as in Kafka's config of that codec; `size` is the input's size, -1 if unknown.
     """
     match codec:
         case Codec.NONE:
@@ -142,7 +137,7 @@ def packer(codec: Codec, level: int | None = None, *, size: int = -1) -> Packer:
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """Compress a batch's records; the arguments as in `packer`."""
+    """Compress a batch's records; arguments as in `packer`."""
     if codec is Codec.NONE:
         return bytes(data)
     made = packer(codec, level, size=len(data))
@@ -150,7 +145,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
-    """Decompress a batch's records at once.
+    """Decompress a batch's records in one piece.
 
     Raises:
         KafkaError: As `unpack`.
@@ -164,9 +159,9 @@ def unpack(
     """Decompress a batch's records in pieces.
 
     Raises:
-        TooLargeError: They would be more than `max_bytes`.
-        KafkaError: CORRUPT_MESSAGE: the data is not in the codec's format; INVALID_RECORD: more
-            follows than Java would read. The pieces before it were given by then.
+        TooLargeError: They exceed `max_bytes`.
+        KafkaError: CORRUPT_MESSAGE: the data is not in the codec's format; INVALID_RECORD: bytes
+            follow that Java would not read. Earlier pieces have been yielded by then.
     """
     match codec:
         case Codec.NONE:
@@ -206,8 +201,6 @@ def _inputs(data: Buffer) -> Iterator[memoryview]:
 
 
 class _Copier:
-    """The packer of what is not compressed."""
-
     __slots__ = ()
 
     def compress(self, data: Buffer, /) -> bytes:
@@ -258,7 +251,7 @@ def _unpack_gzip(data: Buffer) -> Iterator[Buffer]:
 
 
 class _SnappyPacker:
-    """Writes xerial's stream, in its blocks."""
+    """A compressor that writes xerial's stream."""
 
     __slots__ = ("_cramjam", "_is_begun", "_rest")
 
@@ -304,7 +297,7 @@ def _unpack_snappy(data: Buffer, max_bytes: int) -> Iterator[Buffer]:
         block_count += 1
         if block_count > _MAX_BLOCKS:
             raise _corrupt(Codec.SNAPPY, "too many blocks")
-        # Streams that were concatenated repeat the header where a block would start.
+        # Concatenated streams repeat the header in place of a block.
         if _is_xerial(view, position):
             position += _XERIAL_HEADER_BYTES
             if position > len(view):
@@ -331,7 +324,6 @@ def _unpack_raw_snappy(view: memoryview, max_bytes: int) -> Buffer:
     if declared > limit:
         raise _too_large(limit)
     try:
-        # The buffer is the library's: nothing is copied.
         return memoryview(cramjam.snappy.decompress_raw(view))
     except cramjam.DecompressionError as error:
         raise _corrupt(Codec.SNAPPY, error) from None
@@ -341,19 +333,19 @@ def _unpack_raw_snappy(view: memoryview, max_bytes: int) -> Buffer:
 
 
 def _lz4_frame() -> Any:
-    # The package has no type information; Any says so once.
+    # The package has no type information.
     return importlib.import_module("lz4.frame")
 
 
 class _Lz4Packer:
-    """Writes one frame as Java does."""
+    """A compressor that writes one frame, as Java does."""
 
     __slots__ = ("_compressor", "_is_begun")
 
     def __init__(self, level: int | None) -> None:
         frame = _lz4_frame()
-        # Java takes its fast compressor at the default level, its slow one at each other; the
-        # library has the slow ones from 3 up and takes what lies above 16 as 16.
+        # Java uses its fast compressor at the default level, and its slow one at all others; the
+        # library uses slow ones from 3 up.
         if level is None or level == LZ4_DEFAULT_LEVEL:
             chosen = 0
         else:
@@ -379,7 +371,7 @@ def _unpack_lz4(data: Buffer) -> Iterator[Buffer]:
     if len(data) > _LZ4_FLAGS_POSITION and not data[_LZ4_FLAGS_POSITION] & _LZ4_INDEPENDENT_FLAG:
         raise _corrupt(Codec.LZ4, "its blocks are linked")
     frame = _lz4_frame()
-    # Not its LZ4FrameDecompressor, which copies the input, and again what it has not yet taken.
+    # LZ4FrameDecompressor would copy the input, and again the unconsumed rest.
     context = frame.create_decompression_context()
     view = memoryview(data)
     position = 0
@@ -404,10 +396,10 @@ def _unpack_lz4(data: Buffer) -> Iterator[Buffer]:
 
 # -- zstd ----------------------------------------------------------------------------------
 
-# What has unpacked a batch to its end unpacks the next, on any thread. It keeps its window.
+# Decompressors that have finished a batch, for the next one on any thread. Each keeps its window.
 _kept_decompressors: Final[list[ZstdDecompressor]] = []
 _MOST_KEPT: Final = 2
-# As large as that of level 3, the default.
+# The window of level 3, the default.
 _ZSTD_KEPT_WINDOW_BYTES: Final = 1 << 21
 
 
@@ -415,10 +407,11 @@ def _unpack_zstd(data: Buffer, max_bytes: int) -> Iterator[Buffer]:
     import zstandard  # noqa: PLC0415 - at first use
 
     try:
-        # The library's reader does not say whether the last frame was whole.
+        # The library's reader does not report an incomplete last frame.
         window_bytes = _check_zstd_frames(memoryview(data))
         if window_bytes > _ZSTD_WINDOW_BYTES:
-            max_bytes = min(max_bytes, MAX_HELD_BYTES)  # as much of a window is used as is written
+            # The window is used only as far as output is written.
+            max_bytes = min(max_bytes, MAX_HELD_BYTES)
         decompressor = _zstd_decompressor()
         piece_bytes = min(_CHUNK_BYTES, max(_INPUT_BYTES, 4 * len(data)))
         budget = max_bytes
@@ -435,7 +428,7 @@ def _unpack_zstd(data: Buffer, max_bytes: int) -> Iterator[Buffer]:
 
 
 def _zstd_decompressor() -> ZstdDecompressor:
-    """Return one that nobody uses: its tables of 160 KiB, all of them written, cost 11 us."""
+    """Return an unused decompressor: a new one costs 11 us for its tables of 160 KiB."""
     try:
         return _kept_decompressors.pop()
     except IndexError:  # another thread may have taken the last one
@@ -445,10 +438,10 @@ def _zstd_decompressor() -> ZstdDecompressor:
 
 
 def _check_zstd_frames(view: memoryview) -> int:
-    """Pass over whole frames; return the largest window.
+    """Check that all frames are complete; return the largest window.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE; ZstdError: a frame's header is none.
+        KafkaError: CORRUPT_MESSAGE; ZstdError: a frame's header is malformed.
     """
     import zstandard  # noqa: PLC0415 - at first use
 
@@ -469,7 +462,7 @@ def _check_zstd_frames(view: memoryview) -> int:
                 raise _corrupt(Codec.ZSTD, "too many blocks")
             block = int.from_bytes(view[position : position + 3], "little")
             is_last = bool(block & 1)
-            # A block of one byte, repeated, has this byte alone.
+            # A run-length block stores only the repeated byte.
             position += 3 + (1 if block & 6 == 2 else block >> 3)
             if position > len(view):
                 raise _corrupt(Codec.ZSTD, "it ends early")

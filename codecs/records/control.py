@@ -1,11 +1,9 @@
-"""Control records: what brokers and controllers write into a log between other people's records.
-
-They stand in batches with the control flag. The key names the kind:
+"""Control records, which brokers and controllers write into a log between data records.
 
     key := int16 version (0), int16 type
 
-Values of the KRaft kinds are flexible messages whose first field repeats the version that they
-were written in; the end of a transaction is the older fixed form.
+Values of the KRaft types are flexible messages whose first field is their version; the end of a
+transaction has the older fixed format.
 
     ABORT, COMMIT    int16 version, int32 coordinator_epoch
     LEADER_CHANGE    int16 version, int32 leader_id, [voters], [granting voters], tags
@@ -41,7 +39,7 @@ from wirebroker.codecs.primitives import (
 if TYPE_CHECKING:
     from wirebroker.codecs.primitives import Buffer
 
-# What a control batch may unpack to: one record of a few bytes, or some; more is none.
+# Limit on a decompressed control batch, which has a few small records.
 MAX_CONTROL_BYTES: Final = 1 << 20
 
 _KEY: Final = Struct(">hh")
@@ -57,7 +55,7 @@ _NO_TAGS: Final = b"\x00"
 
 
 class ControlType(IntEnum):
-    """What a control record says."""
+    """The type of a control record."""
 
     ABORT = 0
     COMMIT = 1
@@ -69,26 +67,26 @@ class ControlType(IntEnum):
 
 
 class EndTransactionMarker(NamedTuple):
-    """The end of a producer's transaction in this partition; ABORT or COMMIT says the key."""
+    """The end of a producer's transaction in this partition."""
 
     is_commit: bool
     coordinator_epoch: int
 
 
 class QuorumVoter(NamedTuple):
-    """One voter as a leader change names it."""
+    """A voter in a leader change."""
 
     voter_id: int
     directory_id: bytes = ZERO_UUID
 
 
 class LeaderChange(NamedTuple):
-    """A leader's first record in its epoch."""
+    """A leader's first record of its epoch."""
 
     leader_id: int
     voters: tuple[QuorumVoter, ...]
     granting_voters: tuple[QuorumVoter, ...]
-    # 1 carries the voters' directory ids (kraft.version 1).
+    # 1 adds the voters' directory ids (kraft.version 1).
     version: int = 0
 
 
@@ -99,7 +97,7 @@ class SnapshotHeader(NamedTuple):
 
 
 class SnapshotFooter(NamedTuple):
-    """A snapshot's last record: what ends without one is incomplete."""
+    """A snapshot's last record; without it a snapshot is incomplete."""
 
 
 class KRaftVersion(NamedTuple):
@@ -109,7 +107,7 @@ class KRaftVersion(NamedTuple):
 
 
 class VoterEndpoint(NamedTuple):
-    """Where a voter listens."""
+    """A listener of a voter."""
 
     name: str
     host: str
@@ -117,7 +115,7 @@ class VoterEndpoint(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """One voter of a dynamic quorum."""
+    """A voter of a dynamic quorum."""
 
     voter_id: int
     directory_id: bytes
@@ -204,10 +202,10 @@ def _encode_voters(voters: tuple[Voter, ...]) -> bytes:
 
 
 def control_type(key: Buffer | None) -> ControlType | None:
-    """Read a control record's key; None for a type that is not known here and to be passed over.
+    """Decode a control record's key; None for an unknown type, which callers skip.
 
     Raises:
-        KafkaError: INVALID_RECORD if it is no such key.
+        KafkaError: INVALID_RECORD: it is not such a key.
     """
     if key is None or len(key) < _KEY.size:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a control record's key is too short")
@@ -218,10 +216,10 @@ def control_type(key: Buffer | None) -> ControlType | None:
 
 
 def decode_control_record(key: Buffer | None, value: Buffer | None) -> ControlRecord | None:
-    """Read a control record; None if its type is not known here.
+    """Decode a control record; None if its type is unknown.
 
     Raises:
-        KafkaError: INVALID_RECORD if key or value do not fit the type.
+        KafkaError: INVALID_RECORD: key or value do not fit the type.
     """
     kind = control_type(key)
     if kind is None:

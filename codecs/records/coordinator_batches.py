@@ -1,13 +1,10 @@
-"""Keys and values of many batches in one walk: how a coordinator's partition is loaded.
+"""Keys and values of many batches in one pass, for loading a coordinator's partition.
 
-A partition of `__consumer_offsets` holds mostly batches of one small record, a million of them,
-and of each only key and value are needed. So this walk is flat and long: it takes 1.2 us a batch
-and 0.7 us a record, where the walkers of batch.py and record.py take 7 us for both.
+`__consumer_offsets` has mostly batches of one small record, a million in a partition. The pass is
+flat and long to take less than a third of the time of batch.py and record.py. It relies on the
+log's recovery for CRCs, and refuses lengths that do not fit.
 
-It trusts the log's own recovery for CRCs, and refuses lengths that do not fit.
-
-Records of a transaction come with its producer's id, as they are in the log; whoever takes them is
-told of its end in between.
+Records of a transaction come in log order with their producer's id; a callback reports its end.
 
 Source: KIP-98; the formats in layout.py and record.py.
 """
@@ -31,13 +28,13 @@ from wirebroker.codecs.records.layout import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A batch that is not plain.
+# Attributes that need the general reader.
 _SPECIAL: Final = CODEC_MASK | CONTROL_FLAG | TRANSACTIONAL_FLAG
 
 # The last byte of a marker's key (int16 version, int16 type).
 _COMMIT: Final = b"\x01"
 
-# (producer id, is_commit) -> what that means.
+# Called with (producer id, is_commit).
 OnEnd = Callable[[int, bool], None]
 
 # A record: key, value, and a producer id if it belongs to a transaction.
@@ -45,26 +42,25 @@ KeyValue = tuple[bytes, bytes | None] | tuple[bytes, bytes | None, int]
 
 
 class KeyValueWalk:
-    """A walk over the records of whole batches; one that is cut off is left for the next walk.
+    """A pass over the records of whole batches; it leaves an incomplete batch for the next pass.
 
     Attributes:
-        next_offset: The offset behind the last batch that was walked, kept as the walk goes on.
+        next_offset: The offset after the last completed batch, updated during the pass.
     """
 
     __slots__ = ("_data", "_from_offset", "_on_end", "next_offset")
 
     def __init__(self, data: bytes, from_offset: int, on_end: OnEnd) -> None:
-        """Walk `data`, leaving out records before `from_offset`; markers go to `on_end`."""
+        """Read `data`, without records before `from_offset`; call `on_end` for markers."""
         self._data = data
         self._from_offset = from_offset
         self._on_end = on_end
         self.next_offset = from_offset
 
     def __iter__(self) -> Iterator[KeyValue]:
-        """Yield (key, value) of each record that has a key, control records left out.
+        """Yield (key, value) of each data record that has a key.
 
-        A record of a transaction is (key, value, producer id); when the walk gets to the
-        transaction's end, `on_end` is called.
+        A record of a transaction is (key, value, producer id); `on_end` is called at its end.
 
         Raises:
             KafkaError: CORRUPT_MESSAGE or INVALID_RECORD.
@@ -131,7 +127,7 @@ class KeyValueWalk:
             start = end
 
     def _walk_carefully(self, start: int) -> Iterator[KeyValue]:
-        """Walk one batch that is not plain, or partly before the start."""
+        """Read one special batch, or one that begins before `from_offset`."""
         header = read_batch_header(self._data, start)
         batch = memoryview(self._data)[start : start + header.size]
         for record in iterate_records(batch, header):
@@ -147,7 +143,7 @@ class KeyValueWalk:
 
 
 def _long_varint(data: bytes, position: int, first: int) -> tuple[int, int]:
-    """Read the rest of a zigzag varint whose first byte goes on."""
+    """Read the rest of a zigzag varint that has more than one byte."""
     value = first & 0x7F
     shift = 7
     while shift < 35:

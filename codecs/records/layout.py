@@ -1,4 +1,4 @@
-"""Where every field of a record batch's header stands: the one place that says it.
+"""The layout of a record batch's header.
 
     position  type   field
      0        int64  base_offset            rewritten by the leader, outside the CRC
@@ -17,8 +17,7 @@
     57        int32  record_count
     61               records, compressed as a whole
 
-Names that end in `_AT` are positions from the batch's first byte; a struct that begins at another
-one says so. `codecs/_layout.h` says the same to C (a test compares them).
+`codecs/_layout.h` has the same for C (a test compares them).
 
 Source: KIP-98; class DefaultRecordBatch.
 """
@@ -43,11 +42,10 @@ BASE_SEQUENCE_AT: Final = 53
 RECORD_COUNT_AT: Final = 57
 HEADER_BYTES: Final = 61
 
-# base_offset and length: what `length` does not count.
+# Bytes that `length` does not count.
 OVERHEAD_BYTES: Final = 12
-# What the CRC covers begins behind it.
 CRC_START: Final = 21
-# The second byte of the attributes has all bits that mean anything.
+# Second byte of the attributes, with all known bits.
 FLAGS_AT: Final = 22
 
 MAGIC: Final = 2
@@ -57,13 +55,12 @@ LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
-# The others have no meaning yet.
+# The other bits are undefined.
 KNOWN_ATTRIBUTES: Final = 0x7F
 
-# All fields, in their order.
 HEADER: Final = Struct(">qiibIhiqqqhii")
 
-# One field; unpack and pack at its `_AT`.
+# Single fields; unpack and pack at their `_AT`.
 BASE_OFFSET: Final = Struct(">q")
 LENGTH: Final = Struct(">i")
 LEADER_EPOCH: Final = Struct(">i")
@@ -72,11 +69,11 @@ ATTRIBUTES: Final = Struct(">h")
 MAX_TIMESTAMP: Final = Struct(">q")
 RECORD_COUNT: Final = Struct(">i")
 
-# Neighbours, from the first one's `_AT`.
+# Adjacent fields, from the `_AT` of the first.
 TIMESTAMPS: Final = Struct(">qq")  # base_timestamp, max_timestamp
 PRODUCER: Final = Struct(">qhi")  # producer_id, producer_epoch, base_sequence
 
-# What is peeked at, from the batch's first byte: `x` passes over what lies between.
+# From the batch's first byte.
 LENGTH_AND_MAGIC: Final = Struct(">8xi4xb")
 LENGTH_MAGIC_FLAGS: Final = Struct(">8xi4xB5xB")
 OFFSETS_AND_ATTRIBUTES: Final = Struct(">qi9xhi")  # base_offset, length, attributes, last delta

@@ -1,13 +1,12 @@
-"""The first record of a batch from a timestamp and an offset on, found in a stream of pieces.
+"""A search for a batch's first record at or after a timestamp and an offset, in a stream of pieces.
 
     search = RecordSearch(header, timestamp, start_offset)
     for piece in pieces:                      # the batch's records, unpacked, cut anywhere
         for _ in search.walk(piece): ...      # yields now and then
         if search.found is not None: break
-        search.skip_bytes                     # so much of what follows need not be read at all
+        search.skip_bytes                     # the next bytes that need not be read
 
-Of a record only its length, timestamp and offset are read, so what is kept between pieces is less
-than such a head, however large records are. That they are well-formed inside is Produce's business.
+Only the length, timestamp and offset of each record are read.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from wirebroker.codecs.primitives import Buffer
     from wirebroker.codecs.records.batch import BatchHeader
 
-# A length of 5 bytes, attributes, a timestamp of 10, an offset of 5.
+# A length (5 bytes), attributes, a timestamp (10), an offset (5).
 _HEAD_BYTES: Final = 21
-# Records between two pauses: 0.4 ms.
+# Records between two yields: 0.4 ms.
 _RECORDS_AT_ONCE: Final = 1_000
 
 
@@ -34,8 +33,8 @@ class RecordSearch:
     """A search in the records of one batch.
 
     Attributes:
-        found: (timestamp, offset) of the record, as soon as it is found.
-        skip_bytes: How much of what follows the last piece is of no interest.
+        found: (timestamp, offset) of the record, once found.
+        skip_bytes: Number of following bytes that can be skipped.
     """
 
     __slots__ = (
@@ -56,21 +55,16 @@ class RecordSearch:
         self._append_time = header.max_timestamp if header.uses_log_append_time else None
         self._timestamp = timestamp
         self._start_offset = start_offset
-        # Records that have not been looked at.
         self._left = header.record_count
         self._rest = b""
         self.found: tuple[int, int] | None = None
         self.skip_bytes = 0
 
     def walk(self, piece: Buffer, *, is_last: bool = False) -> Generator[None, None, None]:
-        """Look at the records whose heads end in the next piece.
-
-        Args:
-            piece: What follows the last one; may be reused afterwards.
-            is_last: Nothing follows this one.
+        """Read the records whose heads end in the next piece, which may be reused afterwards.
 
         Raises:
-            KafkaError: INVALID_RECORD: what is there is no record, or the batch ends in one.
+            KafkaError: INVALID_RECORD: a record is malformed, or the batch ends within one.
         """
         skipped = min(self.skip_bytes, len(piece))
         self.skip_bytes -= skipped
@@ -93,10 +87,7 @@ class RecordSearch:
             raise invalid_record("the batch ends before its last record does")
 
     def _walk_some(self, data: bytes, position: int, count: int, last_start: int) -> int:
-        """Walk up to `count` records that begin at or before `last_start`; return where it ended.
-
-        Flat: 0.35 us a record.
-        """
+        """Read up to `count` records that begin by `last_start`; return the end position."""
         end = len(data)
         base_timestamp, base_offset = self._base_timestamp, self._base_offset
         append_time = self._append_time

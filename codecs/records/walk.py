@@ -1,20 +1,19 @@
-"""Walks the records of a batch that a producer sent, piece by piece, and judges them.
+"""Validation of a producer's records, piece by piece.
 
-Nothing is held but where the walk stands: a record may be cut anywhere between two pieces, its key,
-value and headers are passed over. What a record is stands in record.py; here it is refused if
+A record may be cut anywhere between two pieces; its key, value and headers are skipped. record.py
+has the format. A record is refused if
 
-    a number ends beyond the record, is longer than its type or of more bits; a length is beyond it
-    the parts are more or less than its length says; a header has no key; their count is negative
-    its offset delta is not its place in the batch (0, 1, 2 ...)
+    a number ends beyond the record, or exceeds its type in length or value; a length is beyond it
+    the parts are more or less than its length; a header has no key; the header count is negative
+    its offset delta is not its index in the batch (0, 1, 2 ...)
 
-and the batch if bytes follow the last record, or its end comes before that. Any negative length of
-a key or value stands for null, as Kafka has it. Timestamps are sums modulo 2**64, as in Java.
+and the batch if bytes follow the last record, or it ends earlier. Any negative length of a key or
+value means null, and timestamps are sums modulo 2**64, as in Kafka.
 
-Single records that may not be stored (no key where one must be, a timestamp out of bounds) are
-noted, the first MAX_REFUSED of them, and do not end the walk.
+Well-formed records that are not allowed (without a required key, timestamp out of bounds) are
+listed in `refused`, and do not end the validation.
 
-A build with the C extension has it in C (_record_walk.h), for which this is the reference; a record
-costs 3 to 7 ns there and a microsecond here.
+Builds with the C extension use _record_walk.h, for which this code is the reference.
 
 Source: KIP-82, KIP-98; Kafka's classes DefaultRecord and LogValidator.
 """
@@ -36,17 +35,17 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.primitives import Buffer
 
-# Of each such record an answer has a sentence, 1 us to make and to encode. Kafka names them all.
+# The response has a sentence for each, which costs 1 us. Kafka has no limit.
 MAX_REFUSED: Final = 4096
 
-# Python passes over so many in 5 ms.
+# Python skips this many in 5 ms.
 _MOST_PLAIN_HEADERS: Final = 8192
 
 LONG_MIN: Final = -(1 << 63)
 LONG_MAX: Final = (1 << 63) - 1
 _NO_TIMESTAMP: Final = -1
 
-# A record's index and its timestamp, which is at fault; None: it has no key.
+# A record's index and its invalid timestamp; None: it has no key.
 Refused: TypeAlias = "tuple[int, int | None]"
 
 _CONTRADICTS: Final = "a record contradicts its lengths"
@@ -56,22 +55,19 @@ _TOO_LARGE: Final = "a record is larger than max.decompressed.message.bytes"
 
 
 class _FaultError(Exception):
-    """The records are not what the header says; the sentence why."""
+    """The records are malformed; the message says why."""
 
 
 class RecordWalker:
-    """One walk; `feed` it all pieces in their order, then look at `fault`.
+    """One validation; `feed` it all pieces in order, then read `fault`.
 
     Attributes:
-        max_timestamp: The records' largest, -1 if none has one.
-        refused: Of single records, the first MAX_REFUSED.
-        refused_count: Of all such records.
-        is_time_refused: Whether one of them was for its timestamp.
-        effort: What it took so far, in microseconds or so: records, headers, bytes taken one by
-            one. The walk in C doesn't count.
+        max_timestamp: The largest timestamp, -1 if no record has one.
+        refused: The first MAX_REFUSED records that are not allowed.
+        refused_count: The number of all such records.
+        is_time_refused: Whether one has an invalid timestamp.
+        effort: Work so far, roughly in microseconds. The C version does not count it.
     """
-
-    # The index of the next record never exceeds the count.
 
     __slots__ = (
         "_base_timestamp",
@@ -107,13 +103,8 @@ class RecordWalker:
     ) -> None:
         """Begin before the first record.
 
-        Args:
-            count: Of the records, as the header declares it.
-            base_timestamp: The header's.
-            earliest: The first timestamp that may be stored.
-            latest: The last one.
-            needs_key: Whether a record without a key may not be stored.
-            most_bytes: Most bytes of a record after its length; a larger one is a fault.
+        `earliest` and `latest` are the valid timestamps, `most_bytes` limits a record after its
+        length.
         """
         self._count = count
         self._base_timestamp = base_timestamp
@@ -128,7 +119,7 @@ class RecordWalker:
         self.effort = 0
         self._index = 0
         self._fault: str | None = None
-        # Of a record that is cut: what is next, how much of it and of the record is to come.
+        # State within a cut record: the next part, what remains of it and of the record.
         self._expects: Callable[[int], None] | None = None  # None: a record's length
         self._digits = b""
         self._bytes_left = 0
@@ -139,7 +130,7 @@ class RecordWalker:
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with what was fed, taken for all there is; None: nothing."""
+        """Error of the records so far, as if they were complete; None: no error."""
         if self._fault is not None:
             return self._fault
         if self._is_within_record or self._index != self._count:
@@ -151,7 +142,7 @@ class RecordWalker:
         return bool(self._expects or self._digits or self._skip)
 
     def feed(self, piece: Buffer) -> bool:
-        """Walk on through the next bytes; False: there is a fault, the rest is of no interest."""
+        """Validate the next piece; return False after an error, when the rest can be skipped."""
         if self._fault is not None:
             return False
         data = bytes(piece)
@@ -176,7 +167,7 @@ class RecordWalker:
         return self._fault is None
 
     def _walk_whole(self, data: bytes, position: int) -> int:
-        """Walk the records that are there from their first byte to their last; return the end."""
+        """Validate the records that lie completely in the piece; return the end position."""
         index, count, base_timestamp = self._index, self._count, self._base_timestamp
         most = self._most_bytes
         found = _walk_whole(data, position, index, count, base_timestamp, most_bytes=most)
@@ -196,7 +187,6 @@ class RecordWalker:
         return end
 
     def _note_record(self, index: int, timestamp: int, has_key: bool) -> None:
-        """Judge one record that was walked to its end."""
         if not LONG_MIN <= timestamp <= LONG_MAX:
             timestamp = (timestamp - LONG_MIN & (1 << 64) - 1) + LONG_MIN
         self.max_timestamp = max(self.max_timestamp, timestamp)
@@ -211,10 +201,10 @@ class RecordWalker:
             self.refused.append((index, timestamp))
         self.refused_count += 1
 
-    # -- a record that is cut --------------------------------------------------------------
+    # -- cut records -----------------------------------------------------------------------
 
     def _walk_cut(self, data: bytes, position: int) -> int:
-        """Go on in a record up to its end or the piece's, as far as it has come; return where."""
+        """Continue in a cut record to its end or the piece's; return the end position."""
         end = len(data)
         while position < end:
             if self._skip:
@@ -229,7 +219,7 @@ class RecordWalker:
         return position
 
     def _take_byte(self, byte: int) -> None:
-        """Take one byte of a number, or the attributes."""
+        """Read one byte of a number, or the attributes."""
         self.effort += 1
         if self._expects is not None:
             if not self._bytes_left:
@@ -259,7 +249,7 @@ class RecordWalker:
         self._expects = self._take_attributes
 
     def _take_attributes(self, number: int) -> None:
-        raise AssertionError(number)  # they are one byte and no number
+        raise AssertionError(number)  # attributes are one byte, handled in _take_byte
 
     def _take_timestamp(self, number: int) -> None:
         self._timestamp = self._base_timestamp + number
@@ -297,7 +287,6 @@ class RecordWalker:
         self._expect_header()
 
     def _expect_header(self) -> None:
-        """Expect the next header, or after the last one the next record."""
         if self._headers_left:
             self._expects = self._take_header_key_length
             return
@@ -324,21 +313,13 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
     most_headers: int = LONG_MAX,
     most_bytes: int = LONG_MAX,
 ) -> tuple[int, int, int, int, bool, int]:
-    """Walk records until one is not whole, or the declared count is reached.
+    """Validate records up to an incomplete one, a too large one, or the declared count.
 
-    Args:
-        data: The piece.
-        position: Where in it a record begins.
-        index: Of this record.
-        count: As declared.
-        base_timestamp: The header's.
-        note: Is told each record's index, timestamp (not wrapped) and whether it has a key.
-        most_headers: Of all records; more are a fault.
-        most_bytes: Of one record after its length; the walk ends before a larger one.
+    `note` gets each record's index, timestamp (not wrapped) and whether it has a key.
 
     Returns:
-        Where the walk ended, the index there; the oldest and the latest timestamp, whether a key
-        is lacking, and how many headers there are.
+        The end position and index; the oldest and latest timestamp, whether a key is missing, and
+        the number of headers.
 
     Raises:
         _FaultError: A record is refused; MalformedFrameError and IndexError: for its numbers.
@@ -349,7 +330,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
     oldest, latest, lacks_key = LONG_MAX, _NO_TIMESTAMP, False
     while index < count and position < end:
         start = position
-        # Numbers of one or two bytes are written out: a call takes a third of a record's time.
+        # Short numbers are decoded inline: a call takes a third of a record's time.
         raw = data[position]
         position += 1
         if raw >= 0x80:
@@ -360,7 +341,7 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
                 try:
                     length, position = read_varint(data, start)
                 except MalformedFrameError:
-                    # Byte by byte it is seen why.
+                    # Reading byte by byte finds the reason.
                     return start, index, oldest, latest, lacks_key, header_count
                 raw = length << 1 if length >= 0 else 1
         record_end = position + (raw >> 1)
@@ -421,7 +402,6 @@ def _walk_whole(  # noqa: PLR0912, PLR0915, PLR0917, C901 - flat: 0.6 us a recor
 
 
 def _pass_headers(data: bytes, position: int, most: int) -> tuple[int, int]:
-    """Pass over the count of headers and them; return the count and the end."""
     count, position = read_varint(data, position)
     if not 0 <= count <= most:
         raise _FaultError(_CONTRADICTS)
@@ -436,15 +416,10 @@ def _pass_headers(data: bytes, position: int, most: int) -> tuple[int, int]:
 
 
 def walks_plainly(records: Buffer, *, count: int, base_timestamp: int, max_timestamp: int) -> bool:
-    """Tell whether records are what the header says, and none is older than its base timestamp.
+    """Return whether records agree with the header, and none is older than its base timestamp.
 
-    False, too, of very many headers: the event loop waits for this.
-
-    Args:
-        records: Of one batch, all of them, not compressed.
-        count: The header's, like the next two.
-        base_timestamp: See count.
-        max_timestamp: See count.
+    `records` are all records of a batch, uncompressed. Very many headers give False too, because
+    the event loop waits.
     """
     data = bytes(records)
     try:
@@ -461,7 +436,7 @@ def walks_plainly(records: Buffer, *, count: int, base_timestamp: int, max_times
     )
 
 
-# Whether a walk is as quick as a copy, and lets other threads run.
+# Whether the walk is as fast as a copy and releases the GIL.
 IS_QUICK: Final = _hot is not None
 
 if _hot is not None:

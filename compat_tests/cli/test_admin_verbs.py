@@ -17,7 +17,7 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.client.addresses import addresses_of
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""Our verbs (wirebroker/commands) against Apache Kafka, and against wirebroker with the same tests.
+"""The verbs (wirebroker/cli/verbs) against Apache Kafka and wirebroker, with the same tests.
 
-What they say in detail, tests/unit/wirebroker/commands asks.
+tests/unit/wirebroker/cli/verbs checks their output in detail.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way to the controller (cluster/remote_channel), to Apache Kafka's: it joins and forwards."""
+"""The channel to Apache Kafka's controller (quorum/channel/remote_channel.py): join and forward."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from wirebroker.net.client.active_controller import ActiveController
 from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -35,6 +35,7 @@ from wirebroker.storage.compaction.segment_swap import (
 )
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +171,7 @@ def open_log(directory: Path, settings: TopicSettings) -> Log:
         settings=settings,
         producer_id_expiration_ms=1 << 60,
     )
-    log.load(recovery_point=0, clean=False, now_ms=NOW)
+    load_log(log, recovery_point=0, clean=False, now_ms=NOW)
     log.set_high_watermark(log.log_end_offset)
     return log
 

@@ -1,19 +1,17 @@
-"""The controller: every change to the cluster's state begins here, as a request of Kafka's own.
+"""The controller: operations for all requests that change the cluster's state.
 
-    operation(request)  ->  function of the newest image and the time  ->  records and the answer
+    operation(request)  ->  function of the newest image and the time  ->  records and the response
 
-It is a table from API keys to operations; whoever has such a request, a broker in this process or
-one behind a connection, has it carried out in the same way. Nothing here awaits, and nothing is
-drawn by chance but the ids that operations are given. Soft state are the brokers' sessions,
-and what quotas leave to whom; all else is in the image. The modules beside this one hold the rules:
+Nothing here awaits, and only new ids are random. Soft state are the brokers' sessions and what
+remains of quotas; all else is in the image. Other modules have the rules:
 
     topic_control, topic_deletion   CreateTopics, CreatePartitions, DeleteTopics
     config_control                  AlterConfigs, IncrementalAlterConfigs
-    broker_registration, _heartbeat, _sessions    brokers that come, serve and go
-    leader_election, partition_change             ElectLeaders, who leads when brokers come and go
+    broker_registration, _heartbeat, _sessions    registration, liveness and shutdown of brokers
+    leader_election, partition_change             ElectLeaders, leaders after changes of brokers
     alter_partition                 ISR changes
     raft_voters                     AddRaftVoter, RemoveRaftVoter: refused
-    directory_control               AssignReplicasToDirs, log directories that have failed
+    directory_control               AssignReplicasToDirs, failed log directories
     reassignment                    Alter- and ListPartitionReassignments
     producer_ids                    blocks of producer ids
     feature_control, feature_updates              feature levels, the first records of a cluster
@@ -93,16 +91,16 @@ Body = dict[str, Any]
 
 
 class ControllerRequest(NamedTuple):
-    """A request of Kafka's protocol that is the controller's to answer."""
+    """A client's or broker's request for the controller."""
 
     key: ApiKey
     version: int
     body: Any  # decoded
-    # The principal's name and the client id; None: a broker asks, for itself.
+    # The principal's name and the client id; None: a broker's own request.
     asker: Owner | None = None
-    # Who asks, and from which address; None: a broker asks, for itself.
+    # The principal and the address; None: a broker's own request.
     client: tuple[Principal, str] | None = None
-    # Whether the client asks at a controller listener itself, and no broker for it.
+    # Whether the client sent it to a controller listener.
     is_direct: bool = False
 
 
@@ -110,12 +108,12 @@ class Controller:
     """The rules under this node's configuration.
 
     Attributes:
-        config: This node's; replaced as a whole when dynamic configs change.
+        config: Replaced as a whole when dynamic configs change.
         node_id: This node.
         cluster_id: The cluster.
-        sessions: Which brokers were heard of lately.
-        mutation_quotas: What clients may still have changed.
-        new_uuid: Makes ids of topics.
+        sessions: The brokers' sessions.
+        mutation_quotas: The clients' quotas.
+        new_uuid: Makes ids.
     """
 
     __slots__ = ("cluster_id", "config", "mutation_quotas", "new_uuid", "node_id", "sessions")
@@ -140,20 +138,15 @@ class Controller:
         self.new_uuid = new_uuid
 
     def use_config(self, config: Config) -> None:
-        """Go by another configuration from the next request on."""
+        """Use another configuration from the next request on."""
         self.config = config
 
     def operation(
         self, request: ControllerRequest
     ) -> Callable[[ClusterImage, Moment], Operation[Body]]:
-        """Return what a request asks for, as a function of the newest image and the time.
+        """Return a request's operation, as a function of the newest image and the time.
 
-        Args:
-            request: One that is served here.
-
-        Returns:
-            The operation, given an image and the time; it may raise KafkaError, a refusal of the
-            whole request: see `refusal`.
+        The operation may raise KafkaError for the whole request: see `refusal`.
         """
         return partial(self._begin, request)
 
@@ -177,16 +170,9 @@ class Controller:
     def fence(
         self, node_id: int, broker_epoch: int, image: ClusterImage, moment: Moment
     ) -> Operation[bool]:
-        """Fence a broker, unless it was heard of or has registered before this began.
+        """Fence a broker, unless it has sent a heartbeat or registered in the meantime.
 
-        Args:
-            node_id: Which broker.
-            broker_epoch: Its incarnation.
-            image: The newest.
-            moment: Now.
-
-        Returns:
-            Whether it is fenced by this.
+        The response tells whether this fenced it.
         """
         broker = image.brokers.get(node_id)
         is_same = broker is not None and broker.epoch == broker_epoch
@@ -197,7 +183,7 @@ class Controller:
         return ControllerResult(True, result.records)
 
 
-# What a request with a deadline is about. Nothing is done after it, nor if there is none left.
+# Subjects of requests with a deadline, which are refused after it.
 _ABOUT: Final[Mapping[ApiKey, tuple[str, ...]]] = {
     ApiKey.CREATE_TOPICS: ("topics",),
     ApiKey.DELETE_TOPICS: ("topic_names", "topics"),
@@ -209,17 +195,15 @@ _ABOUT: Final[Mapping[ApiKey, tuple[str, ...]]] = {
 
 
 def _has_no_time(key: ApiKey, body: Any) -> bool:
-    """Tell whether a request's time is over before it begins; one about nothing needs none."""
+    """Return whether a request is too late; one without subjects never is."""
     fields = _ABOUT.get(key)
     if fields is None or body.timeout_ms > 0:
         return False
-    # None is about everything.
+    # None means everything.
     return any(getattr(body, field) is None or getattr(body, field) for field in fields)
 
 
 class _Case(NamedTuple):
-    """One request, and what it is decided by."""
-
     rules: Controller
     key: ApiKey
     version: int
@@ -227,12 +211,11 @@ class _Case(NamedTuple):
     image: ClusterImage
     moment: Moment
     charge: MutationCharge
-    principal: Principal  # who asks; of a broker itself nobody's
+    principal: Principal  # ANONYMOUS for a broker's own request
     is_direct: bool
 
     @property
     def now_ms(self) -> int:
-        """The time on the monotonic clock."""
         return self.moment.monotonic_ms
 
 
@@ -345,7 +328,7 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
     ),
     ApiKey.BROKER_REGISTRATION: _register_broker,
     ApiKey.BROKER_HEARTBEAT: _heartbeat,
-    # Its session ends by itself: whether the records are written is not known here.
+    # Its session ends by itself: whether the records will be written is unknown here.
     ApiKey.UNREGISTER_BROKER: lambda case: unregister_broker(
         case.body, case.image, case.rules.config
     ),
@@ -361,11 +344,10 @@ _OPERATIONS: dict[ApiKey, Callable[[_Case], Operation[Body]]] = {
 }
 
 
-# Whose requests are the controller's.
 SERVED_KEYS = frozenset(_OPERATIONS)
 
 
-# Refusals by key: an error that a message has no place for is repeated for each element.
+# Refusals by key: an error without its own field is repeated for each element.
 
 
 def _refused(request: Any, error: KafkaError) -> Steps[Body]:
@@ -428,7 +410,7 @@ def _failure(error: KafkaError) -> Body:
     return {"error_code": int(error.code), "error_message": error.message}
 
 
-# ElectLeaders v0 has errors of partitions alone.
+# ElectLeaders v0 has only errors of partitions.
 _FIRST_ELECTION_ERROR: Final = 1
 
 _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Steps[Body]]] = {
@@ -455,7 +437,7 @@ _REFUSALS: dict[ApiKey, Callable[[Any, KafkaError], Steps[Body]]] = {
 
 
 def refusal(request: ControllerRequest, error: KafkaError) -> Steps[Body]:
-    """Return the answer to a request that is refused as a whole, in steps."""
+    """Return the response to a request that fails as a whole, in steps."""
     answer = yield from _REFUSALS.get(request.key, _refused)(request.body, error)
     if request.key is ApiKey.ELECT_LEADERS and request.version < _FIRST_ELECTION_ERROR:
         del answer["error_code"]  # each partition has it

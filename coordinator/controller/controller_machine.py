@@ -1,13 +1,13 @@
-"""The controller as a machine over a log: its records are whole changes of the cluster.
+"""The controller as a state machine, whose records are whole changes of the cluster.
 
-    decide(operation, ...)   the rules' operation on the newest image, in steps;
-                             what it writes is applied to a copy and encoded, in steps too
+    decide(operation, ...)   run an operation on the newest image, in steps;
+                             apply its records to a copy and encode them, in steps too
     take_over(changes)       the copy becomes the newest image
 
-Durable is `image`, which shows what is appended, so that two requests that come together cannot
-both create a topic; what is committed others show (quorum/image/metadata_follower.py). Soft are the
-brokers' sessions, whose ends are the machine's timers. Who has to be fenced is an effect: it takes
-an operation of its own, in steps.
+The durable state is `image`, which includes uncommitted records, so that two concurrent requests
+cannot both create a topic; quorum/image/metadata_follower.py has the committed state. The soft
+state are the brokers' sessions. Fencing a silent broker is an effect, because it needs an operation
+of its own.
 
 Source: Kafka's QuorumController.
 """
@@ -35,24 +35,24 @@ Response = TypeVar("Response")
 
 
 class EncodedRecords(Protocol):
-    """Records as the log takes them, behind what it holds already."""
+    """Records encoded for the end of the log."""
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last of them."""
+        """Offset after the last record."""
         ...
 
 
 class ClusterChange(NamedTuple):
-    """What one operation writes, which counts as a whole or not at all."""
+    """The records of one operation, which are atomic."""
 
-    encoded: Any  # as the log has encoded it
+    encoded: Any  # by the log
     image: ClusterImage  # after it
     change: ImageChange  # from the image before it
 
 
 class SilentBroker(NamedTuple):
-    """Effect: fence a broker that was not heard of for too long."""
+    """Effect: fence a broker whose session is over."""
 
     node_id: int
     broker_epoch: int
@@ -60,12 +60,12 @@ class SilentBroker(NamedTuple):
 
 @dataclass(slots=True)
 class ControllerDecision:
-    """What comes of one request or timer: see coordinator/machine.py."""
+    """The result of one request or timer: see coordinator/machine.py."""
 
     records: Sequence[ClusterChange] = ()
     answers: Sequence[Answer] = ()
     effects: Sequence[SilentBroker] = ()
-    # As it is with every decision: no soft state changes with it, it counts as a whole.
+    # The same for all decisions: no soft state to restore, atomic records.
     on_failure: None = None
     is_atomic: bool = True
     producer: None = None
@@ -75,8 +75,8 @@ class ControllerMachine:
     """The controller in one term of its leadership.
 
     Attributes:
-        rules: What its requests do.
-        image: Of everything that is appended.
+        rules: Operations of the requests.
+        image: The state after all appended records.
     """
 
     __slots__ = ("_encode", "image", "rules")
@@ -87,20 +87,13 @@ class ControllerMachine:
         image: ClusterImage,
         encode: Callable[[list[MetadataRecord]], Steps[EncodedRecords]],
     ) -> None:
-        """Begin a term.
-
-        Args:
-            rules: The rules.
-            image: Of the whole log, with the records that begin the term.
-            encode: Encodes records that come next in the log, in steps.
-        """
         self.rules = rules
         self.image = image
         self._encode = encode
 
     @property
     def timers(self) -> Timers:
-        """Ends of sessions; an event is the id of a broker."""
+        """Ends of sessions; events are broker ids."""
         return self.rules.sessions.timers
 
     def decide(
@@ -109,17 +102,12 @@ class ControllerMachine:
         token: Token,
         moment: Moment,
     ) -> Steps[ControllerDecision]:
-        """Run an operation on the newest image, and make a change of what it writes.
+        """Run an operation on the newest image, and make a change of its records.
 
-        Nothing else may be taken over before what comes of it.
-
-        Args:
-            operation: Of an image and the time.
-            token: Who is answered.
-            moment: Now.
+        No other change may be taken over before its result.
 
         Raises:
-            KafkaError: By the operation.
+            KafkaError: From the operation.
         """
         result = yield from operation(self.image, moment)
         changes: list[ClusterChange] = []
@@ -138,23 +126,23 @@ class ControllerMachine:
         return ClusterChange(encoded, image, change)
 
     def take_over(self, records: Sequence[ClusterChange], producer_id: int) -> None:
-        """Make the image of a change that was just appended the newest."""
-        del producer_id  # nobody writes here in a producer's transaction
+        """Make the image of an appended change the newest."""
+        del producer_id  # no producer's transactions here
         for each in records:
             assert each.image.offset > self.image.offset, "changes are taken over in their order"
             self.image = each.image
 
     def on_loaded(self, moment: Moment) -> ControllerDecision:
-        """Begin to lead: brokers that serve are heard of from now on."""
+        """Begin to lead: sessions of serving brokers begin."""
         self.rules.sessions.begin(self.image, moment.monotonic_ms)
         return ControllerDecision()
 
     def on_timer(self, event: Any, moment: Moment) -> ControllerDecision:
-        """Look at a broker's session that is over."""
+        """Handle the end of a broker's session."""
         if not self.rules.sessions.look_at(event, self.image, moment.monotonic_ms):
             return ControllerDecision()
         return ControllerDecision(effects=[SilentBroker(event, self.image.brokers[event].epoch)])
 
     def on_unloaded(self) -> ControllerDecision:
-        """Nobody waits in a controller but for records to be committed."""
+        """Return no responses: all waiters of a controller wait for commits."""
         return ControllerDecision()

@@ -1,4 +1,4 @@
-"""AddRaftVoter, RemoveRaftVoter: refused, since the only voter is a static one (kraft.version 0).
+"""AddRaftVoter and RemoveRaftVoter, which are refused: the voter is static (kraft.version 0).
 
 Source: Kafka's AddVoterHandler, RemoveVoterHandler; KIP-853.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def change_voters() -> Operation[dict[str, Any]]:
-    """Refuse.
+    """Refuse the request.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.

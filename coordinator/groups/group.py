@@ -1,8 +1,7 @@
-"""What every kind of group is to its shard: an id, a type, members or none, offsets or none.
+"""The common interface of all kinds of groups.
 
-The shard holds groups by id, of any kind. What concerns all of them (commits, expiry, listing,
-deletion) asks the group through this protocol; what is of one kind (joining, heartbeats) asks the
-shard for a group of that kind and says Kafka's error if there is another:
+A shard holds groups of any kind by id. Operations of one kind (joining, heartbeats) return Kafka's
+error for other kinds:
 
     request                          for a group of another kind
     JoinGroup                        INCONSISTENT_GROUP_PROTOCOL
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class GroupType(StrEnum):
-    """The kinds under their names in ListGroups (KIP-848, KIP-932, KIP-1071)."""
+    """The kinds with their names in ListGroups (KIP-848, KIP-932, KIP-1071)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -31,70 +30,70 @@ class GroupType(StrEnum):
 
 
 class OffsetExpiry(NamedTuple):
-    """From when on the age of committed offsets counts, on the wall clock."""
+    """The beginning of the retention of committed offsets, in wall time."""
 
-    # None: from each one's commit.
+    # None: each offset's commit.
     since_ms: int | None = None
 
 
 class Group(Protocol):
-    """One group."""
+    """A group of any kind."""
 
     @property
     def group_id(self) -> str:
-        """Its id, which no other group of any kind has."""
+        """The group's id, unique among all kinds."""
         ...
 
     @property
     def group_type(self) -> GroupType:
-        """Its kind, which never changes: another kind is another group."""
+        """The group's kind, which never changes."""
         ...
 
     @property
     def listed_protocol_type(self) -> str:
-        """What ListGroups says its members speak; empty if that is not known."""
+        """Protocol type for ListGroups; empty if unknown."""
         ...
 
     @property
     def state_name(self) -> str:
-        """Its state as ListGroups says it."""
+        """State for ListGroups."""
         ...
 
     @property
     def offset_expiry(self) -> OffsetExpiry | None:
-        """How the offsets expire that no member reads; None: they don't, nor does the group."""
+        """Expiry of offsets that no member reads; None: never, nor does the group expire."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, and may go when it has no offsets either."""
+        """Whether it has no members, so that it may be removed without offsets."""
         ...
 
     def is_subscribed_to(self, topic: str, /) -> bool:
-        """Tell whether members read a topic, as far as that is known."""
+        """Return whether members read a topic, as far as known."""
         ...
 
     def admit_commit(self, body: Any, timers: Timers, moment: Moment, /) -> None:
-        """Refuse a commit by somebody who doesn't own what he commits; who does was heard of.
+        """Refuse a commit by a client that does not own the partitions; else extend its session.
 
         Raises:
-            KafkaError: What every partition of the OffsetCommit response says.
+            KafkaError: The error for every partition of the OffsetCommit response.
         """
         ...
 
     def check_transactional_commit(self, body: Any, /) -> None:
-        """Refuse a commit in a transaction by somebody who doesn't own what he commits.
+        """Refuse a transactional commit by a client that does not own the partitions.
 
         Raises:
-            KafkaError: What every partition of the TxnOffsetCommit response says.
+            KafkaError: The error for every partition of the TxnOffsetCommit response.
         """
         ...
 
     def check_offset_delete(self) -> None:
-        """Refuse to delete any offset.
+        """Refuse to delete offsets.
 
         Raises:
-            KafkaError: What the OffsetDelete response says.
+            KafkaError: The error of the OffsetDelete response.
         """
         ...
 
@@ -102,18 +101,18 @@ class Group(Protocol):
         """Refuse to delete the group.
 
         Raises:
-            KafkaError: What DeleteGroups says of it.
+            KafkaError: The group's error in the DeleteGroups response.
         """
         ...
 
     def cancel_timers(self, timers: Timers, /) -> None:
-        """Forget every timer of a group that goes."""
+        """Cancel all timers of a removed group."""
         ...
 
     def answer_unloaded(self, outcome: Outcome, /) -> None:
-        """Answer all who wait: somebody else is their coordinator now, or nobody."""
+        """Add NOT_COORDINATOR responses for all waiters."""
         ...
 
     def check(self) -> None:
-        """Assert the group's laws."""
+        """Assert the group's invariants."""
         ...

@@ -1,4 +1,4 @@
-"""Which partition of an internal topic a name belongs to: Java's hash of it, modulo the count.
+"""The partition of an internal topic for a name: Java's hash modulo the partition count.
 
 Source: Kafka's GroupCoordinatorService.partitionFor, Utils.abs; Java's String.hashCode.
 """
@@ -16,16 +16,16 @@ TRANSACTION_STATE = "__transaction_state"
 
 
 _UTF_16: Final = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
-# 31^0, 31^1, … modulo 2^32: what each UTF-16 unit counts for, the last one first.
+# 31^0, 31^1, … modulo 2^32: weights of UTF-16 units, the last unit first.
 _MOST_UNITS: Final = 256
 _WEIGHTS: Final = tuple(pow(31, each, 1 << 32) for each in range(_MOST_UNITS))
-# Names that are remembered: some hundred bytes each, 2 MB in all at most.
+# Cached names, at most 2 MB in all.
 _MOST_NAMES: Final = 2_000
 _LONGEST_NAME: Final = 255
 
 
 def java_hash(text: str) -> int:
-    """Return Java's hash code of a text: over its UTF-16 units, as a signed int32."""
+    """Return Java's hash code of a text, a signed int32."""
     units = array("H", text.encode(_UTF_16, "surrogatepass"))
     value = 0
     for begin in range(0, len(units), _MOST_UNITS):
@@ -37,7 +37,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(name: str, partition_count: int) -> int:
-    """Return the partition that a group, or a transactional id, is kept in."""
+    """Return the partition of a group or transactional id."""
     if len(name) > _LONGEST_NAME:
         return _partition_for(name, partition_count)
     return _remembered(name, partition_count)

@@ -1,4 +1,4 @@
-"""The configs that the group coordinator goes by, under Kafka's names."""
+"""Settings of the group coordinator, from Kafka's configs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 _MINUTE_MS = 60_000
 
-# How long a join that has no member id yet is kept (GroupCoordinatorConfig.
-# CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS); no config.
+# Session of a new member until its first rebalance ends (GroupCoordinatorConfig.
+# CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS); not configurable.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * _MINUTE_MS
 
 
 @dataclass(slots=True, frozen=True)
 class GroupSettings:
-    """Values in force; the defaults are Kafka's."""
+    """Settings in force; the defaults are Kafka's."""
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
@@ -30,12 +30,12 @@ class GroupSettings:
     offsets_topic_partition_count: int = 50
     offsets_topic_replication_factor: int = 3
     offsets_topic_segment_bytes: int = 104_857_600
-    # A codec's number in a batch's attributes.
+    # Number of the codec.
     offsets_topic_compression_codec: int = 0
 
     @classmethod
     def from_config(cls, config: Config) -> GroupSettings:
-        """Take the values from the broker's configuration."""
+        """Return the values of the broker's configuration."""
         return cls(
             min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
             max_session_timeout_ms=config.int("group.max.session.timeout.ms"),

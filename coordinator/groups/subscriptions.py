@@ -1,9 +1,8 @@
-"""Which topics a consumer reads, from what it says when it joins (ConsumerProtocolSubscription).
+"""The topics of a consumer, from its ConsumerProtocolSubscription.
 
-    int16 version, []string topics, ...         what follows differs between the versions
+    int16 version, []string topics, ...         the rest differs between versions
 
-The coordinator needs no more than the topics, whose place is the same in every version. The
-metadata is the client's own: whatever cannot be read leaves the topics unknown.
+Clients may send anything: if the metadata is malformed, the topics are unknown.
 
 Source: Kafka's ConsumerProtocol and ClassicGroup.computeSubscribedTopics.
 """
@@ -24,9 +23,9 @@ _VERSION_AND_COUNT: Final = Struct(">hi")
 
 
 def subscribed_topics_of(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return all topics of several members; None if a subscription cannot be read."""
+    """Return all topics of several members; None if a subscription is malformed."""
     topics: set[str] = set()
-    # Large groups read the same: each distinct subscription is read once.
+    # Large groups have equal subscriptions.
     for subscription in set(subscriptions):
         try:
             topics.update(_topics(subscription))

@@ -1,6 +1,6 @@
-"""What an OffsetFetch request asks for, each group, topic and partition once.
+"""The groups, topics and partitions of an OffsetFetch request, without repetitions.
 
-A request may name a group as often as it likes; each time costs as much as the group has committed.
+Each repetition of a group would cost as much as all its offsets.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-# So many partition indexes of a topic are taken at once, in a fraction of a millisecond.
+# Partition indexes per step, a fraction of a millisecond.
 _STEP: Final = 10_000
 
 
 def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
-    """Return the groups of a request, each once with all topics that are named of it; in steps.
+    """Return the groups of a request, each once with all its topics (None: all), in steps.
 
-    Args:
-        groups: Of the decoded request; those that are returned are changed. Topics of None stand
-            for all.
+    The decoded request is modified.
     """
     merged: dict[str, Any] = {}
     for each in groups:
@@ -38,7 +36,7 @@ def merged_groups(groups: Sequence[Any]) -> Generator[None, None, list[Any]]:
 
 
 def merged_topics(topics: Sequence[Any]) -> Generator[None, None, list[Any]]:
-    """Return topics, each once with each partition that is named of it once; in steps."""
+    """Return topics, each once with distinct partitions, in steps."""
     merged: dict[tuple[str, bytes], tuple[Any, dict[int, None]]] = {}
     for each in topics:
         _, indexes = merged.setdefault(_key_of(each), (each, {}))
@@ -53,5 +51,5 @@ def merged_topics(topics: Sequence[Any]) -> Generator[None, None, list[Any]]:
 
 
 def _key_of(topic: Any) -> tuple[str, bytes]:
-    """Return the name and the id of a topic; before OffsetFetch v8 there is no id."""
+    """Return name and id of a topic; OffsetFetch has ids from v8 on."""
     return topic.name, getattr(topic, "topic_id", b"")

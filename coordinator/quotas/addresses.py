@@ -1,6 +1,6 @@
-"""Addresses in one spelling: that of accepted sockets.
+"""IP addresses in the spelling of accepted sockets.
 
-Source: Java's InetAddress.getByName, by which Kafka compares addresses.
+Source: Java's InetAddress.getByName, with which Kafka compares addresses.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from ipaddress import IPv6Address, ip_address
 
 
 def normal_address(text: str) -> str | None:
-    """Return an IP address as an accepted socket tells it; None if the text is none.
+    """Return an IP address as an accepted socket reports it; None if the text is not one.
 
-    IPv6 may be written in any way, in brackets too; an IPv4 address within one is that address.
+    IPv6 may have any spelling, also in brackets; an IPv4-mapped address becomes IPv4.
     """
     inside = text[1:-1] if text[:1] == "[" and text[-1:] == "]" else text
     try:

@@ -1,7 +1,7 @@
-"""How many partitions one may have created and deleted in a second (KIP-599).
+"""Quotas on the partitions that a client creates and deletes per second (KIP-599).
 
-A client of a version that knows THROTTLING_QUOTA_EXCEEDED is refused what comes when nothing is
-left, topic by topic; an older one has it all, and is told to wait.
+Clients of versions that know THROTTLING_QUOTA_EXCEEDED get this error for each topic beyond the
+quota; older ones get everything, with a throttle time.
 
 Source: Kafka's ControllerMutationQuotaManager.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.quotas.quota_entity import ClientQuotas
     from wirebroker.coordinator.quotas.shared_meters import Owner
 
-# From which version on a request is refused what is beyond the quota.
+# First version that is refused beyond the quota.
 _STRICT_FROM: Final[Mapping[ApiKey, int]] = {
     ApiKey.CREATE_TOPICS: 6,
     ApiKey.CREATE_PARTITIONS: 3,
@@ -31,10 +31,10 @@ _STRICT_FROM: Final[Mapping[ApiKey, int]] = {
 
 
 class MutationCharge:
-    """What one request takes of its client's quota.
+    """The charge of one request to its client's quota.
 
     Attributes:
-        throttle_ms: How long the client is to wait; told in the answer.
+        throttle_ms: Throttle time for the response.
     """
 
     __slots__ = ("_bucket", "_is_strict", "_now_ms", "_rate", "throttle_ms")
@@ -49,10 +49,10 @@ class MutationCharge:
         self.throttle_ms = 0
 
     def take(self, partitions: int) -> None:
-        """Take as many as are to be created or deleted.
+        """Charge partitions to create or delete.
 
         Raises:
-            KafkaError: THROTTLING_QUOTA_EXCEEDED if there is nothing left.
+            KafkaError: THROTTLING_QUOTA_EXCEEDED: no tokens are left.
         """
         bucket = self._bucket
         if bucket is None:
@@ -70,7 +70,7 @@ class MutationCharge:
 
 
 def free_of_charge() -> MutationCharge:
-    """Return what takes nothing of anybody."""
+    """Return a charge without a quota."""
     return MutationCharge(now_ms=0, strict=False)
 
 
@@ -80,7 +80,6 @@ class MutationQuotas:
     __slots__ = ("_buckets",)
 
     def __init__(self, *, samples: int, sample_s: int) -> None:
-        """Begin with full buckets, each of `samples` times `sample_s` seconds."""
         burst_s = float(samples * sample_s)
         self._buckets = SharedMeters(CONTROLLER_MUTATION_RATE, lambda: TokenBucket(burst_s=burst_s))
 
@@ -92,14 +91,9 @@ class MutationQuotas:
         quotas: ClientQuotas,
         now_ms: float,
     ) -> MutationCharge:
-        """Return what a request is charged by.
+        """Return the charge of a request.
 
-        Args:
-            key: Of the request.
-            version: Likewise.
-            asker: The principal's name and the client id; None: a broker asks, for itself.
-            quotas: All that there are now.
-            now_ms: The monotonic time.
+        `asker` is the principal's name and the client id; None: a broker's own request.
         """
         strict_from = _STRICT_FROM.get(key)
         if strict_from is None or asker is None or not quotas:

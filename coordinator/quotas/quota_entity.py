@@ -1,14 +1,13 @@
-"""Whom a quota is about, and which of several is the one that counts.
+"""Quota entities, and the choice of the quota that applies to a client.
 
-An entity is what it names, by kind: a user, a client id, both, or an address; None is the default
-of its kind, for whoever has none of their own. Of all that fit a client the most exact one counts:
+An entity has a user, a client id, both, or an address; None is the default of its kind. The most
+specific quota applies:
 
     user + client id, user + default client, user,
     default user + client id, default user + default client, default user,
     client id, default client
 
-Those to whom the same quota counts share it: under a quota of a user all clients of the user do,
-under one of user and client id the connections of that client.
+Clients share a quota if its user and client id, where it has them, are the same for them.
 
 Source: KIP-13, KIP-55, KIP-546, KIP-612; Kafka's ClientQuotaManager, ConnectionQuotas.
 """
@@ -32,36 +31,32 @@ REQUEST_PERCENTAGE: Final = "request_percentage"
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 
-# Kinds with their names, ordered by kind, each once.
+# (kind, name) pairs, ordered by kind, each kind once.
 QuotaEntity: TypeAlias = "tuple[tuple[str, str | None], ...]"
-# By entity, then by the quota's key; no empty inner mappings.
+# Values by entity and quota key; no empty inner mappings.
 ClientQuotas: TypeAlias = "Mapping[QuotaEntity, Mapping[str, float]]"
 
 
 class AppliedQuota(NamedTuple):
-    """The quota that counts for a client."""
+    """The quota that applies to a client."""
 
-    # Whose it is: who has the same here shares it. "" is anybody's.
+    # Clients with the same values share the quota; "" stands for any.
     user: str
     client_id: str
     limit: float
 
 
 def entity_of(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
-    """Return the entity of kinds and names, of which the last of a kind counts."""
+    """Return the entity of kinds and names; the last of a kind counts."""
     return tuple(sorted(dict(parts).items(), key=lambda part: part[0]))
 
 
 def applied_quota(
     quotas: ClientQuotas, key: str, *, user: str, client_id: str
 ) -> AppliedQuota | None:
-    """Return the quota that counts for a client; None: it may do what it wants.
+    """Return the quota that applies to a client; None: no limit.
 
-    Args:
-        quotas: All that there are.
-        key: Of users and clients, as producer_byte_rate.
-        user: The principal's name.
-        client_id: As it calls itself, maybe "".
+    `key` is a quota such as producer_byte_rate; `client_id` may be "".
     """
     for asked_user in (user, None):
         for asked_client in (client_id, None):
@@ -79,9 +74,9 @@ def applied_quota(
 
 
 def connection_rates(quotas: ClientQuotas) -> dict[str | None, float]:
-    """Return by address how many connections a second it may open, by None what others may.
+    """Return the connections per second by address; the default is under None.
 
-    An address that has quotas under several spellings has the lowest of them.
+    An address with several spellings gets the lowest of their rates.
     """
     rates: dict[str | None, float] = {}
     for entity, values in quotas.items():

@@ -1,16 +1,13 @@
-"""How much came in a second, over the samples of a sliding window; how long to wait for less.
+"""A rate over the samples of a sliding window, and the delay that reduces it to a limit.
 
     samples 11, each of 1 s:   |--|--|--| … |--|-   the newest is still filling
 
-Events are summed in samples, each begun by the first event after the last one was full. A sample
-counts until its last event is as old as the window. As in Kafka at least all full samples' time
-counts, so that who was quiet may have a window's worth at once:
+Amounts are summed in samples; the first amount after a full sample begins the next. A sample
+expires when its last amount is as old as the window. As in Kafka at least the time of all full
+samples counts, so that a quiet client may use a window's worth immediately:
 
     rate = sum / max(now - begin of the oldest, (samples - 1) * sample)
-    delay = (rate - limit) / limit * the same time        until which the rate is the limit
-
-Laws: a sum of what is counted and taken back is what it was; who waits for the delay and then
-brings no more than limit * waited stays at the limit.
+    delay = (rate - limit) / limit * the same time
 
 Source: Kafka's Rate, SampledStat, QuotaUtils.throttleTime.
 """
@@ -20,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-# As answers tell it, in 32 bits: 24 days.
+# The range of int32 in responses: 24 days.
 LONGEST_DELAY_MS: Final = 2**31 - 1
 
 
@@ -34,21 +31,15 @@ class _Sample:
 
 
 class SampledRate:
-    """A rate. Times are milliseconds on a clock that never goes back.
+    """A rate. Times are milliseconds on a monotonic clock.
 
     Attributes:
-        last_ms: When something was counted last.
+        last_ms: Time of the last amount.
     """
 
     __slots__ = ("_sample_ms", "_samples", "_window", "last_ms")
 
     def __init__(self, *, samples: int, sample_ms: int) -> None:
-        """Begin with nothing.
-
-        Args:
-            samples: How many the window has, at least 1.
-            sample_ms: How long each is.
-        """
         self._samples = samples
         self._sample_ms = sample_ms
         self._window: deque[_Sample] = deque()
@@ -56,11 +47,11 @@ class SampledRate:
 
     @property
     def window_ms(self) -> int:
-        """The longest time that a value counts."""
+        """The longest time that an amount counts."""
         return self._samples * self._sample_ms
 
     def count(self, amount: float, now_ms: float) -> None:
-        """Count something, or take it back (a negative amount, at the time it was counted)."""
+        """Add an amount; a negative one takes an amount of the same time back."""
         window = self._window
         self._forget(now_ms)
         if not window or window[-1].begin_ms + self._sample_ms <= now_ms:
@@ -75,21 +66,16 @@ class SampledRate:
         return sum(sample.total for sample in self._window) * 1000 / elapsed_ms
 
     def delay_ms(self, limit: float, now_ms: float) -> int:
-        """Return how long nothing may come until the rate is the limit; 0: it is no more.
+        """Return the time until the rate falls to the limit, at most LONGEST_DELAY_MS.
 
-        At most LONGEST_DELAY_MS.
-
-        Args:
-            limit: A second. Requests can only set one above 0; of a directory's records any
-                number can be read, and what is 0 or less lets nothing through.
-            now_ms: The time.
+        Stored records may have a limit of 0 or less, which admits nothing.
         """
         rate = self.per_second(now_ms)
         if not rate > limit:
             return 0
         if limit <= 0:
             return LONGEST_DELAY_MS
-        # Beyond what a float holds for a tiny limit.
+        # A tiny limit gives more than a float holds.
         return round(min((rate - limit) / limit * self._elapsed_ms(now_ms), LONGEST_DELAY_MS))
 
     def _elapsed_ms(self, now_ms: float) -> float:
@@ -105,9 +91,7 @@ class SampledRate:
 
 
 class SimpleRate(SampledRate):
-    """A rate over the time since its oldest sample began, of which a sample's counts at least.
-
-    So that who was quiet has no more at once than others.
+    """A rate over the time since its oldest sample began, at least one sample; it allows no burst.
 
     Source: Kafka's SimpleRate.
     """

@@ -1,10 +1,10 @@
-"""Meters by whom they are shared, found for each client, forgotten when they are of no use.
+"""Meters of quotas, shared by clients, and removed when unused.
 
-    (user, client id)  ->  the quota that counts  ->  the meter of those who share it
+    (user, client id)  ->  the applied quota  ->  the meter of the clients that share it
 
-Which quota counts is remembered until the quotas change; what was measured outlives that. Both have
-a bound, since client ids are what peers say they are: beyond it, what was used longest ago goes. A
-meter that was not used for an hour goes, too.
+The applied quota is cached until the quotas change. Since clients choose their ids, both are
+limited: beyond the limit the least recently used meter is removed, and the cache is cleared. Meters
+unused for an hour are removed as well.
 
 Source: Kafka's ClientQuotaManager, SensorAccess.
 """
@@ -20,16 +20,16 @@ from wirebroker.coordinator.quotas.quota_entity import ClientQuotas, applied_quo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Clients whose quota, and meters, are remembered: up to 1 KiB each, meters up to 2 KiB.
+# A cached client takes up to 1 KiB, a meter up to 2 KiB.
 _MOST_CLIENTS: Final = 10_000
 _MOST_METERS: Final = 10_000
 _IDLE_MS: Final = 3_600_000
-# Of user and client id together; a peer may send 32 KiB, of which a digest is remembered.
+# Of user and client id together; longer names (up to 32 KiB) are replaced by a digest.
 _LONGEST_NAMES: Final = 512
 
 
 class Meter(Protocol):
-    """What measures."""
+    """A meter."""
 
     last_ms: float
 
@@ -39,33 +39,28 @@ Owner = tuple[str, str]
 
 
 class SharedMeters(Generic[Kept]):
-    """The meters for one key of quotas."""
+    """The meters for one quota key."""
 
     __slots__ = ("_applied", "_key", "_make", "_meters", "_quotas")
 
     def __init__(self, key: str, make: Callable[[], Kept]) -> None:
-        """Begin without quotas.
-
-        Args:
-            key: Of quotas of users and clients, as producer_byte_rate.
-            make: Makes a meter.
-        """
+        """Begin without quotas; `key` is a quota such as producer_byte_rate."""
         self._key = key
         self._make = make
         self._quotas: ClientQuotas = {}
-        # By user and client id: who shares it, and the limit; None: no quota counts.
+        # By user and client id: the owner of the meter, and the limit; None: no quota applies.
         self._applied: dict[Owner, tuple[Owner, float] | None] = {}
-        # Used longest ago first.
+        # Least recently used first.
         self._meters: OrderedDict[Owner, Kept] = OrderedDict()
 
     def follow(self, quotas: ClientQuotas) -> None:
-        """Go by other quotas."""
+        """Use other quotas."""
         if quotas is not self._quotas:
             self._quotas = quotas
             self._applied.clear()
 
     def find(self, user: str, client_id: str, now_ms: float) -> tuple[Kept, float] | None:
-        """Return a client's meter and limit; None: no quota counts for it."""
+        """Return a client's meter and limit; None: no quota applies."""
         client = user, client_id
         if len(user) + len(client_id) > _LONGEST_NAMES:
             client = _shortened(client)
@@ -105,7 +100,7 @@ class SharedMeters(Generic[Kept]):
 
 
 def _shortened(owner: Owner) -> Owner:
-    """Return what stands for long names, and for no others."""
+    """Return digests in place of long names."""
     user, client_id = (
         digest("sha256", name.encode(errors="surrogatepass")).hex() if name else ""
         for name in owner

@@ -1,7 +1,8 @@
-"""What administrators ask: which transactional ids there are, and where their transactions are.
+"""DescribeTransactions and ListTransactions.
 
-Source: Kafka's TransactionCoordinator.handleDescribeTransactions, TransactionStateManager.
-listTransactionStates; KIP-664, KIP-994 for durations, KIP-1152 for patterns.
+Source: Kafka's TransactionCoordinator.handleDescribeTransactions,
+TransactionStateManager.listTransactionStates; KIP-664, KIP-994 for durations, KIP-1152 for
+patterns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 NO_DURATION = -1
 
-# Partitions that are described between two steps.
+# Partitions between two yields.
 _STEP = 64
 
 
@@ -27,18 +28,18 @@ class Pattern(Protocol):
     """A compiled regular expression."""
 
     def fullmatch(self, text: str, /) -> object | None:
-        """Return something if the whole text matches."""
+        """Return a match of the whole text, or None."""
         ...
 
 
 class Filters(NamedTuple):
-    """What ListTransactions is to leave out; an empty filter lets all pass.
+    """The filters of ListTransactions; an empty one matches all.
 
     Attributes:
-        producer_ids: These ids only.
-        states: The states asked for, unknown names among them.
-        duration_ms: Those that began longer ago; negative for any.
-        pattern: The whole transactional id matches; None for any.
+        producer_ids: Producer ids.
+        states: States, possibly unknown ones.
+        duration_ms: Minimum age of the transaction; negative: any.
+        pattern: For the whole transactional id; None: any.
     """
 
     producer_ids: Collection[int] = ()
@@ -47,16 +48,16 @@ class Filters(NamedTuple):
     pattern: Pattern | None = None
 
     def unknown_states(self) -> list[str]:
-        """Return the names that are no states."""
+        """Return the unknown names in `states`."""
         return [each for each in self.states if each not in STATES_BY_LABEL]
 
     def admit(self, transaction: Transaction, wall_ms: int) -> bool:
-        """Tell whether a transaction belongs into the answer."""
+        """Return whether a transaction matches."""
         if self.producer_ids and transaction.producer_id not in self.producer_ids:
             return False
         if self.states and transaction.state.label not in self.states:
             return False
-        # One that never began is taken for one that began with the epoch, as in Kafka.
+        # Without a start, the epoch counts as the start, as in Kafka.
         if self.duration_ms >= 0 and wall_ms - transaction.start_ms <= self.duration_ms:
             return False
         return (
@@ -67,7 +68,7 @@ class Filters(NamedTuple):
 def list_transactions(
     shard: TransactionShard, filters: Filters, wall_ms: int
 ) -> Generator[None, None, list[dict[str, Any]]]:
-    """Return the transactions of a ListTransactions response; may be interrupted after each."""
+    """Return the transactions of a ListTransactions response, in steps."""
     found: list[dict[str, Any]] = []
     for each in tuple(shard.recorded.values()):
         if filters.admit(each, wall_ms):
@@ -85,7 +86,7 @@ def list_transactions(
 def describe(
     shard: TransactionShard, transactional_id: str
 ) -> Generator[None, None, dict[str, Any]]:
-    """Return a transaction of a DescribeTransactions response; in steps, as it may be large.
+    """Return a transaction of a DescribeTransactions response, in steps.
 
     Raises:
         KafkaError: TRANSACTIONAL_ID_NOT_FOUND.

@@ -1,11 +1,11 @@
-"""The end of a transaction: decided by a record, told to every partition, noted by a record.
+"""The end of a transaction: decided by a record, written to every partition, completed by a record.
 
     EndTxn, timeout,    PrepareCommit or    committed    the markers,       CompleteCommit or
     InitProducerId  --> PrepareAbort record --------> one per partition --> CompleteAbort record
-                                             answer
+                                            response
 
-What EndTxn gets (retry: the epoch before the present one, or 32766 of the previous id, if the last
-transaction was ended by TV2):
+Results of EndTxn (a retry has the previous epoch, or 32766 of the previous id, if TV2 ended the
+last transaction):
 
 | state | client | commit | abort |
 | --- | --- | --- | --- |
@@ -13,15 +13,15 @@ transaction was ended by TV2):
 | Prepare* | | CONCURRENT_TRANSACTIONS | CONCURRENT_TRANSACTIONS |
 | Empty | TV0, 1 | INVALID_TXN_STATE | INVALID_TXN_STATE |
 | Empty | TV2 | INVALID_TXN_STATE | next epoch |
-| CompleteCommit | TV0, 1 | done already | INVALID_TXN_STATE |
+| CompleteCommit | TV0, 1 | already done | INVALID_TXN_STATE |
 | CompleteCommit | TV2 | INVALID_TXN_STATE | next epoch |
-| ... a retry | TV2 | done already | INVALID_TXN_STATE |
-| CompleteAbort | TV0, 1 | INVALID_TXN_STATE | done already |
+| ... a retry | TV2 | already done | INVALID_TXN_STATE |
+| CompleteAbort | TV0, 1 | INVALID_TXN_STATE | already done |
 | CompleteAbort | TV2 | INVALID_TXN_STATE | next epoch |
-| ... a retry | TV2 | INVALID_TXN_STATE | done already |
+| ... a retry | TV2 | INVALID_TXN_STATE | already done |
 
-Another producer id is INVALID_PRODUCER_ID_MAPPING, any other epoch PRODUCER_FENCED. So an EndTxn
-that was delayed, of whatever epoch, never ends a transaction that began later.
+Another producer id gets INVALID_PRODUCER_ID_MAPPING, any other epoch PRODUCER_FENCED. So a delayed
+EndTxn never ends a later transaction.
 
 Source: Kafka's TransactionCoordinator.endTransaction, endTransactionWithTV1.
 """
@@ -48,7 +48,7 @@ _DONE: Final = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.
 
 
 class End(NamedTuple):
-    """An EndTxn request; its version tells which transaction.version the client goes by."""
+    """An EndTxn request; its version determines `client_version` (transaction.version)."""
 
     transactional_id: str
     producer_id: int
@@ -58,10 +58,10 @@ class End(NamedTuple):
 
 
 def end_transaction(shard: TransactionShard, request: End, token: Token, moment: Moment) -> Outcome:
-    """Decide a transaction, or say that it is decided; answers with the producer's id and epoch.
+    """Decide a transaction, unless it is decided; the response has the producer's id and epoch.
 
     Raises:
-        KafkaError: As the table above says; COORDINATOR_LOAD_IN_PROGRESS without a new id.
+        KafkaError: See the table above; COORDINATOR_LOAD_IN_PROGRESS without a new id.
     """
     transaction = shard.find(request.transactional_id)
     has_new_epochs = request.client_version >= EPOCH_BUMP
@@ -89,7 +89,7 @@ def end_transaction(shard: TransactionShard, request: End, token: Token, moment:
 
 
 def fence(shard: TransactionShard, transaction: Transaction, moment: Moment) -> Outcome:
-    """Abort an ongoing transaction in an epoch that its producer does not have.
+    """Abort an ongoing transaction in an epoch that fences its producer.
 
     Raises:
         KafkaError: COORDINATOR_LOAD_IN_PROGRESS without a new id.
@@ -110,7 +110,7 @@ def fence(shard: TransactionShard, transaction: Transaction, moment: Moment) -> 
 
 
 def complete(shard: TransactionShard, written: WriteMarkers, moment: Moment) -> Outcome:
-    """Note that all markers of a transaction are written; nothing if that was noted before."""
+    """Record that all markers of a transaction are written, unless recorded before."""
     if not is_due(shard, written):
         return Outcome()
     transaction = shard.find(written.transactional_id)
@@ -118,7 +118,7 @@ def complete(shard: TransactionShard, written: WriteMarkers, moment: Moment) -> 
 
 
 def is_due(shard: TransactionShard, effect: WriteMarkers) -> bool:
-    """Tell whether it is not yet noted that these markers are written."""
+    """Return whether these markers are still to be written."""
     transaction = shard.get(effect.transactional_id)
     if transaction is None or not transaction.state.is_prepared:
         return False
@@ -138,7 +138,7 @@ def _next_id(shard: TransactionShard, transaction: Transaction, client_version: 
 
 
 def _check(transaction: Transaction, request: End) -> bool:
-    """Tell whether the transaction is decided as asked (TV0, TV1); raise if it cannot be."""
+    """Return whether the transaction is decided as requested (TV0, TV1); raise if it cannot be."""
     if transaction.producer_id != request.producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if transaction.producer_epoch != request.producer_epoch:
@@ -153,15 +153,16 @@ def _check(transaction: Transaction, request: End) -> bool:
 
 
 def _check_with_new_epochs(transaction: Transaction, request: End) -> bool:
-    """Tell whether the transaction is decided as asked (TV2); raise if it cannot be.
+    """Return whether the transaction is decided as requested (TV2); raise if it cannot be.
 
-    The present epoch means the next transaction, the one before it a retry.
+    The current epoch means the next transaction, the previous one a retry.
     """
     state = transaction.state
     if state.is_prepared:
-        # First, since the client may know the producer id already that comes with the end.
+        # First, since the client may already have the next producer id.
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    # Else who has the epoch before was fenced by InitProducerId, and another ended the transaction.
+    # Otherwise InitProducerId fenced the previous epoch, and another producer ended the
+    # transaction.
     has_new_epochs = transaction.client_version >= EPOCH_BUMP
     is_retry_of_last = (
         has_new_epochs

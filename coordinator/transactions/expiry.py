@@ -1,12 +1,11 @@
-"""Transactions that take too long are aborted; ids that nobody has used for long go.
+"""Abort of timed-out transactions, and removal of unused transactional ids.
 
-Both are looked for at an interval, as in Kafka, so a transaction may outlast its timeout by
-transaction.abort.timed.out.transaction.cleanup.interval.ms. Sweeps yield an outcome after each
-step, so that whoever runs them can serve others in between. A jump of the wall clock ends no
-transaction early, and keeps none open for longer.
+Both run at an interval, as in Kafka, so a transaction may outlast its timeout by
+transaction.abort.timed.out.transaction.cleanup.interval.ms. Jumps of the wall clock neither shorten
+nor prolong transactions. Sweeps yield an outcome after each step, to let other clients be served.
 
-Source: Kafka's TransactionCoordinator.abortTimedOutTransactions, TransactionStateManager.
-removeExpiredTransactionalIds.
+Source: Kafka's TransactionCoordinator.abortTimedOutTransactions,
+TransactionStateManager.removeExpiredTransactionalIds.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.transactions.shard import TransactionShard
     from wirebroker.storage.log.wall_clocks import ClockReading
 
-# Ids looked at in one step: about 1 ms.
+# Ids per step: about 1 ms.
 _STEP = 1_000
 
-# The timeout of transactions that two-phase commit keeps open for ever (KIP-939).
+# Timeout of two-phase commit transactions, which never expire (KIP-939).
 _NO_TIMEOUT_MS = 2**31 - 1
 
 
 def timed_out(shard: TransactionShard, clocks: ClockReading) -> list[str]:
-    """Return the ids whose transaction is overdue, in the same order in every process."""
+    """Return the ids of timed-out transactions, in a deterministic order."""
     return sorted(
         transactional_id
         for transactional_id in shard.ongoing
@@ -44,10 +43,10 @@ def timed_out(shard: TransactionShard, clocks: ClockReading) -> list[str]:
 def abort_timed_out(
     shard: TransactionShard, transactional_id: str, clocks: ClockReading, moment: Moment
 ) -> Outcome:
-    """Abort a transaction that `timed_out` named, unless it has ended meanwhile.
+    """Abort a timed-out transaction, unless it has ended meanwhile.
 
     Raises:
-        KafkaError: COORDINATOR_LOAD_IN_PROGRESS: it needs a producer id, and there is none.
+        KafkaError: COORDINATOR_LOAD_IN_PROGRESS: no producer id is available.
     """
     if transactional_id not in shard.ongoing:
         return Outcome()
@@ -65,7 +64,7 @@ def _is_overdue(shard: TransactionShard, transactional_id: str, clocks: ClockRea
 
 
 def sweep_expired(shard: TransactionShard, wall_ms: int) -> Iterator[Outcome]:
-    """Delete the ids that are not used any more by `wall_ms`, step by step."""
+    """Delete unused ids, in steps."""
     transactional_ids = list(shard.recorded)
     last_ms = wall_ms - shard.settings.id_expiration_ms
     for start in range(0, len(transactional_ids), _STEP):

@@ -1,9 +1,9 @@
-"""InitProducerId with a transactional id: who comes last has it, whoever had it before is fenced.
+"""InitProducerId with a transactional id: fences all earlier producers of the id.
 
 | state | no id given by the client | its id and epoch given (KIP-360) |
 | --- | --- | --- |
 | unknown | new id, epoch 0 | new id, epoch 0 |
-| Empty, Complete* | next epoch | next epoch, or the present one if it has the one before that |
+| Empty, Complete* | next epoch | next epoch, or the current one for the previous epoch |
 | ... epochs used up | new id, epoch 0 | new id, epoch 0 |
 | Ongoing | aborted in the next epoch; CONCURRENT_TRANSACTIONS until that is done | likewise |
 | Prepare* | CONCURRENT_TRANSACTIONS | likewise |
@@ -36,8 +36,8 @@ class Init(NamedTuple):
 
     Attributes:
         transactional_id: Not empty.
-        timeout_ms: Longest time of a transaction.
-        known: The id and epoch that the client has; None if it has none.
+        timeout_ms: Transaction timeout.
+        known: The client's current id and epoch, if any.
     """
 
     transactional_id: str
@@ -46,7 +46,7 @@ class Init(NamedTuple):
 
 
 def check(request: Init, settings: TransactionSettings) -> None:
-    """Refuse what is wrong whatever the coordinator knows, and whoever it is.
+    """Refuse an invalid request, independent of the coordinator's state.
 
     Raises:
         KafkaError: INVALID_REQUEST or INVALID_TRANSACTION_TIMEOUT.
@@ -60,7 +60,7 @@ def check(request: Init, settings: TransactionSettings) -> None:
 def init_producer_id(
     shard: TransactionShard, request: Init, token: Token, moment: Moment
 ) -> Outcome:
-    """Give the client an id and an epoch in which it is alone; `check` was called.
+    """Assign an id and an exclusive epoch; call `check` before.
 
     Raises:
         KafkaError: CONCURRENT_TRANSACTIONS or PRODUCER_FENCED; COORDINATOR_LOAD_IN_PROGRESS without
@@ -75,7 +75,7 @@ def init_producer_id(
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if transaction.state is TransactionState.ONGOING:
         outcome = fence(shard, transaction, moment)
-        # It asks again, and will then be given an epoch above the one that aborts.
+        # The client retries, and then gets an epoch above the aborting one.
         outcome.answer(token, refusal(ErrorCode.CONCURRENT_TRANSACTIONS))
         return outcome
     target = _next(shard, transaction, request, moment)
@@ -88,7 +88,7 @@ def init_producer_id(
 
 
 def refusal(error: ErrorCode) -> dict[str, Any]:
-    """Return the response that has an error and no id."""
+    """Return a response with an error and no id."""
     return {
         "error_code": error,
         "producer_id": NO_PRODUCER_ID,
@@ -101,7 +101,7 @@ def _may_be_known(transaction: Transaction, known: ProducerEpoch | None) -> bool
         return True
     if known.producer_id == transaction.producer_id:
         return True
-    # It may not have heard yet that the epochs of its id were used up.
+    # It may not know yet that the epochs of its id are used up.
     is_exhausted = known.producer_epoch >= LAST_CLIENT_EPOCH
     return known.producer_id == transaction.previous_producer_id and is_exhausted
 
@@ -114,7 +114,7 @@ def _next(
     is_present = known is None or known.producer_epoch == epoch
     if transaction.is_epoch_exhausted:
         if not is_present:
-            # Kafka runs into an internal error here; a client must see the same.
+            # The same as Kafka's internal error.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no epoch is left for this id")
         return transaction.with_new_id(
             shard.take_producer_id(),

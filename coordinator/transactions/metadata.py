@@ -1,4 +1,4 @@
-"""What is known of one transactional id: an immutable value, its transitions, its record.
+"""The state of one transactional id: an immutable value, its transitions, its record.
 
     Empty ---------------- AddPartitionsToTxn ----> Ongoing
     Ongoing -------------- EndTxn ----------------> PrepareCommit, PrepareAbort
@@ -7,14 +7,11 @@
     PrepareCommit/-Abort - all markers written ---> CompleteCommit, CompleteAbort
     Complete* ------------ AddPartitionsToTxn ----> Ongoing
     Empty, Complete* ----- InitProducerId --------> Empty, in the next epoch or with a new id
-    Empty, Complete* ----- unused for long -------> gone (a tombstone)
+    Empty, Complete* ----- unused for long -------> removed (a tombstone)
 
-TV2 (transaction.version 2, KIP-890): every end of a transaction is also the next epoch, and a new
-producer id when the epochs are used up. The markers carry that next epoch, so nothing that the
-producer sent before can follow them.
-
-Law: 0 <= producer_epoch; what the client has is at most LAST_CLIENT_EPOCH, so that the coordinator
-can always fence it with one more.
+With TV2 (transaction.version 2, KIP-890) every end of a transaction begins the next epoch, or a new
+producer id when the epochs are used up. The markers carry that epoch, which fences earlier
+requests. A client's epoch is at most LAST_CLIENT_EPOCH, so that one is always left for fencing.
 
 Source: Kafka's TransactionMetadata and TransactionState; KIP-98, KIP-360, KIP-890.
 """
@@ -41,11 +38,11 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 
-# From this epoch on a client gets a new producer id.
+# After this epoch a client gets a new producer id.
 LAST_CLIENT_EPOCH: Final = 32_766
 _LAST_EPOCH: Final = 32_767
 
-# transaction.version: 1 has records of version 1, 2 a new epoch with each transaction.
+# transaction.version: 1 has version 1 of the records, 2 a new epoch for each transaction.
 TV_0: Final = 0
 FLEXIBLE_RECORDS: Final = 1
 EPOCH_BUMP: Final = 2
@@ -54,7 +51,7 @@ TopicPartition = tuple[str, int]
 
 
 class TransactionState(IntEnum):
-    """Where a transaction is; the numbers are on disk, the names in DescribeTransactions."""
+    """The state of a transaction, with Kafka's numbers and names."""
 
     EMPTY = 0
     ONGOING = 1
@@ -62,18 +59,18 @@ class TransactionState(IntEnum):
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
-    # Neither of these is ever in a record.
+    # Never in a record.
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
     @property
     def label(self) -> str:
-        """The name that clients see."""
+        """The name in responses."""
         return _LABELS[self]
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it is decided and the markers are being written."""
+        """Whether it is decided and markers are being written."""
         return self in _PREPARED
 
 
@@ -86,18 +83,18 @@ class Transaction(NamedTuple):
     """A transactional id in one state.
 
     Attributes:
-        transactional_id: As the client named it.
-        producer_id: The client's id now.
-        previous_producer_id: Its id before the last transition.
-        next_producer_id: What it gets when the transaction has ended; -1 unless epochs ran out.
-        producer_epoch: The epoch now; in Prepare* that of the markers.
-        last_producer_epoch: The epoch that a retry may still name; in no record.
-        timeout_ms: Longest time from the first partition to the end.
-        state: See the table above.
-        partitions: Where markers are due.
-        start_ms: Wall time of the first partition; -1 if there was none.
+        transactional_id: The client's name for it.
+        producer_id: The current id.
+        previous_producer_id: The id before the last transition.
+        next_producer_id: The id after the transaction; -1 unless epochs are used up.
+        producer_epoch: The current epoch; in Prepare* that of the markers.
+        last_producer_epoch: The epoch that a retry may still have; not recorded.
+        timeout_ms: Limit from the first partition to the end.
+        state: The state.
+        partitions: Partitions that need markers.
+        start_ms: Wall time of the first partition; -1: none.
         updated_ms: Wall time of the last transition.
-        client_version: The transaction.version that the client went by at the last transition.
+        client_version: The client's transaction.version.
     """
 
     transactional_id: str
@@ -115,21 +112,18 @@ class Transaction(NamedTuple):
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """Tell whether the client can be given no further epoch."""
+        """Whether no epoch is left for the client."""
         return self.producer_epoch >= LAST_CLIENT_EPOCH
 
-    # -- transitions: each returns what comes next ----------------------------------------------
+    # -- transitions: each returns the next state ------------------------------------------------
 
     def with_next_epoch(
         self, *, timeout_ms: int, now_ms: int, is_retry: bool = False, keep_last: bool
     ) -> Transaction:
-        """InitProducerId: the next epoch, or the present one again if it was given out already.
+        """InitProducerId: return the next epoch, or the current one again for a retry.
 
-        Args:
-            timeout_ms: The client's wish.
-            now_ms: Wall time.
-            is_retry: The client has not heard of the present epoch.
-            keep_last: The client says which epoch it has (KIP-360), so it may try once more.
+        A client with `is_retry` does not know the current epoch; with `keep_last` it named its
+        epoch (KIP-360), so it may retry.
         """
         assert is_retry or not self.is_epoch_exhausted
         last = self.producer_epoch if keep_last else NO_EPOCH
@@ -161,7 +155,7 @@ class Transaction(NamedTuple):
     def with_partitions(
         self, added: frozenset[TopicPartition], *, now_ms: int, client_version: int
     ) -> Transaction:
-        """AddPartitionsToTxn: begin, or go on, with more partitions."""
+        """AddPartitionsToTxn: begin or continue with more partitions."""
         is_begun = self.state is TransactionState.ONGOING
         return self._moved(
             TransactionState.ONGOING,
@@ -177,7 +171,7 @@ class Transaction(NamedTuple):
         """Decide the transaction; from client_version 2 on in the next epoch."""
         epoch, last = self.producer_epoch, self.last_producer_epoch
         if client_version >= EPOCH_BUMP:
-            # An epoch at the very end is a broken state that may still be aborted.
+            # The very last epoch is an invalid state, which may still be aborted.
             epoch, last = min(epoch + 1, _LAST_EPOCH), epoch
         is_begun = self.state is TransactionState.ONGOING
         return self._moved(
@@ -186,13 +180,13 @@ class Transaction(NamedTuple):
             producer_epoch=epoch,
             last_producer_epoch=last,
             next_producer_id=next_producer_id,
-            # An abort of nothing has no beginning of its own.
+            # Also for the abort of an empty transaction.
             start_ms=self.start_ms if is_begun else now_ms,
             client_version=client_version,
         )
 
     def fenced(self, *, now_ms: int) -> Transaction:
-        """Abort in an epoch that the client does not have, before TV2."""
+        """Abort in an epoch that fences the client, before TV2."""
         return self._moved(
             TransactionState.PREPARE_ABORT,
             now_ms,
@@ -203,7 +197,7 @@ class Transaction(NamedTuple):
         )
 
     def completed(self, *, now_ms: int) -> Transaction:
-        """All markers are written."""
+        """Complete the transaction after all markers are written."""
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         renewed = self.client_version >= EPOCH_BUMP and self.next_producer_id != NO_PRODUCER_ID
         return self._moved(
@@ -225,13 +219,13 @@ class Transaction(NamedTuple):
     # -- on disk -----------------------------------------------------------------------------
 
     def unrecorded(self, transaction_version: int) -> Mapping[str, Any]:
-        """Return the fields that `record` has no room for, where they say anything."""
+        """Return the non-default fields that `record` does not include."""
         fields = _IN_NO_RECORD if transaction_version >= FLEXIBLE_RECORDS else _NOT_IN_OLD_RECORDS
         said = ((name, getattr(self, name)) for name in fields)
         return {name: value for name, value in said if value != self._field_defaults[name]}
 
     def record(self, transaction_version: int) -> CoordinatorRecord:
-        """Return the record that says this, in the form for a finalized transaction.version."""
+        """Return the record of this state at a finalized transaction.version."""
         by_topic: dict[str, list[int]] = {}
         for topic, index in self.partitions:
             by_topic.setdefault(topic, []).append(index)
@@ -260,10 +254,10 @@ class Transaction(NamedTuple):
 
     @classmethod
     def of_record(cls, transactional_id: str, value: Any) -> Transaction:
-        """Return what a decoded value says.
+        """Return the state of a decoded value.
 
         Raises:
-            MalformedFrameError: The state is none that is written.
+            MalformedFrameError: The state is invalid.
         """
         if not TransactionState.EMPTY <= value.transaction_status < TransactionState.DEAD:
             raise MalformedFrameError(f"a transaction has the state {value.transaction_status}")

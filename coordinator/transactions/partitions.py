@@ -1,9 +1,8 @@
-"""Partitions of a transaction: added by the client or by Produce, and checked for older clients.
+"""Partitions of a transaction: added by the client or by Produce, and verified for older clients.
 
-A partition is in the transaction before the first record is in the partition, so that a marker will
-follow whatever happens. Clients up to transaction.version 1 say so first (AddPartitionsToTxn,
-AddOffsetsToTxn) and their batches are verified; from version 2 on the broker that is produced to
-adds it (KIP-890).
+A partition is added before its first record is appended, so that a marker always follows. Clients
+up to transaction.version 1 add it themselves (AddPartitionsToTxn, AddOffsetsToTxn) and their
+batches are verified; from version 2 on the broker of the Produce request adds it (KIP-890).
 
 Source: Kafka's TransactionCoordinator.handleAddPartitionsToTransaction,
 handleVerifyPartitionsInTransaction.
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Claim(NamedTuple):
-    """Partitions that somebody wants to write to in a transaction."""
+    """Partitions that a producer writes to in a transaction."""
 
     transactional_id: str
     producer_id: int
@@ -34,14 +33,14 @@ class Claim(NamedTuple):
 def add(
     shard: TransactionShard, claim: Claim, client_version: int, token: Token, moment: Moment
 ) -> Outcome:
-    """Add partitions to the transaction, which begins if there is none; answers {error_code: 0}.
+    """Add partitions to the transaction, and begin it if necessary.
 
     Raises:
-        KafkaError: What every partition of the response says.
+        KafkaError: The error for every partition of the response.
     """
     transaction = shard.find(claim.transactional_id)
     if transaction.state.is_prepared:
-        # First, since the client may know the producer id already that comes with the end.
+        # First, since the client may already have the next producer id.
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     _check_producer(transaction, claim)
     shard.check_client(client_version)
@@ -60,10 +59,10 @@ def add(
 
 
 def verify(shard: TransactionShard, claim: Claim) -> dict[TopicPartition, ErrorCode]:
-    """Tell of each partition whether it is in the transaction.
+    """Return for each partition whether it is in the transaction.
 
     Raises:
-        KafkaError: What is wrong with all of them.
+        KafkaError: The error for all of them.
     """
     transaction = shard.find(claim.transactional_id)
     _check_producer(transaction, claim)

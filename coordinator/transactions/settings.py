@@ -1,4 +1,4 @@
-"""The configs that the transaction coordinator goes by, under Kafka's names."""
+"""Settings of the transaction coordinator, from Kafka's configs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DAY_MS = 24 * 60 * 60_000
 
 @dataclass(slots=True, frozen=True)
 class TransactionSettings:
-    """Values in force; the defaults are Kafka's."""
+    """Settings in force; the defaults are Kafka's."""
 
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 7 * _DAY_MS
@@ -26,7 +26,7 @@ class TransactionSettings:
 
     @classmethod
     def from_config(cls, config: Config) -> TransactionSettings:
-        """Take the values from the broker's configuration."""
+        """Return the values of the broker's configuration."""
         return cls(
             max_timeout_ms=config.int("transaction.max.timeout.ms"),
             id_expiration_ms=config.int("transactional.id.expiration.ms"),

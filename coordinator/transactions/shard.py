@@ -1,18 +1,16 @@
-"""The state of one partition of `__transaction_state`: its transactional ids.
+"""The state machine of one partition of `__transaction_state`: its transactional ids.
 
-The files beside this one hold the rules; each is a function of (shard, request, token, moment):
+Other modules have the operations, functions of (shard, request, token, moment):
 
     init        InitProducerId
     partitions  AddPartitionsToTxn, AddOffsetsToTxn, verification for Produce
     end         EndTxn, fencing, completion after the markers
-    expiry      timeouts, ids that nobody uses
+    expiry      timeouts, unused ids
     admin       DescribeTransactions, ListTransactions
 
-`recorded` is what the log says and changes in `replay` alone. `_unrecorded` is soft: the few fields
-that a record has no room for, set with the record that they go with, taken back if its append
-fails, gone after a load. The README beside this file has it all as tables. A decided transaction
-(Prepare*) has markers under way from the moment its record is committed, or was loaded: the effect
-WriteMarkers asks for them, `end.complete` notes that they are there.
+`recorded` is the state in the log; only `replay` changes it. `_unrecorded` is soft: the few fields
+that records do not include, restored if the append fails, lost on loading. The effect WriteMarkers
+writes the markers of a decided transaction (Prepare*) once its record is committed or loaded.
 
 Source: Kafka's TransactionCoordinator and TransactionStateManager.
 """
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class WriteMarkers(NamedTuple):
-    """Effect: end a transaction in each of its partitions, then `end.complete`."""
+    """Effect: end a transaction in each of its partitions, then call `end.complete`."""
 
     transactional_id: str
     marker: Marker
@@ -57,13 +55,12 @@ class TransactionShard:
     """The transactional ids that hash to one partition.
 
     Attributes:
-        coordinator_epoch: The leader epoch under which this node leads the partition; markers of
-            an older one are refused.
-        take_producer_id: Gives an id that no producer ever had; raises COORDINATOR_LOAD_IN_PROGRESS
-            while there is none.
-        transaction_version: The finalized level now.
-        recorded: Each transactional id as its last record has it.
-        ongoing: Ids whose transaction is Ongoing, as recorded: those that can time out.
+        coordinator_epoch: The partition's leader epoch; markers of an older one are refused.
+        take_producer_id: Returns a new producer id; raises COORDINATOR_LOAD_IN_PROGRESS while there
+            is none.
+        transaction_version: Returns the finalized level.
+        recorded: The last recorded state of each id.
+        ongoing: Ids in the recorded state Ongoing, which can time out.
     """
 
     __slots__ = (
@@ -92,11 +89,11 @@ class TransactionShard:
         self.recorded: dict[str, Transaction] = {}
         self.ongoing: set[str] = set()
         self.timers = Timers()
-        # Soft: fields of Transaction by id. Each id is one of `recorded`, or is about to be.
+        # Soft fields of Transaction by id; ids are in `recorded`, or about to be.
         self._unrecorded: dict[str, Mapping[str, Any]] = {}
 
     def get(self, transactional_id: str) -> Transaction | None:
-        """Return a transactional id with all that is known of it; None if there is none."""
+        """Return the full state of a transactional id, or None."""
         found = self.recorded.get(transactional_id)
         if found is None:
             return None
@@ -104,7 +101,7 @@ class TransactionShard:
         return found if unrecorded is None else found._replace(**unrecorded)
 
     def find(self, transactional_id: str) -> Transaction:
-        """Return a transactional id with all that is known of it.
+        """Return the full state of a transactional id.
 
         Raises:
             KafkaError: INVALID_PRODUCER_ID_MAPPING.
@@ -115,7 +112,7 @@ class TransactionShard:
         return found
 
     def check_client(self, client_version: int) -> None:
-        """Refuse a client that goes by what no record of the finalized level can say.
+        """Refuse a client whose version needs records of a higher finalized level.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION.
@@ -145,19 +142,17 @@ class TransactionShard:
             self._unrecorded.pop(transactional_id, None)
 
     def take_over(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
-        """Replay what was just appended."""
+        """Replay appended records."""
         for key, value in records:
             self.replay(key, value, producer_id)
 
     def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Take over a record that is in the log.
-
-        What something newer has left, or an upgrade that was called off, is passed over.
+        """Apply a record of the log; records of newer versions are ignored.
 
         Raises:
-            MalformedFrameError: It cannot be read.
+            MalformedFrameError: The record is malformed.
         """
-        del producer_id  # nobody writes here in a transaction
+        del producer_id  # records here are not transactional
         transactional_id = decode_transaction_key(key)
         if transactional_id is None:
             return
@@ -180,12 +175,12 @@ class TransactionShard:
             self.ongoing.discard(transactional_id)
 
     def replay_end(self, producer_id: int, is_commit: bool) -> None:
-        """Take no notice: nobody writes here in a transaction."""
+        """Do nothing: records here are not transactional."""
 
     # -- life --------------------------------------------------------------------------------
 
     def on_loaded(self, moment: Moment) -> Outcome:
-        """Begin to serve what was replayed: go on with what is decided."""
+        """Begin to serve the loaded state, and continue decided transactions."""
         del moment
         outcome = Outcome()
         for transaction in self.recorded.values():
@@ -194,15 +189,15 @@ class TransactionShard:
         return outcome
 
     def on_unloaded(self) -> Outcome:
-        """Nobody waits in a shard of transactions."""
+        """Return no responses: there are no waiters."""
         return Outcome()
 
     def on_timer(self, event: Any, moment: Moment) -> Outcome:
-        """No timers are set: timeouts are looked for at an interval, as in Kafka."""
+        """Fail: there are no timers, since timeouts are checked at an interval, as in Kafka."""
         raise AssertionError(f"unknown event at {moment}: {event!r}")
 
     def describe(self) -> str:
-        """Say in a few words what it holds."""
+        """Return a short description of the contents."""
         return f"{len(self.recorded)} transactional ids, {len(self.ongoing)} in a transaction"
 
     def markers_of(self, prepared: Transaction) -> WriteMarkers:
@@ -218,7 +213,7 @@ class TransactionShard:
         return WriteMarkers(prepared.transactional_id, marker, prepared.partitions)
 
     def check(self) -> None:
-        """Assert the laws of all transactional ids."""
+        """Assert the invariants."""
         assert self._unrecorded.keys() <= self.recorded.keys(), "soft state goes with a record"
         for transactional_id, each in self.recorded.items():
             assert each.last_producer_epoch == NO_EPOCH, "no record says it"

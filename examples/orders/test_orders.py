@@ -48,6 +48,6 @@ def test_all_are_billed_though_an_answer_is_lost_and_billing_is_killed(wirebroke
     billing.kill()
     start_service("billing.py", wirebroker.bootstrap_servers)
     wirebroker.wait_for("orders", ORDERS, timeout=30)
-    wirebroker.base.clock.advance(seconds=60)  # the session of the one that was killed
+    wirebroker.clock.advance(seconds=60)  # the session of the one that was killed
     wirebroker.assert_consumed("orders", "billing", timeout=30)
     assert invoices(wirebroker) == EXPECTED

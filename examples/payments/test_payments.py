@@ -20,7 +20,7 @@ def test_a_crash_within_a_transaction_books_nothing_twice(wirebroker, start_serv
     assert len(wirebroker.records("ledger", read_committed=True)) == 4
 
     start_service("transfer.py", servers)
-    wirebroker.base.clock.advance(seconds=10)  # the session of the one that crashed
+    wirebroker.clock.advance(seconds=10)  # the session of the one that crashed
     committed = wirebroker.wait_for("ledger", 2 * PAYMENTS, timeout=60, read_committed=True)
     booked = [json.loads(record.value)["payment"] for record in committed]
     assert sorted(booked) == sorted([*range(PAYMENTS)] * 2)

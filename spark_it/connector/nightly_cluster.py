@@ -1,7 +1,7 @@
-"""Spark streams from a cluster of three wirebrokers, `python -m tests.nightly spark-cluster`.
+"""Spark streams from a cluster of three wirebrokers (`python -m tests.nightly spark-cluster`).
 
-While the stream runs, brokers that lead are killed and come back, by turns; a producer with
-acks=all never rests. In the end the sink has each record once.
+During the stream, leading brokers are killed and restarted in turn, while a producer with acks=all
+writes. In the end the sink has each record once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_a_stream_from_a_cluster_has_each_record_once_while_leaders_are_killed(
             for node_id in KILLS:
                 wait_for_rows(query, rows_read(query) + 3_000)
                 trio.brokers[node_id].kill9()
-                # Of what only those hold that are left.
+                # From partitions that only the remaining brokers store.
                 wait_for_rows(query, rows_read(query) + 3_000)
                 trio.brokers[node_id].start()
                 wait_until(query, lambda: _is_whole(admin, topic), "all replicas in sync")

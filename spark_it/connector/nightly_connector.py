@@ -1,7 +1,7 @@
-"""The stock connector's other ways of reading, `python -m tests.nightly spark-connector`.
+"""Other modes of Spark's connector (`python -m tests.nightly spark-connector`).
 
-Real-time and continuous mode, data that is lost, topics that come and go, limits of a batch: each
-against the broker that `--broker` names.
+Real-time and continuous mode, lost data, created and deleted topics, and batch limits, against the
+broker that `--broker` names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ pytestmark = [pytest.mark.long, pytest.mark.java]
 
 
 def delete_records(bootstrap: str, topic: str, before: int) -> None:
-    """Delete the records of partition 0 before an offset."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
         future.result(WAIT_S)
@@ -47,7 +46,6 @@ def delete_records(bootstrap: str, topic: str, before: int) -> None:
 def start_to_topic(
     spark: SparkSession, broker: Broker, topic: str, folder: Path, mode: dict[str, str]
 ) -> StreamingQuery:
-    """Start a query that copies a topic to `TOPIC-copy`, with a trigger of this mode."""
     table = read_stream(spark, broker, topic).select("value")
     writer = table.writeStream.format("kafka").trigger(**mode)
     if "realTime" in mode:
@@ -87,7 +85,7 @@ def test_topics_of_a_pattern_come_and_go(
         "startingOffsets": "earliest",
         "subscribePattern": f"{topic}-.*",
         "failOnDataLoss": "false",
-        # So short that the pattern's new topics are seen soon.
+        # Short, so that new topics that match are found soon.
         "kafka.metadata.max.age.ms": "500",
     }
     table = spark.readStream.format("kafka").options(**options).load()

@@ -1,7 +1,7 @@
-"""Spark by SASL_SSL with a login by SCRAM that ends every 1.5 s.
+"""Spark over SASL_SSL, with a SCRAM login that expires every 1.5 s.
 
-Batches and streams, read and written, at a broker of each kind with an authorizer, and with a wrong
-password: `python -m tests.nightly spark-connector`.
+Batches and streams, reading and writing, at brokers of both kinds with an authorizer, and with a
+wrong password: `python -m tests.nightly spark-connector`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def guarded(
 
 
 def options(guarded: tuple[Guarded, Path], password: str = PASSWORD) -> dict[str, str]:
-    """Return what the connector is told, as for any client of Java's."""
     broker, folder = guarded
     return {
         "kafka.bootstrap.servers": f"{HOST}:{broker.ports['LOGIN']}",

@@ -1,4 +1,4 @@
-"""Spark reads and writes topics in batch: counted to the record, by Spark and by another client."""
+"""Spark reads and writes topics in batches; Spark and another client count the records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ PER_CODEC = 4_000
 
 
 def load(spark: SparkSession, broker: Broker, **options: str) -> DataFrame:
-    """Return a batch table of the connector."""
     address = {"kafka.bootstrap.servers": broker.bootstrap}
     return spark.read.format("kafka").options(**address, **options).load()
 

@@ -1,4 +1,4 @@
-"""Spark streams topics with a checkpoint: nothing lost, nothing twice, also across kill -9."""
+"""Spark streams topics with a checkpoint, each record once, even across `kill -9`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.java]
 
 PARTITIONS = 3
-# Apache Kafka takes 13 s to come back after a kill, and Spark's clients some seconds to notice.
+# Apache Kafka needs 13 s to restart after a kill, and Spark's clients some seconds to notice.
 WAIT_S = 180.0
 _OLD_WAY = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
@@ -35,7 +35,6 @@ _OLD_WAY = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 def read_stream(
     spark: SparkSession, broker: Broker | OwnTrio, topic: str, **options: str
 ) -> DataFrame:
-    """Return a streaming table of the connector, from the topic's beginning."""
     settings = {
         "kafka.bootstrap.servers": broker.bootstrap,
         "subscribe": topic,
@@ -45,7 +44,7 @@ def read_stream(
 
 
 class FileSink:
-    """A stream into Parquet files, which holds each row once if its source repeats itself."""
+    """A stream into Parquet files, which contain each row once even if batches repeat."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         self._spark = spark
@@ -53,20 +52,19 @@ class FileSink:
         self._checkpoint = str(directory / "checkpoint")
 
     def start(self, table: DataFrame) -> StreamingQuery:
-        """Start the stream, or go on where its checkpoint says."""
+        """Start the stream, or continue from its checkpoint."""
         columns = table.select("value", "partition", "offset")
         writer = columns.writeStream.format("parquet").trigger(processingTime="200 milliseconds")
         return writer.option("checkpointLocation", self._checkpoint).start(self._files)
 
     def count(self) -> Count:
-        """Count what the sink holds."""
         schema = "value BINARY, partition INT, offset LONG"
         return count_rows(self._spark.read.schema(schema).parquet(self._files))
 
 
 @contextlib.contextmanager
 def stopped_at_the_end(query: StreamingQuery) -> Iterator[StreamingQuery]:
-    """Stop the query also when the test fails."""
+    """Stop the query even if the test fails."""
     try:
         yield query
     finally:
@@ -74,7 +72,7 @@ def stopped_at_the_end(query: StreamingQuery) -> Iterator[StreamingQuery]:
 
 
 def wait_until(query: StreamingQuery, condition: Callable[[], bool], what: str) -> None:
-    """Return once the condition holds; fail at once when the query has ended."""
+    """Wait for a condition; fail immediately if the query has ended."""
     deadline = time.monotonic() + WAIT_S
     while not condition():
         failure = query.exception()
@@ -84,19 +82,18 @@ def wait_until(query: StreamingQuery, condition: Callable[[], bool], what: str) 
 
 
 def rows_read(query: StreamingQuery) -> int:
-    """Return how many rows the batches that this query has finished held."""
     return sum(progress["numInputRows"] for progress in query.recentProgress)
 
 
 def wait_for_rows(query: StreamingQuery, count: int) -> None:
-    """Return once the query has finished batches with this many rows."""
+    """Wait until completed batches contain this many rows."""
     wait_until(query, lambda: rows_read(query) >= count, f"{count} rows")
 
 
 class Writer:
-    """A producer in a thread of its own that goes on through a broker's death.
+    """A producer in a thread, which continues after a broker's restart.
 
-    It writes the numbers from 0 on, some 2,000 a second, until it is told to finish.
+    It writes the numbers from 0, about 2,000 a second, until `finish`.
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -109,7 +106,7 @@ class Writer:
         self._thread.start()
 
     def finish(self) -> int:
-        """Stop writing, wait until all is acknowledged; return how many records there are."""
+        """Stop, wait for all acknowledgments and return the number of records."""
         self._finish.set()
         self._thread.join()
         assert self._producer.flush(WAIT_S) == 0, "records are still waiting for their answers"

@@ -1,8 +1,7 @@
-"""The data source gives the connector's rows, of random topics; `tests.nightly spark-rows`.
+"""The data source returns the connector's rows, for random topics (`tests.nightly spark-rows`).
 
-Topics of random histories (codecs, sizes, keys and values that are null or empty, headers, times in
-no order, transactions that commit, abort or stay open, compaction) are read by both with random
-bounds.
+Topics differ in codecs, sizes, null and empty values, headers, order of timestamps, transactions
+and compaction. Both read them within random bounds.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ __all__ = ["registered"]
 pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(1_800)]
 
 TOPICS, READS = 6, 6
-SPAN_MS = 100_000  # of the records' times
+SPAN_MS = 100_000  # of timestamps
 COMPACTED = {
     "cleanup.policy": "compact",
-    "segment.ms": "100",  # the one that is written to is never compacted
+    "segment.ms": "100",  # compaction skips the active segment
     "min.cleanable.dirty.ratio": "0.01",
 }
 
 
 class History:
-    """What is written to a topic, as a seed says.
+    """Random records of a topic, determined by a seed.
 
     Attributes:
-        is_compacted: Whether it was, at some places; then it isn't any more.
+        is_compacted: Whether the topic is compacted, until `settle`.
     """
 
     def __init__(self, chance: Random, bootstrap: str, topic: str, *, is_compacted: bool) -> None:
@@ -73,11 +72,11 @@ class History:
         }
         configs |= COMPACTED if is_compacted else {}
         topics.create(bootstrap, topic, partitions=self.partitions, configs=configs)
-        # Kept, since the end of a producer aborts its transaction.
+        # Stored, because the end of a producer aborts its transaction.
         self._open: list[Any] = []
 
     def write(self) -> None:
-        """Write some batches, and leave a transaction open now and then."""
+        """Write some batches, and sometimes leave a transaction open."""
         for number in range(self._chance.randint(2, 8)):
             if self._chance.random() < 0.5:
                 self._write_plain()
@@ -85,7 +84,7 @@ class History:
                 self._write_transactions(f"{self._topic}-{number}")
 
     def settle(self, whole: Callable[[], DataFrame]) -> None:
-        """Write on until compaction has taken something, and end it then."""
+        """Write until compaction has removed records, and disable it."""
 
         def is_less() -> bool:
             self._write_plain()
@@ -110,7 +109,7 @@ class History:
         self._produce(producer, self._chance.randint(1, 400))
 
     def _write_transactions(self, name: str) -> None:
-        # An open one stays so while it is read.
+        # Keeps open transactions open during the reads.
         more = {"transactional.id": name, "transaction.timeout.ms": 900_000}
         settings = self._settings() | more
         producer = confluent.make_producer(self._bootstrap, settings)
@@ -121,7 +120,7 @@ class History:
             self._produce(producer, count)
             how = self._chance.choice(("commit", "commit", "abort", "abort", "open"))
             if how == "open" and self.is_compacted:
-                how = "commit"  # nothing behind the first open one is compacted
+                how = "commit"  # an open transaction would stop compaction
             if how == "commit":
                 producer.commit_transaction(WAIT_S)
             elif how == "abort":
@@ -157,7 +156,6 @@ class History:
 
 
 def random_bounds(chance: Random, topic: str, ends: list[int]) -> dict[str, str]:
-    """Return options of a read: where it begins and ends, and in how many pieces it is made."""
     options = {"minPartitions": str(chance.randint(1, 12))} if chance.random() < 0.5 else {}
     kind = chance.choice(("all", "offsets", "times"))
     if kind == "offsets":
@@ -191,12 +189,12 @@ def test_rows_of_random_topics_are_the_connectors(
         for _ in range(READS):
             options = {"subscribe": name, "includeHeaders": "true"}
             options |= random_bounds(chance, name, ends)
-            # An end behind the last stable offset is an error of both.
+            # With read_committed, both reject an end after the last stable offset.
             if "endingOffsets" not in options and chance.random() < 0.6:
                 options |= COMMITTED
             found, expected = both_reads(spark, broker, options)
             if found != expected and history.is_compacted:
-                # A pass that was at work when compaction ended: gone for one of them alone.
+                # The last compaction may have finished between the two reads.
                 found, expected = both_reads(spark, broker, options)
             assert found == expected, (number, options)
             rows += len(found)
@@ -208,7 +206,7 @@ def test_rows_of_random_topics_are_the_connectors(
 def both_reads(
     spark: SparkSession, broker: Broker, options: dict[str, str]
 ) -> tuple[list[Row], list[Row]]:
-    """Return what the data source and the connector read, in the order of the log."""
+    """Return the data source's and the connector's rows, in the log's order."""
     theirs = by_connector(spark, broker, **options)
     ours = by_segments(spark, broker.data_dir, **options).select(*theirs.columns)
     order = ["partition", "offset"]

@@ -1,7 +1,4 @@
-"""The data source over log directories beside the stock connector: the same rows, of both brokers.
-
-The connector asks the broker that runs, the data source reads what it has on its disk.
-"""
+"""The data source over log directories returns the connector's rows, for both brokers."""
 
 from __future__ import annotations
 
@@ -51,7 +48,6 @@ def by_segments(spark: SparkSession, folder: Path, **options: str) -> DataFrame:
 
 
 def assert_same_rows(spark: SparkSession, broker: Broker, count: int, **options: str) -> None:
-    """Compare all columns of the connector's, row by row."""
     theirs = by_connector(spark, broker, includeHeaders="true", **options)
     ours = by_segments(spark, broker.data_dir, includeHeaders="true", **options)
     assert ours.columns[: len(theirs.columns)] == theirs.columns
@@ -64,7 +60,6 @@ def assert_same_rows(spark: SparkSession, broker: Broker, count: int, **options:
 
 
 def write_transactions(bootstrap: str, topic: str) -> int:
-    """Commit some transactions and abort others; return how many records are committed."""
     committed = 0
     for codec in CODECS:
         producer = confluent.make_producer(
@@ -86,7 +81,6 @@ def write_transactions(bootstrap: str, topic: str) -> int:
 
 
 def write_oddities(bootstrap: str, topic: str) -> int:
-    """Write what is null, empty, large, or of many headers; return how many records."""
     producer = confluent.make_producer(bootstrap)
     odd: list[dict[str, Any]] = [
         {"value": None, "key": b"k"},
@@ -163,7 +157,7 @@ def test_a_compacted_topic_has_the_same_rows(
     eventually(write_a_round)
     end = json.dumps({"table": {"0": end_of_table()}})
 
-    def are_equal() -> bool:  # what goes meanwhile may be gone for one of them alone
+    def are_equal() -> bool:  # compaction may remove records between the reads
         options = {"subscribe": "table", "endingOffsets": end}
         ours = by_segments(spark, broker.data_dir, **options).select("key", "value", "offset")
         theirs = by_connector(spark, broker, **options).select("key", "value", "offset")
@@ -210,7 +204,7 @@ def test_a_stream_waits_for_so_many_new_records_or_so_long(
     )
     options = {**place, "subscribe": topic, "startingOffsets": "earliest"}
     quiet = "spark.sql.streaming.noDataProgressEventInterval"
-    spark.conf.set(quiet, "0")  # each look that finds nothing to do is told
+    spark.conf.set(quiet, "0")  # report each idle trigger
 
     def start(name: str, *, is_once: bool = False, **limits: str) -> StreamingQuery:
         table = spark.readStream.format(reader).options(**options, **limits).load()
@@ -245,7 +239,7 @@ def test_a_stream_waits_for_so_many_new_records_or_so_long(
     limits = {"minOffsetsPerTrigger": "100", "maxOffsetsPerTrigger": "150"}
     query = start("now", is_once=True, **limits)
     assert query.awaitTermination(WAIT_S)
-    # What is fewer is left for a run to come; a run's first batch doesn't wait.
+    # A run's first batch does not wait; fewer offsets are left to a later run.
     assert batches(query) == [150]
 
 

@@ -1,4 +1,4 @@
-"""A stream over log directories lists them once for each call."""
+"""A stream over log directories lists them once in each call."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from spark_it.tools import session
 from tests.unit.storage.log_kit import NOW, append, batch, make_log
 from wirebroker.segments.log_directories import LogDirectories
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,12 +22,11 @@ PARTITIONS, RECORDS = 5, 4
 
 @pytest.fixture
 def listings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Write a log directory, and count how often it is listed."""
     monkeypatch.setattr(sys, "path", [*sys.path, *session.python_folders()])
     for number in range(PARTITIONS):
         (tmp_path / f"topic-{number}").mkdir()
         log = make_log(tmp_path / f"topic-{number}", segment_bytes=300, index_interval_bytes=100)
-        log.load(recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
+        load_log(log, recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
         for _ in range(RECORDS):
             append(log, batch(timestamp_ms=NOW))
         log.close(clean=True)

@@ -1,4 +1,4 @@
-"""Executors that are killed, and disks that are full, `python -m tests.nightly spark-faults`."""
+"""Killed executors and full disks (`python -m tests.nightly spark-faults`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ each_job = pytest.mark.parametrize(
 
 
 def wait_for(folder: Path, kind: str, count: int, driver: Driver) -> None:
-    """Return when a job has told so many lines of a kind, or has ended."""
+    """Wait until a job has reported a number of lines of a kind, or has ended."""
     eventually(
         lambda: len(told(folder, kind)) >= count or driver.status is not None, timeout_s=WAIT_S
     )
@@ -66,7 +66,7 @@ def test_a_job_is_a_models_when_the_brokers_disk_is_full_for_a_time(
 ) -> None:
     with small_disk(tmp_path / "small", 200) as disk, contextlib.ExitStack() as stack:
         broker = start_broker({"log.dirs": str(disk.path / "data")})
-        stack.callback(broker.kill9)  # it has files there
+        stack.callback(broker.kill9)  # it has files on the disk
         path = job.write(tmp_path, broker.bootstrap, topic, faulty_runs.spark_table(tmp_path))
         driver = Driver(tmp_path, job.kind, str(path))
         stack.callback(driver.kill)
@@ -76,7 +76,7 @@ def test_a_job_is_a_models_when_the_brokers_disk_is_full_for_a_time(
         done = len(told(tmp_path, "batch"))
         disk.make_room()
         if broker_kind == "apache":
-            broker.kill9()  # its only directory failed, so it has ended
+            broker.kill9()  # it ended with its only directory
             broker.start()
         assert driver.wait(WAIT_S) == 0
         assert told(tmp_path, "fault"), "the full disk was not noticed"

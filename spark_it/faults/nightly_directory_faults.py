@@ -1,7 +1,7 @@
-"""What reads log directories, under faults, `python -m tests.nightly spark-faults`.
+"""Readers of log directories under faults (`python -m tests.nightly spark-faults`).
 
-An archive's runs, and looks at a topic's quality, while the broker that writes there is killed, and
-their workers and drivers are: what is found in the end is a model's, to the record.
+Archives and quality reports run while the broker, workers and drivers are killed. Their results are
+compared with a model.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.java, pytest.mark.timeout(3_600)]
 
 PARTITIONS = 3
-RECORDS = 6_000  # that come before each fault
+RECORDS = 6_000  # before each fault
 
 
 class Archive:
-    """Runs of an archive that are broken off, one after the other."""
+    """Interrupted runs of an archive."""
 
     def __init__(self, folder: Path, broker: Broker, topic: str) -> None:
         self.target = folder / "archive"
@@ -45,7 +45,7 @@ class Archive:
         )
 
     def break_off(self, fault: str) -> None:
-        """Begin a run, and do something to it when it has got on."""
+        """Start a run, and cause a fault after some progress."""
         before = self._batches()
         driver = self._driver()
         eventually(lambda: self._batches() > before or driver.status is not None, timeout_s=WAIT_S)
@@ -55,18 +55,16 @@ class Archive:
             assert driver.wait(WAIT_S) == 0
         elif fault == "workers":
             java = driver.java()
-            # A run may have come to its end; one whose worker is killed ends with an error.
+            # The run may have ended; if a worker is killed, it fails.
             killed = faulty_runs.kill_workers(java) if java is not None else 0
             assert driver.wait(WAIT_S) == 0 or killed
         else:
             driver.kill()
 
     def finish(self) -> None:
-        """Run it to its end, with what it verifies."""
         assert self._driver().wait(WAIT_S) == 0
 
     def verified(self) -> list[tuple[int, int]]:
-        """Return what the last run told of each partition: its number, its records."""
         text = (self._folder / "driver.log").read_text(encoding="utf-8")
         last = text.rpartition("records archived\n")[2]
         return [(int(each[1]), int(each[2])) for each in re.finditer(r"-(\d+): (\d+) rec", last)]
@@ -105,7 +103,7 @@ def test_an_archive_under_faults_has_each_record_once(
 
 
 class Look(threading.Thread):
-    """A look at a topic's quality beside its test."""
+    """A quality report in a thread."""
 
     def __init__(self, spark: SparkSession, path: str, topic: str) -> None:
         super().__init__(daemon=True)

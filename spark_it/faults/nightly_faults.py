@@ -1,8 +1,8 @@
-"""Jobs under many faults, `python -m tests.nightly spark-faults`: counted to the record.
+"""Jobs under many faults, each record once (`python -m tests.nightly spark-faults`).
 
-Each job runs in a process of its own while its broker, its driver and its workers are killed, and
-its driver is told to end: ten times in all, in an order that the seed gives. Then it runs to its
-end, and the topic must hold what the model says.
+Each job runs in its own process while its broker, driver and workers are killed, and its driver is
+terminated: ten times in all, in an order that the seed determines. Then it runs to its end, and the
+topic is compared with a model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An ingest while its broker and its workers are killed: counted to the row."""
+"""An ingest while its broker and its workers are killed: each row once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAIT_S = 120.0
 
 
 class InThread(threading.Thread):
-    """A job that runs beside its test."""
+    """A job in a thread."""
 
     def __init__(self, job: Path, spark: SparkSession) -> None:
         super().__init__(daemon=True)
@@ -65,7 +65,7 @@ def test_rows_are_there_once_when_broker_and_workers_are_killed(
     eventually(lambda: len(faulty_runs.told(tmp_path, "batch")) > done, timeout_s=WAIT_S)
     faults = len(faulty_runs.told(tmp_path, "fault"))
     while job.is_alive() and len(faulty_runs.told(tmp_path, "fault")) == faults:
-        # Until one hits a worker at work.
+        # Until a busy worker is killed.
         faulty_runs.kill_workers(java_of(spark))
         time.sleep(0.2)
     job.join(WAIT_S)

@@ -1,4 +1,4 @@
-"""The example in PySpark passes its tests, run as its author would: by pytest in its folder."""
+"""The PySpark example passes its tests, run by pytest in its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guide says does what it says: its commands run as they stand, on orders of a day."""
+"""The guide's commands work as written, on orders of a day."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.long, pytest.mark.java]
 
 GUIDE = Path(__file__).parents[1] / "README.md"
 CITIES = ("Oslo", "Rome", "Lima")
-# How commands begin that are not run here, and why.
+# Beginnings of commands that do not run here, with reasons.
 NOT_RUN = {
     "pip install": "PySpark and what goes with it are 400 MB",
     ".venv/bin/python -m pytest spark_it": "this is one of its tests",
@@ -38,23 +38,21 @@ COMMAND_S = 240
 
 
 def blocks(language: str) -> list[str]:
-    """Return the guide's fenced blocks of a language; "": of none."""
-    # Split at the fences, what is within them is every other piece, its first line the language.
+    """Return the guide's fenced blocks of a language, or of none ("")."""
+    # Every other piece is a block; its first line is the language.
     pieces = re.split(r"^```", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1::2]
     return [text for name, _, text in (each.partition("\n") for each in pieces) if name == language]
 
 
 def commands() -> list[str]:
-    """Return what the guide's blocks without a language have to type, without their comments."""
     words = ("pip ", "wirebroker ", "python ", "make ", ".venv/bin/")
     lines = (line for block in blocks("") for line in block.splitlines())
     return [line.partition("#")[0].strip() for line in lines if line.startswith(words)]
 
 
 def write_orders(folder: Path) -> None:
-    """Write an order each half minute of a day, a file an hour, each city in turn."""
     folder.mkdir()
-    # Of a day that retention leaves alone.
+    # Recent, so that retention keeps the records.
     today = datetime.datetime.fromtimestamp(SystemClock().now_ms() / 1000, datetime.UTC).date()
     day = today - datetime.timedelta(days=2)
     for hour in range(24):
@@ -72,7 +70,7 @@ def write_orders(folder: Path) -> None:
 
 
 class Newcomer:
-    """Types commands in a folder; the port that the guide names stands for a free one."""
+    """Runner of commands in a folder, which replaces the guide's port with a free one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -89,21 +87,20 @@ class Newcomer:
         }
         (folder / "conf").mkdir()
         settings = session.settings_for(folder) | {"spark.master": "local[2]"}
-        settings.pop("spark.jars")  # the jobs' own to name
+        settings.pop("spark.jars")  # set by the jobs
         (folder / "conf" / "spark-defaults.conf").write_text(
             "".join(f"{name} {value}\n" for name, value in settings.items()), encoding="utf-8"
         )
         self._broker: subprocess.Popen[str] | None = None
 
     def at_its_port(self, text: str) -> str:
-        """Return what the guide says, with the port of this one's broker."""
         return text.replace("9092", self._port)
 
     def write(self, name: str, text: str) -> None:
         (self._folder / name).write_text(self.at_its_port(text), encoding="utf-8")
 
     def types(self, command: str, **variables: str) -> str:
-        """Run a command to its end, which must be success; return what it says."""
+        """Run a command, which must succeed; return its output."""
         command = self.at_its_port(command).replace("/var/lib/kafka/data", "data")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
@@ -118,7 +115,6 @@ class Newcomer:
         return done.stdout
 
     def serves(self, command: str) -> None:
-        """Start the broker, and wait until it is ready."""
         self._broker = subprocess.Popen(
             ["bash", "-c", f"exec {command.removesuffix('&')}"],
             cwd=self._folder,
@@ -130,7 +126,6 @@ class Newcomer:
         assert any(line.startswith("wirebroker ready on ") for line in self._broker.stdout)
 
     def leaves(self) -> None:
-        """Stop the broker."""
         if self._broker is not None:
             self._broker.send_signal(signal.SIGTERM)
             self._broker.communicate(timeout=30)
@@ -144,7 +139,7 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
     one.leaves()
 
 
-@pytest.mark.timeout(1200)  # each command has its own limit, and starts Java
+@pytest.mark.timeout(1200)  # commands have their own limits, and start Java
 def test_the_guides_commands_run_as_they_stand(newcomer: Newcomer, tmp_path: Path) -> None:
     orders, sales = blocks("toml")[:2]
     newcomer.write("orders.toml", orders)

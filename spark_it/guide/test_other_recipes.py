@@ -1,4 +1,4 @@
-"""Recipes (docs/recipes.md) for libraries that other tests do without, such as Spark, are run."""
+"""Recipes (docs/recipes.md) for libraries that other tests do not need, such as Spark, work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER_LIBRARIES = ("faststream[confluent]>=0.7,<0.8", "quixstreams>=3.28,<4")
 
 @pytest.fixture(scope="module")
 def libraries() -> dict[str, str]:
-    """Variables by which Python finds the libraries."""
+    """Return variables with which Python finds the libraries."""
     installed = tools._installed("recipes", install_other_libraries)
     jars = ",".join(map(str, spark_tools.connector_jars()))
     spark = session.environment()

@@ -1,4 +1,4 @@
-"""`exactly_once`: batches of a query of one's own are sent as those of the jobs are."""
+"""`exactly_once` delivers batches of other queries as the jobs do."""
 
 from __future__ import annotations
 

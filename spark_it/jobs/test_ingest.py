@@ -1,4 +1,4 @@
-"""Files into topics: each row once, bad ones with their reasons, and again after a broken run."""
+"""*ingest* sends each row once, even after interrupted runs, and bad rows with reasons."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ PARTITIONS = 3
 
 
 class Job:
-    """An ingest in a folder: its file, its input, its runs."""
-
     def __init__(self, folder: Path, broker: Broker, topic: str, **settings: Any) -> None:
         self.folder = folder
         self.source = folder / "in"
@@ -42,7 +40,6 @@ class Job:
         self.change()
 
     def change(self, **settings: Any) -> None:
-        """Write the job's file with other settings."""
         self._settings |= settings
         tables = {"schema": {"id": "long", "who": "string"}}
         self._file = job_kit.write_job(self.folder, self._bootstrap, tables, **self._settings)
@@ -54,7 +51,7 @@ class Job:
         return job_kit.read_all(self._bootstrap, topic, count, partitions=partitions)
 
     def check_rows(self, count: int) -> None:
-        """Assert that the rows 0 to count - 1 are there, once, by their keys."""
+        """Assert that the keys 0 to count - 1 exist, once each."""
         found = self.read(self._topic, count, partitions=PARTITIONS)
         numbers = [json.loads(each.value())["id"] for each in found]
         assert sorted(numbers) == list(range(count))

@@ -1,6 +1,6 @@
-"""Jobs at a broker with an authorizer: by the rights that they need, and by none less.
+"""Jobs need exactly the documented rights at a broker with an authorizer.
 
-A login writes (of [kafka]), another one reads (of [reader]). Each right is taken away alone.
+The login of [kafka] is writer, that of [reader] reader. Each right is revoked alone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SETTINGS: Final = {
 
 
 class Given(NamedTuple):
-    """A right and who has it: a table of the job's file, whose login is called like it here."""
+    """A right of the login in a table of the job's file."""
 
     table: str
     right: Right
@@ -79,7 +79,7 @@ class Given(NamedTuple):
 
 
 def delivering(name: str) -> list[Given]:
-    """Return the rights of any job that delivers into a topic."""
+    """Return the rights that every job needs to write to its topic."""
     rights = (
         Right("read", "topic", f"{name}-to"),
         Right("write", "topic", f"{name}-to"),
@@ -94,7 +94,6 @@ def dead_letters(name: str) -> list[Given]:
 
 
 def read_topic(name: str) -> list[Given]:
-    """Return the rights of what reads a topic."""
     return [
         Given("kafka", Right("describe", "topic", name)),
         Given("reader", Right("read", "topic", name)),
@@ -111,7 +110,6 @@ def guarded(
 
 @contextmanager
 def rights_of(broker: Secured, given: list[Given]) -> Iterator[None]:
-    """Give rights, and take them away again."""
     for each in given:
         give(broker, each)
     try:
@@ -126,7 +124,7 @@ def admin_of(broker: Secured) -> AdminClient:
 
 
 def give(broker: Secured, given: Given) -> None:
-    admin = admin_of(broker)  # what it promises ends with it
+    admin = admin_of(broker)  # must outlive its futures
     for future in admin.create_acls([given.binding]).values():
         future.result(WAIT_S)
     eventually(lambda: is_given(broker, given))
@@ -140,7 +138,7 @@ def take(broker: Secured, given: Given) -> None:
 
 
 def is_given(broker: Secured, given: Given) -> bool:
-    # The broker answers by what it goes by itself.
+    # The broker returns the ACLs that it applies.
     admin = admin_of(broker)
     return bool(admin.describe_acls(filter_of(given)).result(WAIT_S))
 
@@ -154,7 +152,6 @@ def filter_of(given: Given) -> AclBindingFilter:
 
 
 def tables_of(broker: Secured, kind: str) -> dict[str, Any]:
-    """Return the tables of a job's file, with both logins."""
     address = f"{HOST}:{broker.secured_port}"
     common = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     login = f'{_MODULE} username="reader" password="{PASSWORD}";'
@@ -171,7 +168,7 @@ def tables_of(broker: Secured, kind: str) -> dict[str, Any]:
 
 
 def fill(broker: Secured, name: str) -> None:
-    """Create the topics of a job, with what windows and their table are made of."""
+    """Create a job's topics, with records for windows and their table."""
     for each in (name, f"{name}-table", f"{name}-to", f"{name}-to.dead-letters"):
         records.create_topic(broker.bootstrap, each, partitions=1)
     records.write_visits(broker.bootstrap, name, table=f"{name}-table")
@@ -193,7 +190,7 @@ KINDS: Final[dict[str, tuple[int, dict[str, Any]]]] = {
 
 
 def rights_for(kind: str, name: str) -> list[Given]:
-    """Return what a job of a kind needs, as the guide has it."""
+    """Return the rights that the guide documents for a kind of job."""
     match kind:
         case "ingest":
             return [*delivering(name), *dead_letters(name)]
@@ -249,15 +246,15 @@ def test_all_that_is_missing_is_told_and_what_is_told_gives_it(
         source="in",
     )
     found, told = run_by_what_is_told(lambda: job_kit.run("ingest", job, spark), verbs)
-    # Topics that are to be made are told of in turn, the other rights at once.
+    # Create rights are reported one after the other, the others together.
     assert (found["records"], told) == (1, 7)
 
 
 def run_by_what_is_told(run: Callable[[], Any], verbs: Verbs) -> tuple[Any, int]:
-    """Run again and again, each time with the rights given that were told to be missing.
+    """Run until success, each time after granting the rights that the error names.
 
     Returns:
-        What the run gives in the end, and how many rights it took.
+        The run's result, and the number of granted rights.
     """
     told: list[str] = []
     while True:

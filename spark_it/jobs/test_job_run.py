@@ -1,4 +1,4 @@
-"""A job's run starts a query again after faults, also one that has had nothing to do so far."""
+"""A job's run restarts a query after faults, even one that had no work yet."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ pytestmark = [pytest.mark.long, pytest.mark.java]
 
 
 class _Query:
-    """A query that reports progress and then fails, or ends."""
-
     def __init__(self, progress: list[dict[str, Any]], error: Exception | None = None) -> None:
         self.id = uuid.UUID(int=1)
         self.recentProgress = progress
@@ -35,7 +33,7 @@ class _Query:
         return True
 
     def stop(self) -> None:
-        """Nothing runs."""
+        """Do nothing."""
 
 
 class _Reporter:
@@ -50,11 +48,11 @@ class _Stop:
     is_asked = False
 
     def pause(self, seconds: float) -> None:
-        """Wait for nobody."""
+        """Do not wait."""
 
 
 def _run(steps: list[Callable[[], Any]]) -> list[str]:
-    """Run with these results of the query's starts; return the faults that were reported."""
+    """Run with these results of the query's starts; return the reported faults."""
     from wirebroker.pipelines.run.job_run import JobRun
 
     reporter = _Reporter()
@@ -80,7 +78,7 @@ def _raise(error: Exception) -> Any:
 
 
 def test_an_idle_query_that_cannot_start_again_at_once_is_tried_again(spark: SparkSession) -> None:
-    del spark  # without it there is no PySpark to import
+    del spark  # makes PySpark importable
     from pyspark.errors import AnalysisException
 
     idle: dict[str, Any] = {"batchId": 0, "durationMs": {"triggerExecution": 1}}
@@ -103,3 +101,21 @@ def test_a_query_that_never_started_fails_at_once(spark: SparkSession) -> None:
 
     with pytest.raises(PipelineError, match="no such column"):
         _run([lambda: _raise(AnalysisException("no such column"))])
+
+
+def test_an_error_of_a_task_that_no_retry_fixes_is_recognized_in_spark_s_text(
+    spark: SparkSession,
+) -> None:
+    from pyspark.sql.functions import udf
+
+    from wirebroker.pipelines.job.errors import JobFileError
+    from wirebroker.pipelines.run.job_run import _OURS
+
+    def refuse(_number):  # Spark reads types from annotations
+        raise JobFileError("the setting `x` is missing")
+
+    with pytest.raises(Exception, match="JobFileError") as raised:
+        spark.range(1).select(udf(refuse, "long")("id")).collect()
+    found = _OURS.search(str(raised.value))
+    assert found
+    assert found[1] == "the setting `x` is missing"

@@ -1,4 +1,4 @@
-"""*windows* counts each row that comes too late, where Spark counts groups of rows."""
+"""*windows* counts each late row; Spark itself counts groups of rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SEVERAL_OPERATORS = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 @pytest.fixture
 def groups_dropped(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets Spark's own count of late groups from each batch."""
-    del spark  # without it there is no PySpark to import
+    """Return a list to which Spark's count of late groups in each batch is added."""
+    del spark  # makes PySpark importable
     from wirebroker.pipelines.windows.windows import Windows
 
     counts: list[int] = []
@@ -54,7 +54,6 @@ def late_job(broker: Broker, topic: str, folder: Path, **settings: Any) -> Path:
 
 
 def write_minutes(broker: Broker, topic: str, *minutes: float, key: str = "") -> None:
-    """Write an event for each time, with one key or with a key for each."""
     keys = [key or f"k{number}" for number in range(len(minutes))]
     rows = [event(round(at * WINDOW_MS), who, 1) for at, who in zip(minutes, keys, strict=True)]
     write(broker.bootstrap, topic, rows)
@@ -73,9 +72,9 @@ def test_late_rows_agree_with_spark_if_each_has_its_own_key(
 ) -> None:
     job = late_job(broker, topic, tmp_path, records_per_batch=4)
     write_minutes(broker, topic, 0, 1, 2, 10)
-    # Late only by the watermark after the first batch, which Spark uses one batch later by default.
+    # Late by the first batch's watermark, which Spark by default uses one batch later.
     write_minutes(broker, topic, 0, 0, 1, 1)
-    write_minutes(broker, topic, 0, 8.5, 9.5, 10)  # the windows of the first three have ended
+    write_minutes(broker, topic, 0, 8.5, 9.5, 10)  # the first three windows have ended
     write_minutes(broker, topic, 10, 11, 11, 9)
     spark.conf.set(_SEVERAL_OPERATORS, allows_several)
     try:
@@ -129,7 +128,7 @@ def test_a_row_too_late_for_one_of_its_sliding_windows_counts_once(
     job_kit.run("windows", job, spark)
     write_minutes(broker, topic, *minutes)
     assert job_kit.run("windows", job, spark)["late_rows"] == 5
-    assert sum(groups_dropped) == 2 + 2 + 3 + 1 + 1  # its windows that had ended by 11
+    assert sum(groups_dropped) == 2 + 2 + 3 + 1 + 1  # windows of each row that ended by minute 11
 
 
 def test_rows_that_come_while_a_job_is_idle_are_counted(
@@ -182,7 +181,7 @@ def test_rows_of_a_batch_right_before_a_fault_are_counted(
         handle(self, table, batch)
 
     monkeypatch.setattr(Windows, "handle", fail_once)
-    monkeypatch.setattr(job_run, "_LOOK_S", WAIT_S)  # the fault comes before the next look
+    monkeypatch.setattr(job_run, "_LOOK_S", WAIT_S)  # the fault precedes the next check
     job = late_job(broker, topic, tmp_path, records_per_batch=2)
     write_minutes(broker, topic, 0, 10, 11, 12, 0, 0)
     summary = job_kit.run("windows", job, spark)

@@ -1,4 +1,4 @@
-"""Mistakes of a job's file are told at once, and nothing is begun: no topic, no checkpoint."""
+"""Mistakes in a job's file are reported before a topic or checkpoint is created."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_spark_does_not_understand_ends_a_job_and_is_not_tried_again(
 def test_files_may_come_later_than_the_job(
     spark: SparkSession, start_broker: StartBroker, topic: str, tmp_path: Path
 ) -> None:
-    """An empty folder, a pattern that nothing matches yet, and files without a line."""
+    """An empty folder, a pattern without matches, and files without lines are valid."""
     broker = start_broker()
     for folder, source in (("a", "a"), ("b", "b/*.jsonl")):
         (tmp_path / folder).mkdir()

@@ -1,4 +1,4 @@
-"""Values of a topic are read by the rules of ingest; values outside the schema become null."""
+"""A topic's values are parsed as in ingest; invalid ones become null."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOOD = {
 }
 
 
-@pytest.mark.usefixtures("spark")  # which PySpark and PyArrow come with
+@pytest.mark.usefixtures("spark")  # makes PySpark and PyArrow importable
 def test_values_of_each_type_are_columns_of_arrow() -> None:
     import pyarrow
 

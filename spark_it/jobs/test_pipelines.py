@@ -1,4 +1,4 @@
-"""Pipelines: what they say they do, with runs that are broken off."""
+"""Pipelines from the command line, with interrupted runs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_
     assert archive(spark, path, topic, target) == 0
     records.write(broker.bootstrap, topic, range(1_000, 1_500), partitions=PARTITIONS)
     assert archive(spark, path, topic, target) == 500
-    # As if that run had been killed before it noted its end: the next one does it again.
+    # As if the run had been killed before it stored its end; the next run repeats it.
     last = max((target / "checkpoint" / "commits").glob("[0-9]*"), key=lambda each: int(each.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink()
@@ -82,7 +82,7 @@ def test_an_archive_holds_each_committed_record_once_and_leads_back_to_the_same_
         list(restore(spark, target, tmp_path / "back"))
 
 
-@pytest.mark.usefixtures("spark")  # which PySpark comes with
+@pytest.mark.usefixtures("spark")  # makes PySpark importable
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
@@ -178,7 +178,7 @@ def test_an_archive_skips_records_that_are_gone_by_choice(
     for name in names:
         records.create_topic(broker.bootstrap, name, partitions=1)
     write(range(100))
-    # As left by a run that found the disk full before its first batch was planned.
+    # As after a run that found the disk full before its first batch was planned.
     offsets = tmp_path / "archive" / "checkpoint" / "offsets"
     offsets.mkdir(parents=True)
     (offsets / ".0.f00.tmp").touch()
@@ -225,7 +225,7 @@ def test_an_archive_by_its_file_counts_all_batches_and_ends_behind_one_when_aske
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
     records.write(broker.bootstrap, topic, range(4_000), partitions=PARTITIONS)
-    # It keeps word of few batches, so that a count of those alone would be short.
+    # Spark keeps few progress reports, so counting only these would miss records.
     settings = {**spark_table(tmp_path), "spark.sql.streaming.numRecentProgressUpdates": "6"}
     lines = [
         *(f'path = "{broker.data_dir}"', f'topics = "{topic}"', 'target = "archive"'),
@@ -247,7 +247,7 @@ def test_an_archive_by_its_file_counts_all_batches_and_ends_behind_one_when_aske
     assert Driver(tmp_path, "archive", str(tmp_path / "job.toml")).wait(JOB_S) == 0
     last = told(tmp_path, "summary")[-1]
     assert (last["verified_partitions"], last["wrong_partitions"]) == (PARTITIONS, 0)
-    # Of a batch that was broken off either run may tell, or both.
+    # Both runs, or only one, may report an interrupted batch.
     assert abs(summary["records"] + last["records"] - 4_000) <= 200
     log = (tmp_path / "driver.log").read_text(encoding="utf-8")
     assert f"{last['records']} records archived" in log

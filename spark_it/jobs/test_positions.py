@@ -1,4 +1,4 @@
-"""Reading a job's positions outlasts a request that nobody answers; Spark is not asked."""
+"""Reads of a job's positions survive lost requests (without Spark)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,13 @@ if TYPE_CHECKING:
 
     from compat_tests.conftest import StartBroker
 
-pytestmark = pytest.mark.long  # it waits until the client gives a request up
+pytestmark = pytest.mark.long  # waits for a client's request timeout
 
 _FIND_COORDINATOR = 10
 
 
 class SilentProxy(CuttingProxy):
-    """Passes everything on but some searches for a coordinator, which get no answer.
-
-    Attributes:
-        silences: How many of the next ones get none.
-    """
+    """A proxy that drops the next `silences` FindCoordinator requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,8 +77,7 @@ def test_a_search_for_the_coordinator_that_is_not_answered_is_made_again(
     records.create_topic(proxy.address, topic, partitions=1)
     with Positions(kafka, job, topic, "one") as positions:
         positions.write({0: 7})
-    # The first goes to the address that the client was given, a connection that it gives up when it
-    # knows the broker, and with it what was asked there; the second is waited for.
+    # The client drops the first with its bootstrap connection, and waits for the second.
     proxy.silences = 2
     with Positions(kafka, job, topic, "one") as positions:
         assert positions.read([0]) == {0: 7}

@@ -1,4 +1,4 @@
-"""What is told of topics: counts, gaps, duplicates, skew, lag."""
+"""Quality reports: counts, gaps, duplicates, skew and lag."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_a_topic_is_told_with_its_lag_and_its_duplicates(
     from wirebroker.pipelines.quality.quality_report import lines_of_quality
 
     records.create_topic(broker.bootstrap, topic, partitions=3)
-    # Two of three partitions, and a transaction that was aborted: markers are no gaps.
+    # Two of three partitions, and an aborted transaction: markers are not gaps.
     records.write(broker.bootstrap, topic, [n for n in range(900) if n % 3], partitions=3)
     abort_some(broker.bootstrap, topic)
     records.write(broker.bootstrap, topic, range(900, 903), partitions=3)
     consumer = confluent.make_consumer(broker.bootstrap, {"group.id": topic})
-    # Apache Kafka's coordinator may not be there yet.
+    # Apache Kafka's coordinator may not be ready.
     eventually(lambda: confluent.has_committed(consumer, TopicPartition(topic, 1, 100)))
     consumer.close()
 
@@ -96,7 +96,7 @@ def test_partitions_without_records_are_told_and_make_skew(
     from wirebroker.segments.errors import OptionError
 
     records.create_topic(broker.bootstrap, topic, partitions=3)
-    # Apache Kafka makes the folders a moment after its answer.
+    # Apache Kafka creates the folders after its response.
     eventually(lambda: len(list(broker.data_dir.glob(f"{topic}-*"))) == 3)
     found = look_at(spark, str(broker.data_dir), topic)
     assert [(each.partition, each.records, each.gaps) for each in found] == [
@@ -118,7 +118,7 @@ def test_records_that_are_there_twice_are_told(
 
     records.create_topic(broker.bootstrap, topic, partitions=2)
     records.write(broker.bootstrap, topic, range(1, 600, 2), partitions=2)
-    # The segment twice: other offsets, the same sequences.
+    # A copied segment with other offsets and the same sequences.
     (tmp_path / f"{topic}-0").mkdir()
     name = "00000000000000000000.log"
     shutil.copy(broker.data_dir / f"{topic}-1" / name, tmp_path / f"{topic}-0" / name)

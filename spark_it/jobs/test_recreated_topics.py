@@ -1,6 +1,6 @@
-"""A topic that was deleted and created again is never read from where the old one was read up to.
+"""A recreated topic is never read from the old topic's position.
 
-Each recreated topic here has more records than the old one, so that the old offsets are there.
+Each recreated topic here has more records than the old one, so that the old offsets exist.
 """
 
 from __future__ import annotations
@@ -33,14 +33,12 @@ PARTITIONS = 2
 
 
 def topic_id(broker: Broker, topic: str) -> str:
-    """Return the id of a topic."""
     from wirebroker.pipelines.delivery.source_identity import ids_at_broker
 
     return ids_at_broker(AdminClient({"bootstrap.servers": broker.bootstrap}), [topic])[topic]
 
 
 def create(broker: Broker, topic: str, numbers: range) -> str:
-    """Create a topic with records; return its id."""
     records.create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
     records.write(broker.bootstrap, topic, numbers, partitions=PARTITIONS)
     return topic_id(broker, topic)
@@ -49,13 +47,12 @@ def create(broker: Broker, topic: str, numbers: range) -> str:
 def recreate(broker: Broker, topic: str) -> str:
     """Delete a topic, and create it with other records; return its new id."""
     topics.delete(broker.bootstrap, topic)
-    # The folders go after the answer, and with them what directories would show of the old topic.
+    # The folders, which would show the old topic, are deleted after the response.
     eventually(lambda: not list(Path(broker.data_dir).glob(f"{topic}-[0-9]")))
     return create(broker, topic, NEW)
 
 
 def refused(ids: tuple[str, str], work: Callable[[], Any]) -> None:
-    """Assert that work ends with an error that names both ids."""
     with pytest.raises(Exception, match="was recreated") as raised:
         work()
     assert all(each in str(raised.value) for each in ids), str(raised.value)
@@ -91,7 +88,7 @@ def test_a_stream_of_the_data_source(
     assert run(recreatedTopics="restart") == list(NEW)
     assert run() == []
 
-    for path in (checkpoint / "offsets").glob("[0-9]*"):  # as it was before ids were kept
+    for path in (checkpoint / "offsets").glob("[0-9]*"):  # as before ids were stored
         *head, offsets = path.read_text(encoding="utf-8").splitlines()
         known = json.loads(offsets)
         assert known.pop("#topicIds") in ({topic: first}, {topic: second})
@@ -130,7 +127,7 @@ def test_an_archive_and_its_way_back(
         return reader.load(str(tmp_path / name)).count()
 
     first = create(broker, topic, OLD)
-    with monkeypatch.context() as before:  # as it was before ids were kept
+    with monkeypatch.context() as before:  # as before ids were stored
         columns = archive._COMMITTED["columns"].replace(",topicId", "")
         before.setitem(archive._COMMITTED, "columns", columns)
         assert run() == 0
@@ -171,7 +168,7 @@ def test_a_job(
         return count
 
     assert run() == len(OLD)
-    (tmp_path / "checkpoint" / "source.json").unlink()  # as it was before ids were kept
+    (tmp_path / "checkpoint" / "source.json").unlink()  # as before ids were stored
     assert run() == 0
     job_kit.forget_last_commit(tmp_path)
     second = recreate(broker, topic)

@@ -1,4 +1,4 @@
-"""A range of a topic through a function into another topic, each record once."""
+"""*replay* sends a time range of a topic through a function, each record once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def halve(record):
 
 
 def moment(number: int) -> str:
-    """Return the timestamp of a record, for a job's file."""
     import datetime
 
     at_s = (records.START_MS + number) / 1000
@@ -42,7 +41,7 @@ def test_a_range_of_time_is_transformed_once(
 ) -> None:
     records.create_topic(broker.bootstrap, topic, partitions=2)
     records.write(broker.bootstrap, topic, range(1_000), partitions=2)
-    # Its records are old: retention would take them from a topic that the job makes.
+    # Created here, so that retention does not delete its old records.
     records.create_topic(broker.bootstrap, f"{topic}-to", partitions=3)
     (tmp_path / "mine.py").write_text(FUNCTION, encoding="utf-8")
     path = job_kit.write_job(
@@ -76,7 +75,7 @@ def test_a_range_of_time_is_transformed_once(
     reasons = {dict(each.headers())["reason"] for each in dead}
     assert b"ValueError('107 is no good')" in reasons
     for each in dead:
-        assert each.timestamp()[1] > records.START_MS + 1_000  # the present
+        assert each.timestamp()[1] > records.START_MS + 1_000  # now
         time = records.START_MS + int(each.value())
         assert dict(each.headers())["timestamp"] == b"%d" % time
 

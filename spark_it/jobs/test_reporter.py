@@ -1,4 +1,4 @@
-"""What a job tells of itself while the disk for its metrics is full."""
+"""A job's output while the disk for its metrics is full."""
 
 from __future__ import annotations
 

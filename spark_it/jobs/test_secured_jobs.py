@@ -1,4 +1,4 @@
-"""Jobs at a broker that wants logins: both of their clients have them, for all that is read."""
+"""Jobs at a broker with authentication: both of their clients log in for all reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_windows_and_their_table_are_read_and_written_with_a_login(
 ) -> None:
     with secured_broker(broker_kind, tmp_path / "broker") as broker:
         add_alice(broker)
-        # The last one as well: its records are as old, and retention would take them.
+        # The last one as well, so that retention does not delete its old records.
         for name in (topic, f"{topic}-table", f"{topic}-to"):
             records.create_topic(broker.bootstrap, name, partitions=1)
         records.write_visits(broker.bootstrap, topic, table=f"{topic}-table")

@@ -1,4 +1,4 @@
-"""A slice of a batch is sent once, whoever sends it and however often; Spark is not asked."""
+"""A slice is sent once, however many processes try (without Spark)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wish(broker: Broker, topic: str) -> SliceWish:
 
 
 def has_coordinator(wish: SliceWish) -> bool:
-    """Tell whether the job's group has one yet: Apache Kafka's first groups wait for it."""
+    """Return whether the job's group has a coordinator; Apache Kafka's first groups wait for it."""
     try:
         with positions_of(wish) as positions:
             positions.read(range(2))

@@ -1,4 +1,4 @@
-"""The end of Spark's Java process is reported as such, and hides no other error."""
+"""The end of Spark's Java process is reported, and hides no other error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If Spark does not start, the error says why: Ivy's reasons, a missing Java, a wrong setting."""
+"""If Spark does not start, the error gives the reason: Ivy, a missing Java, a wrong setting."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ NO_PACKAGE = {"spark.jars.packages": ""}
 
 
 def said_by(folder: Path, settings: dict[str, str], **variables: str) -> str:
-    """Return what a start of Spark says."""
     small = session.settings_for(folder) | {"spark.master": "local[1]"}
     small |= {"spark.jars.ivy": str(folder / "ivy"), **settings}
     small.pop("spark.jars")
@@ -61,7 +60,7 @@ class _FullDisk(io.StringIO):
 
 
 def test_lines_are_read_though_none_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's process would wait for a reader, when its pipe is full."""
+    """With a full pipe, Spark's process would block."""
     sys.path += [each for each in session.python_folders() if each not in sys.path]
     from wirebroker.pipelines.spark.java_start import _ErrorLines
 

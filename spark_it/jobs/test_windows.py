@@ -1,4 +1,4 @@
-"""Windows by event time, joined with a compacted topic, are a model's; each is told once."""
+"""Windows, joined with a compacted topic, match a model; each is written once."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def job_with_table(
     partitions: int = 1,
     **settings: Any,
 ) -> Path:
-    """Write a topic's names, by key, and a job that joins them to it; return the job's path."""
+    """Write a table of names by key, and a job that joins it; return the job's path."""
     table = f"{topic}-names"
     records.create_topic(broker.bootstrap, topic, partitions=1)
-    # Beforehand, since its records are old: retention would take them from one that the job makes.
+    # Created here, so that retention does not delete its old records.
     records.create_topic(broker.bootstrap, f"{topic}-sums", partitions=partitions)
     topics.create(broker.bootstrap, table, partitions=1, configs={"cleanup.policy": "compact"})
     write(broker.bootstrap, table, names)
@@ -74,7 +74,7 @@ def test_windows_are_a_models_and_told_once(
     write(broker.bootstrap, topic, [event(0, "k0", 1), (None, {"who": "k0"}), (None, "no row")])
     moment = '"at": "2026-01-31T12:00:00Z"'
     bad = (
-        '{"at": "12:00", "who": "k0", "price": "1.00"}',  # which is no day
+        '{"at": "12:00", "who": "k0", "price": "1.00"}',  # without a date
         '{"at": "2026-01-31T12:00:00.1234567Z", "who": "k0", "price": "1.00"}',
         '{"at": -1, "who": "k0", "price": "1.00"}',
         f'{{{moment}, "who": "k0", "price": 1.005}}',

@@ -1,7 +1,7 @@
-"""Three of our jobs and a user's query, whose output is compared with a model after faults.
+"""Jobs and a user's query whose output is compared with a model after faults.
 
-Each writes its input in batches of a given size, and checks that each row, record or window is in
-its topic exactly once. nightly_faults.py and nightly_cluster_faults.py plant the faults.
+Each writes its input in batches of a given size, and checks that its topic contains each result
+once. nightly_faults.py and nightly_cluster_faults.py cause the faults.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FUNCTION = """
 def double(record):
     return [record, record._replace(value=b"-" + record.value)]
 """
-# As one's own: started again after whatever ended it, and ended between two batches when asked.
+# A user's query that restarts after errors and stops on SIGTERM.
 _QUERY = """
 import json, signal, sys, time
 from pathlib import Path
@@ -72,7 +72,7 @@ while True:
         print(error, flush=True)
         time.sleep(1)
 """
-_WRITTEN = 50_000  # at once: a client's queue has room for 100,000
+_WRITTEN = 50_000  # a client's queue holds 100,000
 _WINDOW_MS, _APART_MS = 60_000, 100
 _IN_A_WINDOW = _WINDOW_MS // _APART_MS
 _START_MS = records.START_MS // _WINDOW_MS * _WINDOW_MS
@@ -80,13 +80,7 @@ _KEYS, _PRICES = 7, 100
 
 
 class CountedJob(ABC):
-    """A job over so many rows.
-
-    Args:
-        batches: How many there are about.
-        rows: Of a batch.
-        partitions: Of its topics.
-    """
+    """A job over `rows` rows in each of about this many batches."""
 
     kind: ClassVar[str]
 
@@ -101,18 +95,14 @@ class CountedJob(ABC):
 
     @abstractmethod
     def write(self, folder: Path, bootstrap: str, topic: str, spark: Mapping[str, str]) -> Path:
-        """Write the input and the job, whose checkpoint is `folder / "disk"`; return its path.
+        """Write the input and the job, with checkpoint in `folder / "disk"`; return the job's path.
 
-        Args:
-            folder: For its files.
-            bootstrap: The broker.
-            topic: Its source, or what it writes to; others begin with its name.
-            spark: The job's settings of Spark.
+        `topic` is the source or the destination; other topics begin with its name.
         """
 
     @abstractmethod
     def check(self, folder: Path, bootstrap: str, topic: str) -> None:
-        """Assert that what the job has written is the model's, each once."""
+        """Assert that the job's results match the model, once each."""
 
     def _write_job(
         self, folder: Path, bootstrap: str, tables: dict[str, Any], **settings: Any
@@ -132,7 +122,7 @@ class CountedJob(ABC):
             records.write(bootstrap, topic, numbers, partitions=self._partitions)
 
     def _create_topics(self, bootstrap: str, topic: str) -> None:
-        # Both keep records however old: by the timestamps, which the jobs keep, they are.
+        # Jobs keep timestamps, so retention would delete records from both.
         for name in (topic, f"{topic}-to"):
             records.create_topic(bootstrap, name, partitions=self._partitions)
 
@@ -141,12 +131,11 @@ class CountedJob(ABC):
 
 
 class CountedIngest(CountedJob):
-    """A file to a batch, with a line in each that is no row."""
+    """An ingest with a file for each batch, and an invalid line in each file."""
 
     kind = "ingest"
 
     def write(self, folder: Path, bootstrap: str, topic: str, spark: Mapping[str, str]) -> Path:
-        """See CountedJob."""
         job_kit.write_files(folder / "in", self.batches, self._rows)
         tables = {"schema": {"id": "long", "who": "string"}, "spark": spark}
         return self._write_job(
@@ -159,18 +148,16 @@ class CountedIngest(CountedJob):
         )
 
     def check(self, folder: Path, bootstrap: str, topic: str) -> None:
-        """See CountedJob."""
         places = self._partitions
         job_kit.check_files(bootstrap, topic, self.batches, self._rows, partitions=places)
 
 
 class CountedReplay(CountedJob):
-    """Each record goes into the other topic as it is, and as another."""
+    """A replay of each record unchanged and changed."""
 
     kind = "replay"
 
     def write(self, folder: Path, bootstrap: str, topic: str, spark: Mapping[str, str]) -> Path:
-        """See CountedJob."""
         self._write_records(bootstrap, topic)
         (folder / "mine.py").write_text(_FUNCTION, encoding="utf-8")
         return self._write_job(
@@ -183,7 +170,6 @@ class CountedReplay(CountedJob):
         )
 
     def check(self, folder: Path, bootstrap: str, topic: str) -> None:
-        """See CountedJob."""
         found = self._read_all(bootstrap, topic, 2 * self._all)
         model = [b"%d" % each for each in range(self._all)]
         values = sorted(each.value() for each in found)
@@ -191,12 +177,11 @@ class CountedReplay(CountedJob):
 
 
 class CountedQuery(CountedReplay):
-    """The same by a query of one's own, with `exactly_once`."""
+    """The same in a user's query, with `exactly_once`."""
 
     kind = faulty_runs.SCRIPT
 
     def write(self, folder: Path, bootstrap: str, topic: str, spark: Mapping[str, str]) -> Path:
-        """See CountedJob."""
         self._write_records(bootstrap, topic)
         job = {
             "servers": bootstrap,
@@ -214,12 +199,11 @@ class CountedQuery(CountedReplay):
 
 
 class CountedWindows(CountedJob):
-    """Windows of a minute by key, of events in their order, to the topic and to Parquet."""
+    """Windows of a minute by key, to the topic and to Parquet."""
 
     kind = "windows"
 
     def write(self, folder: Path, bootstrap: str, topic: str, spark: Mapping[str, str]) -> Path:
-        """See CountedJob."""
         self._create_topics(bootstrap, topic)
         self._write_events(bootstrap, topic)
         tables = {
@@ -238,7 +222,6 @@ class CountedWindows(CountedJob):
         )
 
     def check(self, folder: Path, bootstrap: str, topic: str) -> None:
-        """See CountedJob."""
         model: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number in range(self._all):
             model[number // _IN_A_WINDOW, f"k{number % _KEYS}"].append(number % _PRICES)
@@ -258,7 +241,7 @@ class CountedWindows(CountedJob):
         assert (table.num_rows, sum(table["events"].to_pylist())) == (windows, self._all)
 
     def _write_events(self, bootstrap: str, topic: str) -> None:
-        """Write a record for each event, with its time, and one far behind them that closes all."""
+        """Write a record for each event in order, and a far later one that closes all windows."""
         producer = confluent.make_producer(bootstrap, {"enable.idempotence": True})
         for number in [*range(self._all), self._all * 2]:
             row = {"who": f"k{number % _KEYS}", "cents": number % _PRICES}

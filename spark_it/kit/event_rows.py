@@ -1,4 +1,4 @@
-"""Events that tests write to a topic for windows: a time, a key and a price."""
+"""Events for tests of windows: a time, a key and a price."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ START_MS = records.START_MS // WINDOW_MS * WINDOW_MS
 
 
 def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) -> None:
-    """Write records: key and value, None, its bytes, or what JSON is made of."""
+    """Write records of keys and values: None, bytes, or content for JSON."""
     producer = confluent.make_producer(bootstrap)
     for key, value in rows:
         is_text = value is None or isinstance(value, bytes)
@@ -28,6 +28,6 @@ def write(bootstrap: str, topic: str, rows: Sequence[tuple[str | None, Any]]) ->
 
 
 def event(at_ms: int, who: str, cents: int) -> tuple[None, dict[str, Any]]:
-    """Return a record's key and value: an event at a time after START_MS."""
+    """Return a record's key and value for an event at a time after START_MS."""
     moment = datetime.datetime.fromtimestamp((START_MS + at_ms) / 1000, datetime.UTC)
     return None, {"at": moment.isoformat(), "who": who, "price": f"{cents / 100:.2f}"}

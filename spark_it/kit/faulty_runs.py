@@ -1,4 +1,4 @@
-"""Jobs in a process of their own, and what tests do to them: kills of drivers, workers, brokers."""
+"""Jobs in their own processes, and kills of their drivers, workers and brokers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _END_S = 60.0
 
 
 def told(folder: Path, kind: str) -> list[dict[str, Any]]:
-    """Return what a job has told so far in its file of metrics."""
+    """Return a job's metrics so far."""
     path = folder / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     found = [json.loads(line) for line in lines if line.endswith("}")]
@@ -36,14 +36,13 @@ def told(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def children_of(process_id: int) -> Iterator[int]:
-    """Return the processes that a process has started and that still run."""
-    with contextlib.suppress(OSError):  # it has ended meanwhile
+    """Return the running child processes of a process."""
+    with contextlib.suppress(OSError):  # it has ended
         for path in Path(f"/proc/{process_id}/task").glob("*/children"):
             yield from map(int, path.read_text(encoding="utf-8").split())
 
 
 def kill_all(processes: list[int]) -> int:
-    """Kill processes; return how many were named."""
     for each in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
@@ -51,24 +50,24 @@ def kill_all(processes: list[int]) -> int:
 
 
 def kill_workers(java: int) -> int:
-    """Kill the Python workers of a Spark, a process of Java; return how many there were."""
+    """Kill the Python workers of Spark's Java process; return their number."""
     return kill_all([each for daemon in children_of(java) for each in children_of(daemon)])
 
 
 def plan_of(seed: int, faults: tuple[str, ...], times: int = TIMES) -> list[str]:
-    """Return faults, each kind as often as it goes, in an order that the seed gives."""
+    """Return evenly distributed faults in an order that the seed determines."""
     plan = [faults[number % len(faults)] for number in range(times)]
     random.Random(seed).shuffle(plan)
     return plan
 
 
 class Driver:
-    """A verb of the pipelines, or a script, in a process of its own, with a small local Spark.
+    """A pipeline verb, or a script, in its own process with a small local Spark.
 
     Args:
-        folder: Where what it prints is added to `driver.log`.
-        arguments: The verb's name, then its own; or SCRIPT and the script's path.
-        settings: Of Spark, for verbs whose arguments have none.
+        folder: For its output, in `driver.log`.
+        arguments: The verb and its arguments, or SCRIPT and the script's path.
+        settings: Spark's, for verbs that take none.
     """
 
     def __init__(
@@ -88,29 +87,27 @@ class Driver:
 
     @property
     def status(self) -> int | None:
-        """What it ended with; None: it runs."""
         return self._process.poll()
 
     def java(self) -> int | None:
-        """Return the number of its Spark's process; None: it isn't there yet."""
+        """Return the process id of its Spark; None before it starts."""
         return next(children_of(self._process.pid), None)
 
     def kill(self) -> None:
-        """End it as a crash does; its Spark ends with it."""
+        """Kill it; its Spark ends as well."""
         java = self.java()
         self._process.kill()
         self._process.wait(_END_S)
-        # Spark's process ends when its standard input does: the next driver need not wait for it.
+        # Spark's process ends with its standard input; the next driver need not wait.
         assert java is None or java != os.getpid()
         self._log.close()
 
     def terminate(self) -> int:
-        """Ask it to end behind its batch; return its status."""
+        """Request its end after the current batch; return its status."""
         self._process.terminate()
         return self.wait()
 
     def wait(self, limit_s: float = 600.0) -> int:
-        """Wait for its end; return its status."""
         try:
             return self._process.wait(limit_s)
         finally:
@@ -118,7 +115,7 @@ class Driver:
 
 
 class FaultyRun:
-    """Runs a job's drivers and does to them, and to the broker, what the seed says."""
+    """Runs of a job, with faults that the seed determines."""
 
     def __init__(self, kind: str, job: Path, broker: Broker, seed: int, times: int = TIMES) -> None:
         self._kind = kind
@@ -128,7 +125,7 @@ class FaultyRun:
         self._driver = self._new_driver()
 
     def run(self) -> None:
-        """Do all faults, each when the job has got on since the last, then let it end."""
+        """Cause each fault after some progress, then let the job end."""
         done = 0
         for fault in self._plan:
             self._get_on()
@@ -171,7 +168,7 @@ class FaultyRun:
 
 
 def spark_table(folder: Path) -> dict[str, str]:
-    """Return a job's table of Spark's settings: two cores, the connector's jars."""
+    """Return Spark's settings for a job: two cores, the connector's jars."""
     return {"spark.master": "local[2]", **session.settings_for(folder)}
 
 

@@ -1,4 +1,4 @@
-"""A job as tests have it: its file in a folder, its runs, and what is in topics then."""
+"""Jobs in tests: their files, runs and results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def write_job(folder: Path, bootstrap: str, tables: dict[str, Any], **settings: 
 
 
 def run(kind: str, path: Path, spark: SparkSession) -> dict[str, Any]:
-    """Run a job to its end; return its summary."""
     from wirebroker.pipelines.commands.job_commands import run_job
     from wirebroker.pipelines.run.job_run import StopWish
 
@@ -38,7 +37,7 @@ def run(kind: str, path: Path, spark: SparkSession) -> dict[str, Any]:
 
 
 def read_all(bootstrap: str, topic: str, count: int, *, partitions: int) -> list[Any]:
-    """Return all committed records of a topic, by partition and offset; assert their count."""
+    """Return a topic's committed records by partition and offset; assert their number."""
     consumer = confluent.make_consumer(bootstrap)
     try:
         places = range(partitions)
@@ -55,7 +54,7 @@ def read_all(bootstrap: str, topic: str, count: int, *, partitions: int) -> list
 
 
 def write_files(source: Path, files: int, rows: int) -> None:
-    """Write files of lines with the rows 0 to files * rows - 1, and a line in each that is none."""
+    """Write files with the rows 0 to files * rows - 1, and an invalid line in each."""
     source.mkdir()
     for number in range(files):
         ids = range(number * rows, number * rows + rows)
@@ -64,7 +63,7 @@ def write_files(source: Path, files: int, rows: int) -> None:
 
 
 def check_files(bootstrap: str, topic: str, files: int, rows: int, *, partitions: int) -> None:
-    """Assert that a topic has the rows of `write_files` once, and the dead letters likewise."""
+    """Assert that topics contain the rows of `write_files` and their dead letters once."""
     found = read_all(bootstrap, topic, files * rows, partitions=partitions)
     assert sorted(json.loads(each.value())["id"] for each in found) == list(range(files * rows))
     dead = read_all(bootstrap, f"{topic}.dead-letters", files, partitions=1)
@@ -72,7 +71,7 @@ def check_files(bootstrap: str, topic: str, files: int, rows: int, *, partitions
 
 
 def forget_last_commit(folder: Path) -> None:
-    """Leave a job's folder as a run does that is killed before it noted its last batch's end."""
+    """Change a job's folder as if the run was killed before it stored its last batch's end."""
     commits = (folder / "checkpoint" / "spark" / "commits").glob("[0-9]*")
     last = max(commits, key=lambda each: int(each.name))
     last.unlink()

@@ -23,14 +23,14 @@ START_MS = 1_700_000_000_000  # record number n has the timestamp START_MS + n
 
 
 def create_topic(bootstrap: str, topic: str, *, partitions: int) -> None:
-    """Create a topic that keeps records however old; its leaders are there on return."""
+    """Create a topic without retention, and wait for its leaders."""
     topics.create(bootstrap, topic, partitions=partitions, configs={"retention.ms": "-1"})
 
 
 def write(
     bootstrap: str, topic: str, numbers: Iterable[int], *, partitions: int, codec: str = "none"
 ) -> None:
-    """Write one record per number, `n` to partition n modulo the count; wait for every answer."""
+    """Write a record for each number, to partition number modulo count; wait for all responses."""
     producer = confluent.make_producer(
         bootstrap, {"compression.type": codec, "enable.idempotence": True}
     )
@@ -56,7 +56,7 @@ def write(
 
 
 def write_visits(bootstrap: str, topic: str, *, table: str) -> None:
-    """Write a city to a table, and two visits: the later one closes the window of the other."""
+    """Write a city to a table, and two visits; the later one closes the other's window."""
     producer = confluent.make_producer(bootstrap)
     producer.produce(table, json.dumps({"city": "Oslo"}), b"k")
     for minute in (1, 5):
@@ -72,7 +72,7 @@ def read(bootstrap: str, topic: str, count: int, *, partitions: int) -> list[tup
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
         found: list[tuple[int, int, int]] = []
         while len(found) < count:
-            # No more than are to come: consume waits until it has as many as it may return.
+            # At most the missing ones, because consume waits for as many as it may return.
             got = consumer.consume(min(10_000, count - len(found)), timeout=WAIT_S)
             assert got, f"{len(found)} of {count} records, then none for {WAIT_S:.0f} s"
             found += map(_place_and_number, got)
@@ -87,7 +87,7 @@ def _place_and_number(message: Any) -> tuple[int, int, int]:
 
 
 def end_offsets(bootstrap: str, topic: str, *, partitions: int) -> list[int]:
-    """Return the offset after the last record of each partition."""
+    """Return the end offset of each partition."""
     consumer = confluent.make_consumer(bootstrap)
     try:
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -97,7 +97,7 @@ def end_offsets(bootstrap: str, topic: str, *, partitions: int) -> list[int]:
 
 
 def add_partitions(bootstrap: str, topic: str, *, partitions: int) -> None:
-    """Grow the topic to this many partitions and return when all have leaders."""
+    """Add partitions up to this number and wait for their leaders."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=WAIT_S)[
         topic
@@ -111,21 +111,21 @@ def add_partitions(bootstrap: str, topic: str, *, partitions: int) -> None:
 
 
 class Count(NamedTuple):
-    """What a table of numbered records holds; in a whole one all counts are equal."""
+    """Counts of a table of numbered records, to compare with a complete one's."""
 
     rows: int
     numbers: int  # distinct
     places: int  # distinct pairs of partition and offset
-    total: int  # the numbers' sum
+    total: int  # their sum
 
     @classmethod
     def of_all(cls, count: int) -> Count:
-        """Return what the numbers 0 to count - 1, each once, are counted as."""
+        """Return the counts of the numbers 0 to count - 1, once each."""
         return cls(count, count, count, count * (count - 1) // 2)
 
 
 def count_rows(table: DataFrame) -> Count:
-    """Count a table with the connector's columns `value`, `partition` and `offset`, by Spark."""
+    """Count a table with columns `value`, `partition` and `offset`."""
     numbered = table.selectExpr("CAST(CAST(value AS STRING) AS LONG) n", "partition", "offset")
     aggregates = ["count(*)", "count(DISTINCT n)", "count(DISTINCT partition, offset)"]
     row = numbered.selectExpr(*aggregates, "coalesce(sum(n), 0)").first()

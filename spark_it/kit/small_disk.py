@@ -1,4 +1,4 @@
-"""A disk of some megabytes, which a test fills up and makes room on again."""
+"""A disk of some megabytes that a test can fill."""
 
 from __future__ import annotations
 
@@ -17,30 +17,26 @@ _PIECE = bytes(1 << 16)
 
 
 class SmallDisk:
-    """A file system of its own.
-
-    Attributes:
-        path: Where it is.
-    """
+    """A mounted file system."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._ballast = path / "ballast"
 
     def fill(self) -> None:
-        """Take all room that there is."""
+        """Use all space."""
         with contextlib.suppress(OSError), self._ballast.open("ab", buffering=0) as file:
             while True:
                 file.write(_PIECE)
 
     def make_room(self) -> None:
-        """Give it back."""
+        """Free the space."""
         self._ballast.unlink()
 
 
 @contextlib.contextmanager
 def small_disk(path: Path, megabytes: int) -> Iterator[SmallDisk]:
-    """Mount one, which only root may: others' tests are skipped."""
+    """Mount a disk; skip the test without root."""
     if shutil.which("mount") is None:
         pytest.skip("no small disk can be mounted: there is no mount")
     path.mkdir()

@@ -24,11 +24,7 @@ _OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dspark.master.rest.enabled
 
 
 class StandaloneSpark:
-    """A master and a worker, each a process of Java; what they print is in `FOLDER/*.log`.
-
-    Args:
-        folder: For logs and what executors write.
-    """
+    """A master and a worker, each a Java process, with output in `FOLDER/*.log`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,11 +34,10 @@ class StandaloneSpark:
 
     @property
     def address(self) -> str:
-        """What `spark.master` is."""
         return f"spark://{HOST}:{self._port}"
 
     def start(self) -> None:
-        """Start both; the worker registers while the first job waits for it."""
+        """Start both; the first job waits for the worker."""
         place = ("--host", HOST)
         pages = ("--webui-port", str(self._master_pages))
         self._run("master.Master", *place, "--port", str(self._port), *pages)
@@ -52,12 +47,12 @@ class StandaloneSpark:
         self._run("worker.Worker", *place, *more, *pages, self.address)
 
     def kill_executors(self) -> int:
-        """Kill the executors that run; return how many there were."""
+        """Kill the running executors; return their number."""
         worker = self._processes[1].pid
         return faulty_runs.kill_all(list(faulty_runs.children_of(worker)))
 
     def stop(self) -> None:
-        """End both, the worker with its executors first."""
+        """Stop both, the worker with its executors first."""
         for process in reversed(self._processes):
             process.send_signal(signal.SIGTERM)
             process.wait(_STOP_S)
@@ -65,7 +60,6 @@ class StandaloneSpark:
             log.close()
 
     def settings(self, folder: Path) -> dict[str, str]:
-        """Return a job's table of Spark's settings."""
         return {
             **session.settings_for(folder),
             "spark.master": self.address,

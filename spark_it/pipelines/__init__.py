@@ -1,7 +1,6 @@
-"""Whole jobs on Spark, `python -m wirebroker.pipelines`; spark_it/README.md is their guide.
+"""Spark jobs, run by `python -m wirebroker.pipelines` (guide: spark_it/README.md).
 
-`exactly_once` gives the jobs' delivery to queries of one's own. It is imported when it is asked
-for: what needs no PySpark does without.
+`exactly_once` is imported on first use, because it needs PySpark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m wirebroker.pipelines NAME`, which says what to install where something is missing."""
+"""Entry point of `python -m wirebroker.pipelines NAME`; it names missing packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def main() -> int:
-    """Run what the arguments ask for; 2: what jobs need is not installed."""
+    """Run the command line and return the exit status; 2 if a package is missing."""
     try:
         command_line = import_module("wirebroker.pipelines.commands.command_line")
     except ModuleNotFoundError as error:

@@ -1,10 +1,10 @@
-"""A Spark data source over the segments of a log directory; spark_it/README.md is its guide.
+"""A Spark data source over the segments of log directories (guide: spark_it/README.md).
 
     spark.dataSource.register(wirebroker.segments.SegmentDataSource)
     spark.read.format("wirebroker-segments").option("path", LOG_DIR).option("subscribe", TOPIC)
 
-Only `data_source` and `stream` need PySpark, only `arrow_rows` PyArrow, so SegmentDataSource is
-imported when it is asked for.
+SegmentDataSource is imported on first use, because only `data_source`, `stream` and `arrow_rows`
+need PySpark or PyArrow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows as Arrow has them: the one door to PyArrow. Keys, values and headers are not copied."""
+"""Conversion of rows to Arrow, without copies of keys, values and headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INT8: Final = Struct("=b")
 
 _MILLISECONDS: Final = pa.timestamp("ms", "UTC")
 
-# Of timestampType: 0 CreateTime, 1 LogAppendTime, as the connector has it.
+# timestampType is 0 for CreateTime, 1 for LogAppendTime, as in the connector.
 _BATCH_COLUMNS: Final[dict[str, tuple[Struct, pa.DataType, Callable[[BatchHeader], int]]]] = {
     "timestampType": (_INT32, pa.int32(), lambda header: header.uses_log_append_time),
     "producerId": (_INT64, pa.int64(), lambda header: header.producer_id),
@@ -33,15 +33,10 @@ _BATCH_COLUMNS: Final[dict[str, tuple[Struct, pa.DataType, Callable[[BatchHeader
 
 
 def record_batch(rows: ScannedRows, piece: RowRange, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows as a batch of the columns that a schema has.
-
-    Args:
-        rows: As scanned; their key, value and headers are there if the schema has them.
-        piece: What they are of.
-        schema: As Spark makes it of row_schema's types.
+    """Return a range's scanned rows as an Arrow batch with the columns of a schema.
 
     Raises:
-        pa.ArrowInvalid: A timestamp is beyond what microseconds in 64 bits can say.
+        pa.ArrowInvalid: A timestamp in microseconds exceeds 64 bits.
     """
     arrays = [_column(field, rows, piece) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -71,7 +66,7 @@ def _numbers(data: Column, kind: pa.DataType, count: int) -> pa.Array:
 
 
 def _of_batches(name: str, rows: ScannedRows) -> pa.Array:
-    """Return what each row's batch says, repeated for its rows."""
+    """Return a field of each row's batch header."""
     layout, kind, value_of = _BATCH_COLUMNS[name]
     data = b"".join(layout.pack(value_of(header)) * count for header, count in rows.runs)
     return _numbers(data, kind, rows.columns.row_count)
@@ -104,7 +99,7 @@ def _headers_array(column: HeadersColumn | None, kind: pa.ListType) -> pa.Array:
 
 
 def _names_array(column: BytesColumn) -> pa.Array:
-    """Return headers' keys as text; what is no UTF-8 becomes U+FFFD, as in Java."""
+    """Return headers' keys as text; invalid UTF-8 becomes U+FFFD, as in Java."""
     try:
         return _bytes_array(column).cast(pa.string())
     except pa.ArrowInvalid:

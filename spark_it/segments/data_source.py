@@ -1,4 +1,4 @@
-"""The data source as Spark calls it: `spark.read.format("wirebroker-segments")`."""
+"""The data source's interface to Spark: `spark.read.format("wirebroker-segments")`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SegmentDataSource(DataSource):
-    """Reads the segments of log directories; the options stand in options.py."""
+    """A data source over log directories; options.py lists its options."""
 
     @classmethod
     def name(cls) -> str:
@@ -33,23 +33,23 @@ class SegmentDataSource(DataSource):
         return "wirebroker-segments"
 
     def schema(self) -> str:
-        """Return the columns' types; see row_schema.py."""
+        """Return the columns' types (row_schema.py)."""
         columns, includes_headers = parse_columns(self.options)
         return schema_text(column_names(columns, includes_headers=includes_headers))
 
     def reader(self, schema: StructType) -> SegmentBatchReader:
-        """Return what reads a batch."""
+        """Return a reader for a batch."""
         options = parse_options(self.options, is_stream=False)
         kind = FilteringBatchReader if options.pushes_filters else SegmentBatchReader
         return kind(options, schema)
 
     def streamReader(self, schema: StructType) -> SegmentStreamReader:  # noqa: N802 - Spark's name
-        """Return what reads a stream."""
+        """Return a reader for a stream."""
         return SegmentStreamReader(parse_options(self.options, is_stream=True), schema)
 
 
 class SegmentBatchReader(DataSourceReader):
-    """Reads a batch: what is there when Spark asks for the partitions."""
+    """Reader of a batch: the records that exist when Spark asks for partitions."""
 
     def __init__(self, options: SegmentOptions, schema: StructType) -> None:
         self._options = options
@@ -60,23 +60,22 @@ class SegmentBatchReader(DataSourceReader):
         """Return a partition for each task.
 
         Raises:
-            OptionError: The options don't fit what is there.
-            DataLossError, KafkaError, OSError: A log cannot be read as is asked.
+            OptionError: The options do not match the directories.
+            DataLossError, KafkaError, OSError: A log cannot be read.
         """
         directories = LogDirectories(self._options.directories)
         ranges = self._filters.narrowed(batch_ranges(directories, self._options))
         return [RangePartition(each) for each in split(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one partition, in a worker."""
         wish = scan_wish(self._options, self._schema, earliest=self._filters.earliest)
         return arrow_batches(partition, wish, self._schema)
 
 
 class FilteringBatchReader(SegmentBatchReader):
-    """One that is told filters; Spark refuses it where it is not to tell any."""
+    """A reader with filters; Spark rejects it unless filter pushdown is enabled."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Note what the filters say; Spark is to apply them all the same."""
+        """Store filters, all of which Spark applies again."""
         self._filters = pushed(filters)
         return filters

@@ -1,9 +1,9 @@
-"""Log directories seen from outside: which partitions there are, and what of them may be read.
+"""Log directories from outside: their partitions, and how far these may be read.
 
-How far a reader may go is the high watermark. Where the metadata log beside it says that a
-partition has a single replica, that is the log's end; else the checkpoint says it
-(`replication-offset-checkpoint`), which a running broker writes every 5 s by default; and where
-there is neither, as in a copy of partitions' folders alone, it is the log's end again.
+The limit is the high watermark. It is the log's end if the partition has a single replica
+(according to the directory's metadata log), or without a checkpoint, as in a copy of partition
+folders. Otherwise it comes from `replication-offset-checkpoint`, which a broker writes every 5 s by
+default.
 """
 
 from __future__ import annotations
@@ -34,18 +34,16 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.checkpoints import TopicPartition
 
-# A broker may remove a segment between a listing and the reading.
+# A broker may remove a segment between listing and reading.
 _TRIES: Final = 5
 
 
 class PartitionPlace(NamedTuple):
-    """Where a partition's log lies, and what its directory's checkpoints say of it.
+    """A partition's folder, with offsets from its directory's checkpoints.
 
     Attributes:
-        path: Its folder.
-        log_start_offset: By the checkpoint.
-        high_watermark: By the checkpoint; None if there is no checkpoint.
-        topic_id: By `partition.metadata`, as Kafka writes it; "" if there is none.
+        high_watermark: None without a checkpoint.
+        topic_id: From `partition.metadata`, in Kafka's text form, or "".
     """
 
     path: str
@@ -58,40 +56,32 @@ class PartitionPlace(NamedTuple):
         return LogOnDisk(self.path, log_start_offset=self.log_start_offset)
 
     def check_topic_id(self, topic: str) -> None:
-        """Check that the folder still belongs to the same topic.
-
-        Raises:
-            RecreatedTopicError: It belongs to another topic of the same name.
-        """
+        """Raise RecreatedTopicError if the folder belongs to another topic by now."""
         found = _topic_id(ReadOnlyFiles(), self.path)
         if found and self.topic_id and found != self.topic_id:
             raise recreated(topic, self.topic_id, found, "It was recreated while it was read.")
 
 
 class LogDirectories:
-    """Some log directories, of one broker or archived."""
+    """Log directories of one broker, or copies of them."""
 
     __slots__ = ("_directories", "_files", "_replica_counts")
 
     def __init__(self, directories: tuple[str, ...]) -> None:
-        """Name them; nothing is read yet.
-
-        Raises:
-            OptionError: One is not there.
-        """
+        """Check that the directories exist; raise OptionError."""
         self._files = ReadOnlyFiles()
         self._directories = directories
-        # By topic and partition, as far as the metadata log was read.
+        # From the metadata log, once it is read.
         self._replica_counts: dict[TopicPartition, int] | None = None
         for each in directories:
             if not self._files.is_directory(each):
                 raise OptionError(f"option path: there is no directory {each}")
 
     def find(self, wants: Callable[[str, int], bool]) -> dict[TopicPartition, PartitionPlace]:
-        """Return the partitions that are wanted, in order.
+        """Return the wanted partitions, in order.
 
         Raises:
-            OptionError: One lies in two of the directories.
+            OptionError: A partition is in two directories.
             RecreatedTopicError: The folders of one topic have different topic ids.
         """
         found: dict[TopicPartition, PartitionPlace] = {}
@@ -118,7 +108,7 @@ class LogDirectories:
     def end_offset(
         self, key: TopicPartition, place: PartitionPlace, log: LogOnDisk, *, is_committed: bool
     ) -> int:
-        """Return up to where a partition may be read: high watermark or last stable offset.
+        """Return how far a partition may be read: its high watermark or last stable offset.
 
         Raises:
             KafkaError, OSError, DataLossError: The log cannot be read.
@@ -138,9 +128,8 @@ class LogDirectories:
         raise DataLossError(f"{log.path} changes faster than it can be read")
 
     def _replica_count(self, key: TopicPartition) -> int | None:
-        """Return how many replicas a partition has; None if there is no telling."""
         if self._replica_counts is None or key not in self._replica_counts:
-            # At first use: half of what there is to import, and no worker needs it.
+            # Imported late: half of all imports, which workers do not need.
             from wirebroker.base.clock import SystemClock
             from wirebroker.inspect.views.metadata_view import (
                 UnreadableMetadataError,
@@ -160,7 +149,7 @@ class LogDirectories:
 
 
 def topic_ids(places: Mapping[TopicPartition, PartitionPlace]) -> dict[str, str]:
-    """Return the ids of the topics that partitions belong to, without those that have none.
+    """Return the known topic ids of partitions, by topic.
 
     Raises:
         RecreatedTopicError: The folders of one topic have different topic ids.
@@ -183,5 +172,5 @@ def _topic_id(files: ReadOnlyFiles, path: str) -> str:
     try:
         found = topic_id_in(files.read_whole(f"{path}/{PARTITION_METADATA}"))
     except (FileNotFoundError, ValueError):
-        return ""  # a copy of the segments alone, or a damaged file, which `verify` reports
+        return ""  # a copy without the file, or a damaged one, which `verify` reports
     return uuid_text(found) if found else ""

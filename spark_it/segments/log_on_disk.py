@@ -1,9 +1,9 @@
-"""One partition's log as it lies on the disk, perhaps while a broker writes, rolls and removes.
+"""Read access to one partition's log, while a broker may write, roll and remove segments.
 
-Nothing is locked or written. What a broker does meanwhile is met so: an open file stays what it
-was, whatever becomes of its name; a listing that has become old is made anew; what is not there any
-more is data loss, told or passed over as is asked. Compaction puts the old segment aside before the
-new one has its name (segment_swap.py): in between the new one is read as `.swap`.
+Nothing is locked or written. An open file keeps its content, even if it is renamed or removed. An
+outdated listing is repeated. A missing segment is data loss, which is an error or skipped, as
+requested. Compaction moves the old segment away before it renames the new one (segment_swap.py); in
+between, the new one is read as `.swap`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
 _NO_TIMESTAMP: Final = -1
-# What a broker may remove or replace between a listing and the opening of a file, so often.
+# Attempts to open a file that a broker may remove or replace after the listing.
 _TRIES: Final = 5
 
 
 class _Place:
-    """Where a reader stands: no record below `offset` is wanted any more."""
+    """The next offset of a reader."""
 
     __slots__ = ("offset",)
 
@@ -51,33 +51,25 @@ class LogOnDisk:
 
     Attributes:
         path: Its directory.
-        base_offsets: Of its segments, rising, by the last listing.
-        snapshots: Offsets of the producers' snapshots, likewise.
+        base_offsets: Those of its segments, ascending, from the last listing.
+        snapshots: Offsets of producer snapshots, likewise.
     """
 
     __slots__ = ("_files", "_floor_of_log", "_swapped", "base_offsets", "path", "snapshots")
 
     def __init__(self, path: str, *, log_start_offset: int = 0) -> None:
-        """List a log.
-
-        Args:
-            path: Its directory.
-            log_start_offset: By the checkpoint; the first segment may begin above or below it.
-
-        Raises:
-            OSError: It cannot be listed.
-        """
+        """List a log, whose first segment may begin above or below `log_start_offset`."""
         self.path = path
         self._files = ReadOnlyFiles()
         self._floor_of_log = log_start_offset
         self.base_offsets: list[int] = []
         self.snapshots: list[int] = []
-        # Of those segments that have no other name than `.swap`.
+        # Segments that exist only as `.swap`.
         self._swapped: frozenset[int] = frozenset()
         self.list_again()
 
     def list_again(self) -> None:
-        """Look which segments and snapshots of producers there are."""
+        """List the segments and producer snapshots."""
         names = self._names()
         named = segment_base_offsets(names)
         swapped = segment_base_offsets(
@@ -89,7 +81,7 @@ class LogOnDisk:
         self.snapshots = sorted(each for each in offsets if each is not None)
 
     def _names(self) -> list[str]:
-        """List the directory until two listings agree: one misses files that are renamed in it."""
+        """List the directory until two listings agree, because one may miss renamed files."""
         names = sorted(self._files.list_files(self.path))
         for _ in range(_TRIES):
             before, names = names, sorted(self._files.list_files(self.path))
@@ -99,25 +91,25 @@ class LogOnDisk:
 
     @property
     def start_offset(self) -> int:
-        """The first offset that can be read."""
+        """The first readable offset."""
         return max(self._floor_of_log, self.base_offsets[0] if self.base_offsets else 0)
 
     def snapshot(self, offset: int) -> bytes | None:
-        """Return the producers' snapshot at an offset; None if it has gone."""
+        """Return the producer snapshot at an offset; None if it was removed."""
         try:
             return self._files.read_whole(f"{self.path}/{offset:020d}{SNAPSHOT_SUFFIX}")
         except FileNotFoundError:
             return None
 
     def find_end_offset(self) -> int:
-        """Return where the log ends: behind its last whole batch, checksum included."""
+        """Return the offset after the last complete batch with a correct checksum."""
         for _ in range(_TRIES):
             if not self.base_offsets:
                 return self._floor_of_log
             base_offset = self.base_offsets[-1]
             segment = self._segment(base_offset)
             try:
-                segment.log.read_at(0, 1)  # a name that has gone is told here
+                segment.log.read_at(0, 1)  # fails if the file was removed
                 size = segment.log.size()
                 entry = segment.offset_index.last_entry()
                 found = _end_from(segment, entry.position, size) if entry.position else None
@@ -132,10 +124,10 @@ class LogOnDisk:
     def headers(
         self, from_offset: int, end_offset: int
     ) -> Iterator[tuple[SegmentFiles, int, BatchHeader]]:
-        """Walk headers of the batches with offsets in a range: segment, position, header.
+        """Yield the segment, position and header of each batch with offsets in a range.
 
         Raises:
-            KafkaError, OSError: A segment is damaged, or has gone meanwhile.
+            KafkaError, OSError: A segment is damaged or was removed.
         """
         for segment in self.segments_from(from_offset):
             if segment.base_offset >= end_offset:
@@ -150,12 +142,12 @@ class LogOnDisk:
                     return
 
     def segments_from(self, offset: int) -> list[SegmentFiles]:
-        """Return the segment that an offset lies in, and those behind it."""
+        """Return the segment that contains an offset, and later ones."""
         first = max(0, bisect_right(self.base_offsets, offset) - 1)
         return [self._segment(each) for each in self.base_offsets[first:]]
 
     def aborted(self, from_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that records in a range may belong to."""
+        """Return the aborted transactions that may have records in a range."""
         found: list[AbortedTransaction] = []
         for segment in self.segments_from(from_offset):
             search = segment.transaction_index.collect(from_offset, end_offset)
@@ -165,7 +157,7 @@ class LogOnDisk:
         return found
 
     def offset_for_time(self, timestamp: int, end_offset: int) -> int | None:
-        """Return the first offset below the end whose record is not older; None: there is none.
+        """Return the first offset below the end with this timestamp or a later one, or None.
 
         Raises:
             KafkaError, OSError: As `headers`.
@@ -177,7 +169,7 @@ class LogOnDisk:
                 return None
             index = segment.time_index
             is_closed = number + 1 < len(segments)
-            # The last entry of a closed segment is its largest timestamp.
+            # A closed segment's last entry has its largest timestamp.
             if is_closed and index.is_whole and index.last_entry().timestamp < timestamp:
                 continue
             from_offset = max(start, segment.base_offset, index.lookup(timestamp).offset)
@@ -198,18 +190,14 @@ class LogOnDisk:
         fail_on_data_loss: bool,
         on_loss: Callable[[int, int], None] = lambda *_: None,
     ) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Walk the batches with offsets in a range, checksums checked, whatever is removed.
+        """Yield the batches with offsets in a range, with verified checksums, despite removals.
 
-        Args:
-            from_offset: The first.
-            end_offset: The one after the last.
-            fail_on_data_loss: Whether to raise if records are gone.
-            on_loss: Called with the bounds of missing records if it does not raise.
+        Without `fail_on_data_loss`, `on_loss` is called with the bounds of missing records.
 
         Raises:
-            DataLossError: Records of the range are gone (not if `fail_on_data_loss` is false).
+            DataLossError: Records are missing.
             KafkaError: CORRUPT_MESSAGE: a batch is damaged.
-            OSError: The disk.
+            OSError: Reading failed.
         """
         place = _Place(from_offset)
         tries = 0
@@ -232,12 +220,12 @@ class LogOnDisk:
     def _walk(
         self, place: _Place, end_offset: int
     ) -> Generator[tuple[BatchHeader, memoryview], None, bool]:
-        """Walk on as far as the listing leads; tell whether the end was reached."""
+        """Yield batches until the listing is outdated; return whether the end was reached."""
         for segment in self.segments_from(place.offset):
             if segment.base_offset >= end_offset:
                 break
             start = _position_of(segment, place.offset)
-            # The index may be of another time than the log: this is advice, and does no harm.
+            # The index may not match the log, but this is only advice.
             ahead = ReadAhead(segment.log, start, segment.offset_index.lookup(end_offset).position)
             for position, header, batch in scan_batches(segment.log, start, segment.log.size()):
                 ahead.reached(position)
@@ -272,20 +260,20 @@ class LogOnDisk:
 
 
 def _position_of(segment: SegmentFiles, offset: int) -> int:
-    """Return a position at or before the batch of an offset, where one starts."""
-    segment.log.read_at(0, 1)  # before its index: a name that has gone is told here
+    """Return the position of a batch at or before an offset's."""
+    segment.log.read_at(0, 1)  # before the index: fails if the file was removed
     position = segment.offset_index.lookup(offset).position
     head = segment.log.read_at(position, HEADER_BYTES)
     try:
         header = read_batch_header(head)
     except KafkaError:
-        return 0  # the index is of another time than the log
+        return 0  # the index does not match the log
     is_before = segment.base_offset <= header.base_offset <= offset
     return position if is_before else 0
 
 
 def _end_from(segment: SegmentFiles, position: int, size: int) -> int | None:
-    """Return the offset behind the last whole batch from a position on; None: there is none."""
+    """Return the offset after the last complete batch from a position on, or None."""
     end: int | None = None
     log = segment.log
     while position + HEADER_BYTES <= size:

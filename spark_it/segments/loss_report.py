@@ -1,11 +1,10 @@
-"""Offsets that a read found missing and skipped, as files in a folder: option `lossReport`.
+"""Reports of lost and skipped offsets, as files in the folder of option `lossReport`.
 
     new-HASH.json         {"topic": "orders", "partition": 0, "from": 5, "to": 9}
     reported-HASH.json    the same, after `take_losses` has returned it
 
-`to` is excluded. With `from` equal to `to` the partition is gone, or ends before `from`. The hash
-is that of the content: a batch that runs again writes the same file. A name with a long topic in it
-would be too long for a file system.
+`to` is excluded. If it equals `from`, the partition is gone or ends before `from`. Names are hashes
+of the content, so that repeated batches write the same file and long topics fit.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _REPORTED: Final = "reported-"
 
 
 class LostRange(NamedTuple):
-    """Missing offsets of a partition, the last one excluded."""
+    """Missing offsets of a partition; the end is excluded."""
 
     topic: str
     partition: int
@@ -36,7 +35,7 @@ class LostRange(NamedTuple):
 
 
 def note_loss(folder: str | None, lost: LostRange) -> None:
-    """Write a lost range into a folder, durably; None: write nothing."""
+    """Write a lost range durably into a folder, if there is one."""
     if folder is None:
         return
     topic, partition, start, end = lost
@@ -44,7 +43,7 @@ def note_loss(folder: str | None, lost: LostRange) -> None:
     content = json.dumps(fields).encode()
     name = f"{blake2b(content, digest_size=16).hexdigest()}.json"
     Path(folder).mkdir(parents=True, exist_ok=True)
-    # Several workers may write the same range: each writes a file with another name first.
+    # Several workers may write the same range, each first to its own file.
     incomplete = Path(folder, f".{uuid4().hex}-{name}")
     with incomplete.open("wb") as file:
         file.write(content)
@@ -54,7 +53,7 @@ def note_loss(folder: str | None, lost: LostRange) -> None:
 
 
 def take_losses(folder: Path) -> list[LostRange]:
-    """Return the lost ranges that were not reported before, and mark them as reported."""
+    """Return the unreported lost ranges, and mark them as reported."""
     found: list[LostRange] = []
     for path in folder.glob(f"{_NEW}*.json"):
         fields: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))

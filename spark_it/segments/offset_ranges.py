@@ -1,7 +1,7 @@
-"""From which offset to which each partition is read, and in how many pieces.
+"""The offsets to read of each partition, split into tasks, as in the connector.
 
-As in the connector: named offsets name every partition; a timestamp is the first record that is not
-older; a range is split evenly, so that there are at least `minPartitions` pieces in all.
+Given offsets must name every partition. A timestamp means the first record that is not older.
+Ranges are split evenly into at least `minPartitions` pieces in all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RowRange(NamedTuple):
-    """A piece of a partition that one task reads; pickled to its worker."""
+    """A piece of a partition for one task; pickled to its worker."""
 
     topic: str
     partition: int
@@ -32,15 +32,15 @@ class RowRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets it spans."""
+        """The number of offsets."""
         return self.end_offset - self.from_offset
 
 
 def batch_ranges(directories: LogDirectories, options: SegmentOptions) -> list[RowRange]:
-    """Return what a batch reads, a range for each partition that has something.
+    """Return the nonempty ranges that a batch reads.
 
     Raises:
-        OptionError: A limit doesn't fit what is there.
+        OptionError: A limit does not match the directories.
         KafkaError, OSError, DataLossError: A log cannot be read.
     """
     places = _found(directories, options)
@@ -101,10 +101,10 @@ def _check_named(places: Iterable[TopicPartition], limit: Limit, name: str) -> N
 def start_offset(
     options: SegmentOptions, key: TopicPartition, log: LogOnDisk, end_offset: int
 ) -> int:
-    """Return where a partition is read from.
+    """Return where a partition's read starts.
 
     Raises:
-        OptionError: No record is as late as the timestamp, and that is to be an error.
+        OptionError: No record is late enough, and the options make this an error.
     """
     limit = options.start
     wanted = limit.everywhere if limit.each is None else limit.each[key]
@@ -144,7 +144,7 @@ def _special(wanted: int, log: LogOnDisk, end_offset: int) -> int:
 
 
 def split(ranges: list[RowRange], options: SegmentOptions) -> list[RowRange]:
-    """Split ranges into what single tasks read."""
+    """Split ranges into pieces for single tasks."""
     total = sum(each.size for each in ranges)
     return [piece for each in ranges for piece in _pieces(each, total, options)]
 
@@ -165,7 +165,7 @@ def _pieces(whole: RowRange, total: int, options: SegmentOptions) -> Iterator[Ro
 def limited(
     starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], most: int
 ) -> dict[TopicPartition, int]:
-    """Return ends at most so many offsets in all behind the starts, each its share, at least one.
+    """Return ends with at most `most` offsets in all; each partition gets its share, at least one.
 
     Source: the connector's KafkaMicroBatchStream.rateLimit.
     """

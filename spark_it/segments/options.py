@@ -1,30 +1,29 @@
-"""The options of a read, under the Kafka connector's names.
+"""Options of a read, with the Kafka connector's names.
 
-    path                                  log directories, comma between; an archive of such, too
-    subscribe | subscribePattern | assign one of them, as for the connector
+    path                                  log directories, separated by commas, or copies
+    subscribe | subscribePattern | assign one of them, as in the connector
     startingTimestamp, startingOffsetsByTimestamp, startingOffsets      the first one given counts
-    endingTimestamp, endingOffsetsByTimestamp, endingOffsets            in batches alone
+    endingTimestamp, endingOffsetsByTimestamp, endingOffsets            batches only
     startingOffsetsByTimestampStrategy    error (default) | latest
     failOnDataLoss                        true (default) | false
     includeHeaders                        false (default) | true
     kafka.isolation.level                 read_uncommitted (default) | read_committed
     minPartitions, maxRecordsPerPartition how a batch is split into tasks
-    maxOffsetsPerTrigger                  in streams alone, as the next two
-    minOffsetsPerTrigger                  so many new ones make a micro-batch, or
-    maxTriggerDelay                       so long a wait since the last (15m)
+    maxOffsetsPerTrigger                  streams only, as the next two
+    minOffsetsPerTrigger                  new offsets for which a micro-batch waits,
+    maxTriggerDelay                       at most for this time (15m)
 
-and of our own
+and additional ones
 
-    columns                               the columns to read, comma between
-    lossReport                            a folder that reports what failOnDataLoss=false skips
-    includeControlRecords                 false (default) | true: markers of transactions, too
-    recreatedTopics                       fail (default) | restart: in streams, a topic that was
-                                          deleted and created again is read from its beginning
-    pushFilters                           false (default) | true: filters are told to batches; Spark
-                                          wants spark.sql.python.filterPushdown.enabled=true then
+    columns                               the columns to read, separated by commas
+    lossReport                            a folder for reports of what failOnDataLoss=false skips
+    includeControlRecords                 false (default) | true: also transaction markers
+    recreatedTopics                       fail (default) | restart: streams read a recreated topic
+                                          from its beginning
+    pushFilters                           false (default) | true: filters limit what batches read;
+                                          needs spark.sql.python.filterPushdown.enabled=true
 
-Other options that begin with `kafka.` are for a client and have no effect. Names are compared
-without regard to case, as Spark does.
+Other options that begin with `kafka.` have no effect. Names ignore case, as in Spark.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-_TRIGGER_DELAY: Final = "15m"  # the connector's
+_TRIGGER_DELAY: Final = "15m"  # as in the connector
 
 _OPTIONS: Final = (
     "path",
@@ -78,10 +77,10 @@ ByPartition: TypeAlias = "dict[TopicPartition, int]"
 
 
 class Limit(NamedTuple):
-    """Where a read begins or ends.
+    """Where a read starts or ends.
 
     Attributes:
-        everywhere: EARLIEST, LATEST, or a timestamp (`is_time`) for all partitions.
+        everywhere: EARLIEST, LATEST, or a timestamp, for all partitions.
         each: For each partition instead.
         is_time: Whether they are timestamps, in ms since 1970.
     """
@@ -92,7 +91,7 @@ class Limit(NamedTuple):
 
 
 class SegmentOptions(NamedTuple):
-    """What a read is asked for; see above."""
+    """Parsed options."""
 
     directories: tuple[str, ...]
     topics: frozenset[str] | None
@@ -114,7 +113,7 @@ class SegmentOptions(NamedTuple):
     pushes_filters: bool
 
     def wants(self, topic: str, partition: int) -> bool:
-        """Tell whether a partition is to be read."""
+        """Return whether to read a partition."""
         if self.assigned is not None:
             return (topic, partition) in self.assigned
         if self.topics is not None:
@@ -124,10 +123,10 @@ class SegmentOptions(NamedTuple):
 
 
 def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOptions:
-    """Read the options of a batch or a stream.
+    """Parse the options of a batch or a stream.
 
     Raises:
-        OptionError: One is missing, unknown, or of no use; the message says what would do.
+        OptionError: One is missing, unknown or invalid; the message says what is valid.
     """
     options = _known(given)
     directories = tuple(each.strip() for each in options.get("path", "").split(",") if each.strip())
@@ -168,7 +167,7 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SegmentOption
 
 
 def parse_columns(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, bool]:
-    """Return the option `columns` (None: not given) and whether headers are included.
+    """Return the option `columns`, if given, and whether headers are included.
 
     Raises:
         OptionError: As parse_options.
@@ -184,7 +183,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
     for name, value in given.items():
         canonical = _CANONICAL.get(name.lower())
         if canonical is None and name.lower().startswith("kafka."):
-            continue  # a client's setting, and there is no client
+            continue  # there is no client
         if canonical is None:
             raise OptionError(f"option {name} is not known; there are {', '.join(_OPTIONS)}")
         found[canonical] = value
@@ -221,7 +220,7 @@ def _assigned(value: str) -> list[TopicPartition]:
 
 
 def _limit(options: dict[str, str], side: str, default: int, *, is_stream: bool) -> Limit:
-    """Read where to start or to end: the first of three options that is given."""
+    """Parse the start or the end: the first given of three options."""
     name = f"{side}Timestamp"
     if name in options:
         return Limit(_whole(options[name], name), is_time=True)

@@ -1,7 +1,6 @@
-"""What a query's filters say of offsets, partitions, topics and times: less is read by them.
+"""Filters of a query on offset, partition, topic and time, which limit what is read.
 
-Spark applies each filter once more to the rows, so what isn't understood here costs speed alone.
-Batches are told them with pushFilters=true and spark.sql.python.filterPushdown.enabled=true.
+Spark applies each filter again, so a filter that is ignored here only costs speed.
 """
 
 from __future__ import annotations
@@ -32,14 +31,12 @@ _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 
 
 class PushedFilters(NamedTuple):
-    """What rows have to be like.
+    """Conditions on rows.
 
     Attributes:
-        topics: One of these; None: any, as for the next.
-        partitions: One of these.
-        from_offset: No offset below.
-        end_offset: None at or above.
-        earliest: No timestamp before; ms since 1970.
+        topics: The accepted topics; None for any.
+        partitions: The accepted partitions; None for any.
+        earliest: The smallest timestamp, ms since 1970.
     """
 
     topics: frozenset[str] | None = None
@@ -49,7 +46,7 @@ class PushedFilters(NamedTuple):
     earliest: int | None = None
 
     def narrowed(self, ranges: list[RowRange]) -> list[RowRange]:
-        """Return what of ranges is left."""
+        """Return the parts of ranges that may match."""
         found = [
             each._replace(
                 from_offset=max(each.from_offset, self.from_offset),
@@ -63,7 +60,7 @@ class PushedFilters(NamedTuple):
 
 
 def pushed(filters: Iterable[Filter]) -> PushedFilters:
-    """Return what all of these together say."""
+    """Return the conditions of all filters together."""
     found = PushedFilters()
     for each in filters:
         name: tuple[str, ...] = getattr(each, "attribute", ())
@@ -118,7 +115,7 @@ def _by_time(found: PushedFilters, each: Filter) -> PushedFilters:
     value = each.value
     if not isinstance(value, datetime.datetime):
         return found
-    # Without a zone it is of the session's, which is not known here: a day earlier is safe.
+    # Without a zone it has the session's, which is unknown: a day earlier is safe.
     if value.tzinfo is None:
         value = value.replace(tzinfo=datetime.UTC) - datetime.timedelta(days=1)
     earliest = (value - _EPOCH) // _MILLISECOND

@@ -1,4 +1,4 @@
-"""What a worker does: the rows of one range as Arrow batches, for batches and streams alike."""
+"""A worker's task: the rows of one range as Arrow batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RangePartition(InputPartition):
-    """One range, as Spark sends it to a worker."""
+    """A range that Spark sends to a worker."""
 
     def __init__(self, piece: RowRange) -> None:
         super().__init__(piece)
@@ -32,11 +32,7 @@ class RangePartition(InputPartition):
 def scan_wish(
     options: SegmentOptions, schema: StructType, *, earliest: int | None = None
 ) -> ScanWish:
-    """Return what of the rows a read wants.
-
-    Raises:
-        OptionError: The schema isn't the source's.
-    """
+    """Return what a read needs of rows; raise OptionError for another source's schema."""
     check_types({field.name: field.dataType.simpleString() for field in schema})
     names = schema.fieldNames()
     return ScanWish(
@@ -54,15 +50,11 @@ def scan_wish(
 def arrow_batches(
     partition: InputPartition, wish: ScanWish, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """Read a partition's rows; raises as row_scan.scan_rows.
-
-    Args:
-        partition: A RangePartition; Spark makes an empty one where there is nothing to read.
-        wish: What of the rows is wanted.
-        schema: The columns.
+    """Read a partition's rows; if there are none, Spark passes another kind of partition.
 
     Raises:
-        RecreatedTopicError: The folder belongs to another topic of the same name meanwhile.
+        RecreatedTopicError: The folder belongs to another topic by now.
+        DataLossError, KafkaError, OSError: As `scan_rows`.
     """
     if not isinstance(partition, RangePartition):
         return

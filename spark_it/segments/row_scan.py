@@ -1,7 +1,7 @@
-"""The rows of one range of a partition, as columns: batches read, checked, unpacked, put together.
+"""The rows of a partition's range as columns, from verified and decompressed batches.
 
-Memory: a chunk of 1 MiB or one batch of the file, one batch unpacked (at most
-compression.MAX_DECOMPRESSED_BYTES), and columns of some MiB.
+Memory: 1 MiB or one batch of the file, one decompressed batch (at most
+compression.MAX_DECOMPRESSED_BYTES), and some MiB of columns.
 """
 
 from __future__ import annotations
@@ -23,24 +23,19 @@ if TYPE_CHECKING:
     from wirebroker.segments.offset_ranges import RowRange
     from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 
-# What Spark makes of Python's rows by default (spark.sql.execution.arrow.maxRecordsPerBatch).
+# Spark's default (spark.sql.execution.arrow.maxRecordsPerBatch).
 _MOST_ROWS: Final = 10_000
-# With these, columns go on earlier: 8 MiB bound a worker's memory, and cost no speed.
+# Bounds a worker's memory; costs no speed.
 _MOST_BYTES: Final = 8 << 20
 
 
 class ScanWish(NamedTuple):
-    """What of the rows is wanted.
+    """What to read of rows.
 
     Attributes:
-        keys: Whether their keys are, as the next two.
-        values: See keys.
-        headers: See keys.
-        includes_control: Whether markers of transactions are.
-        is_committed: Whether records of aborted transactions are not.
-        fail_on_data_loss: Whether to raise if records are gone.
-        loss_report: The folder where lost ranges are noted; None: nowhere.
-        earliest: Rows before this timestamp need not be there; ms since 1970.
+        is_committed: Whether to skip records of aborted transactions.
+        loss_report: The folder for reports of lost ranges.
+        earliest: Rows before this timestamp may be skipped; ms since 1970.
     """
 
     keys: bool
@@ -54,14 +49,14 @@ class ScanWish(NamedTuple):
 
 
 class RowRun(NamedTuple):
-    """Rows that follow each other and are of one batch."""
+    """Consecutive rows of one batch."""
 
     header: BatchHeader
     row_count: int
 
 
 class ScannedRows(NamedTuple):
-    """Some rows: their columns, and what their batches say of them."""
+    """Columns of rows, and their batches."""
 
     columns: ColumnBuffers
     runs: Sequence[RowRun]
@@ -71,9 +66,9 @@ def scan_rows(piece: RowRange, wish: ScanWish) -> Iterator[ScannedRows]:
     """Read the rows of a range.
 
     Raises:
-        DataLossError: Some are gone (if the wish says so).
+        DataLossError: Rows are missing, unless the wish allows it.
         KafkaError: A batch is damaged.
-        OSError: The disk.
+        OSError: Reading failed.
     """
     log = piece.place.log()
     aborted = _ByProducer(
@@ -84,7 +79,7 @@ def scan_rows(piece: RowRange, wish: ScanWish) -> Iterator[ScannedRows]:
 
     def note(start: int, end: int) -> None:
         nonlocal piece
-        # The batch at the end of a gap may still hold deleted records.
+        # The batch at the end of a gap may contain deleted records.
         piece = piece._replace(from_offset=end)
         note_loss(wish.loss_report, LostRange(piece.topic, piece.partition, start, end))
 
@@ -139,7 +134,7 @@ def _add(columns: RecordColumns, header: BatchHeader, batch: memoryview, piece: 
 
 
 class _ByProducer:
-    """Aborted transactions, by their producers."""
+    """Aborted transactions by producer."""
 
     __slots__ = ("_spans",)
 
@@ -150,6 +145,6 @@ class _ByProducer:
             spans.append((each.first_offset, each.last_offset))
 
     def holds(self, header: BatchHeader) -> bool:
-        """Tell whether a batch belongs to one of them."""
+        """Return whether a batch belongs to one of them."""
         spans = self._spans.get(header.producer_id, ())
         return any(first <= header.base_offset <= last for first, last in spans)

@@ -1,14 +1,14 @@
-"""The columns of a row: the Kafka connector's, and what a batch says besides.
+"""The columns of a row: the Kafka connector's, and others from batch headers.
 
 | column | type | |
 |---|---|---|
 | key, value | binary | |
-| topic, partition, offset, timestamp, timestampType | as the connector's | |
+| topic, partition, offset, timestamp, timestampType | as in the connector | |
 | headers | array of (key string, value binary) | with includeHeaders, or if named in `columns` |
 | producerId, producerEpoch, sequence | long, int, int | -1: none |
 | transactional, control | boolean | |
 | leaderEpoch | int | |
-| topicId | string | if named in `columns`; null: the partition's folder names none |
+| topicId | string | if named in `columns`; null: unknown |
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from wirebroker.segments.errors import OptionError
 
-# Column -> its type in Spark's words.
+# Column -> Spark type.
 COLUMN_TYPES: Final = {
     "key": "binary",
     "value": "binary",
@@ -39,14 +39,10 @@ _NOT_UNASKED: Final = frozenset({"headers", "topicId"})
 
 
 def column_names(asked: tuple[str, ...] | None, *, includes_headers: bool) -> tuple[str, ...]:
-    """Return the columns of a read, in their order.
-
-    Args:
-        asked: By the option `columns`; None: it was not given.
-        includes_headers: Whether headers are among those that come unasked.
+    """Return the columns of a read, in order, with the option `columns` as `asked`.
 
     Raises:
-        OptionError: One that is asked for isn't known, or twice there.
+        OptionError: A column is unknown or duplicate.
     """
     if asked is None:
         unasked = _NOT_UNASKED - {"headers"} if includes_headers else _NOT_UNASKED
@@ -62,16 +58,12 @@ def column_names(asked: tuple[str, ...] | None, *, includes_headers: bool) -> tu
 
 
 def schema_text(names: tuple[str, ...]) -> str:
-    """Return the schema of these columns in Spark's words."""
+    """Return the columns' schema for Spark."""
     return ", ".join(f"{name} {COLUMN_TYPES[name]}" for name in names)
 
 
 def check_types(types: dict[str, str]) -> None:
-    """Check a schema that the user gave, a type in Spark's words for each column.
-
-    Raises:
-        OptionError: It has other columns, or types.
-    """
+    """Check the columns and types of the user's schema; raise OptionError."""
     for name, found in types.items():
         if name not in COLUMN_TYPES:
             raise OptionError(f"schema: {name!r} is none; there are {', '.join(COLUMN_TYPES)}")

@@ -1,7 +1,7 @@
-"""The last stable offset of a log on the disk: up to where every transaction has ended.
+"""The last stable offset of a log on disk: below it, every transaction has ended.
 
-The newest snapshot of producers at or below the high watermark names the transactions that were
-open there; from it on, headers are walked. A marker beyond the high watermark has not happened.
+The newest producer snapshot at or below the high watermark lists the transactions open there; later
+ones are found in batch headers. Markers above the high watermark are ignored.
 
 Source: KIP-98; Kafka's UnifiedLog.fetchLastStableOffsetMetadata.
 """
@@ -21,11 +21,7 @@ _ENDS = frozenset({ControlType.ABORT, ControlType.COMMIT})
 
 
 def last_stable_offset(log: LogOnDisk, high_watermark: int) -> int:
-    """Return the last stable offset, at most the high watermark.
-
-    Raises:
-        KafkaError, OSError: A segment is damaged, or has gone meanwhile.
-    """
+    """Return the last stable offset, at most the high watermark; raise as `LogOnDisk.headers`."""
     from_offset, ongoing = _at_snapshot(log, high_watermark)
     for segment, position, header in log.headers(from_offset, high_watermark):
         if header.last_offset < from_offset or header.producer_id < 0:
@@ -41,7 +37,7 @@ def last_stable_offset(log: LogOnDisk, high_watermark: int) -> int:
 
 
 def _at_snapshot(log: LogOnDisk, high_watermark: int) -> tuple[int, dict[int, int]]:
-    """Return where to walk from, and by producer id the transactions that are open there."""
+    """Return a snapshot's offset, and the first offsets of its open transactions by producer id."""
     for offset in reversed(log.snapshots):
         if log.start_offset <= offset <= high_watermark:
             content = log.snapshot(offset)

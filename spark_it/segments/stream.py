@@ -2,10 +2,9 @@
 
     {"orders": {"0": 23}, "#topicIds": {"orders": "p0hU_tYkT5yVbVjOhnuAjQ"}}
 
-A partition that comes up later is read from its beginning; one that goes away is data loss. A topic
-that was deleted and created again has another id: an error, or it is read from its beginning. A
-checkpoint holds all that a stream knows (one without ids, from an earlier version, gets them), and
-availableNow ends at the offsets that exist when it begins.
+A new partition is read from its beginning; a removed one is data loss. A recreated topic has
+another id: this is an error, or the topic is read from its beginning. A checkpoint contains all of
+a stream's state; one without ids, from an earlier version, gets them.
 """
 
 from __future__ import annotations
@@ -41,16 +40,11 @@ if TYPE_CHECKING:
 
 # As JSON: topic -> partition in digits -> offset; under _IDS: topic -> topic id.
 StreamOffset: TypeAlias = "dict[str, dict[str, Any]]"
-_IDS: Final = "#topicIds"  # no name of a topic
+_IDS: Final = "#topicIds"  # not a valid topic name
 
 
 class StreamMark(NamedTuple):
-    """How far a stream is.
-
-    Attributes:
-        offsets: Of each partition.
-        ids: Of the topics, as far as they are known.
-    """
+    """A position of a stream: the offset of each partition, and the known topic ids."""
 
     offsets: dict[TopicPartition, int]
     ids: dict[str, str]
@@ -62,9 +56,7 @@ class StreamMark(NamedTuple):
 
 
 class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a stream in micro-batches."""
-
-    # Names in Spark's way are Spark's.
+    """Reader of a stream in micro-batches."""
 
     def __init__(self, options: SegmentOptions, schema: StructType) -> None:
         self._options = options
@@ -74,7 +66,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._gate: TriggerGate | None = None
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802
-        """Return where a new query begins."""
+        """Return where a new query starts."""
         found: dict[TopicPartition, int] = {}
         directories = self._opened()
         places = self._places()
@@ -85,23 +77,23 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _to_json(StreamMark(found, topic_ids(places)))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return what the options limit; where they do, latestOffset goes by them alone."""
+        """Return whether the options set a limit, which latestOffset then applies."""
         most, fewest = self._options.max_offsets_per_trigger, self._options.min_offsets_per_trigger
-        # Spark's Python takes one limit, not two.
+        # Spark's Python API takes only one limit.
         if most is not None:
             return ReadMaxRows(most)
         return ReadAllAvailable() if fewest is None else ReadMinRows(fewest)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note the ends that there are now, beyond which this query won't go."""
+        """Store the current end offsets, at which this query ends."""
         self._target = self._ends(self._places())
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
         """Return where the next micro-batch ends.
 
         Raises:
-            DataLossError: A partition has gone, or ends before it was read up to.
-            RecreatedTopicError: A topic has another id than the one that was read.
+            DataLossError: A partition is gone, or ends before the read position.
+            RecreatedTopicError: A topic's id has changed.
             KafkaError, OSError: A log cannot be read.
         """
         begun = _from_json(start)
@@ -114,7 +106,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 sentence = f"{key[0]}-{key[1]} was read up to {begin}, which no longer exists"
                 self._tell_loss(sentence, LostRange(*key, begin, begin))
                 ends[key] = begin
-        # Keep an id that cannot be read now.
+        # Keep ids that cannot be read now.
         ids = begun.ids | now.ids
         if isinstance(limit, ReadAllAvailable):
             return _to_json(StreamMark(ends, ids))
@@ -125,13 +117,13 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _to_json(StreamMark(ends if most is None else limited(starts, ends, most), ids))
 
     def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
-        """Return the ends that there are now, for the query's progress."""
+        """Return the current end offsets, for the query's progress."""
         return _to_json(self._ends(self._places()))
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """Return a partition for each task of a micro-batch.
 
-        Of a topic that was recreated since the micro-batch was planned there is none, or an error.
+        A topic that was recreated after planning is left out, or an error.
         """
         begun, planned = _from_json(start), _from_json(end)
         restarted = begun.recreated_in(planned)
@@ -152,12 +144,11 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangePartition(each) for each in split(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one partition, in a worker."""
         return arrow_batches(partition, scan_wish(self._options, self._schema), self._schema)
 
     def _trigger_gate(self) -> TriggerGate:
         if self._gate is None:
-            # Workers load this module, and have no use for a clock, which loads asyncio: 35 ms.
+            # Imported late: workers load this module without needing a clock, which loads asyncio.
             from wirebroker.base.clock import SystemClock
 
             fewest = self._options.min_offsets_per_trigger
@@ -171,7 +162,7 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._directories
 
     def _places(self) -> dict[TopicPartition, PartitionPlace]:
-        """List the directories, which opens a file of each partition: do it once in a call."""
+        """List the directories, which opens a file of each partition: do this once in a call."""
         return self._opened().find(self._options.wants)
 
     def _ends(self, places: dict[TopicPartition, PartitionPlace]) -> StreamMark:
@@ -190,14 +181,14 @@ class SegmentStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         restarted: set[str],
         places: dict[TopicPartition, PartitionPlace],
     ) -> int:
-        """Return where a partition is read from; a new one from its first offset."""
+        """Return where a partition's read starts; for a new one, its first offset."""
         if key in begun.offsets and key[0] not in restarted:
             return begun.offsets[key]
         place = places.get(key)
         return 0 if place is None else place.log().start_offset
 
     def _recreated(self, before: StreamMark, now: StreamMark) -> set[str]:
-        """Return the topics that were recreated; raise if the options refuse them."""
+        """Return the recreated topics; raise if the options refuse them."""
         found = before.recreated_in(now)
         if found and not self._options.restarts_recreated:
             topic = min(found)

@@ -1,6 +1,6 @@
-"""When a stream's next micro-batch begins: at so many new offsets, or behind so long a wait.
+"""The start of a stream's next micro-batch: after enough new offsets, or after a delay.
 
-Source: the connector's KafkaMicroBatchStream.latestOffset and delayBatch, tried beside it.
+Source: the connector's KafkaMicroBatchStream.latestOffset and delayBatch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.storage.checkpoints import TopicPartition
 
-# Source: Spark's JavaUtils.timeStringAs; without a unit it is milliseconds.
+# Source: Spark's JavaUtils.timeStringAs; the default unit is milliseconds.
 _UNITS_MS: Final = {
     "us": 0.001,
     "ms": 1,
@@ -30,11 +30,11 @@ _DELAY: Final = re.compile(r"([0-9]{1,15})([a-z]*)")
 
 
 class TriggerGate:
-    """Tells whether a micro-batch may begin.
+    """Decision whether a micro-batch may start.
 
     Args:
-        fewest: New offsets that make one; None: any number does.
-        delay_ms: Since the last one was let begin, after which fewer do, too.
+        fewest: New offsets that suffice; None for any number.
+        delay_ms: The time since the previous batch after which fewer suffice.
         clock: For the delay.
     """
 
@@ -42,17 +42,12 @@ class TriggerGate:
         self._fewest = fewest
         self._delay_s = delay_ms / 1000
         self._clock = clock
-        self._opened: float | None = None  # None: the first one of a run does not wait
+        self._opened: float | None = None  # None: a run's first batch does not wait
 
     def opens(
         self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> bool:
-        """Tell whether what lies between starts and ends is to be read now.
-
-        Args:
-            starts: Up to where each partition of `ends` was read.
-            ends: Up to where each can be read.
-        """
+        """Return whether to read the offsets between starts and ends now."""
         if self._fewest is None:
             return True
         now = self._clock.monotonic()
@@ -64,11 +59,7 @@ class TriggerGate:
 
 
 def delay_ms_of(name: str, text: str) -> int:
-    """Return a time as Spark writes it, "10s", "15m", "200ms", "300", in milliseconds.
-
-    Raises:
-        OptionError: It is none.
-    """
+    """Convert a time such as "10s", "15m", "200ms" or "300" to milliseconds; raise OptionError."""
     found = _DELAY.fullmatch(text.strip().lower())
     unit = _UNITS_MS.get(found[2] or "ms") if found else None
     if found is None or unit is None:

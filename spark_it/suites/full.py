@@ -1,16 +1,15 @@
-"""Every suite of Spark's connector that runs against a broker, some at a time, resumable.
+"""All suites of Spark's connector that can run against a broker, in resumable steps.
 
     make spark-suite ARGS=--full                      what has not passed on these sources
     make spark-suite ARGS="--full --broker apache"    the same against Apache Kafka
     make spark-suite ARGS="--full relations"          some suites alone, passed or not
 
-Suites that are alike share a broker and a Java process, whose start and warm-up are most of what a
-short one costs, and are a step of the nightly runner (tests/nightly.py): a run that was ended goes
-on with the suite it was at, and in the end a table tells what each suite came to.
+Similar suites share a broker and a Java process, whose start and warm-up dominate short suites.
+They are a step of the nightly runner (tests/nightly.py): an interrupted run continues with the
+current suite, and a table shows each suite's result.
 
-Not among them: KafkaDelegationTokenSuite, which needs a Kerberos server and a broker set up with
-it, and KafkaRealTimeIntegrationSuite, which starts a cluster of Spark's whose executors did not
-register where this was tried.
+Left out: KafkaDelegationTokenSuite, which needs a Kerberos server, and
+KafkaRealTimeIntegrationSuite, because the executors of its Spark cluster did not register.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Group(NamedTuple):
-    """Suites that share a Java process, and about how many minutes they take."""
+    """Suites that share a Java process, and their approximate minutes."""
 
     minutes: int
     suites: tuple[str, ...]
@@ -75,13 +74,7 @@ GROUPS = {
 
 
 def steps_of(broker: str, folder: Path, *, resumes: bool) -> tuple[Step, ...]:
-    """Return a step for each group of suites.
-
-    Args:
-        broker: The kind of broker.
-        folder: For results, which those of other sources have no place in.
-        resumes: Whether suites that have passed by them are left out.
-    """
+    """Return a step for each group of suites; `resumes` skips suites that passed."""
     how = ("--resume",) if resumes else ()
     return tuple(
         Step(
@@ -98,7 +91,7 @@ def steps_of(broker: str, folder: Path, *, resumes: bool) -> tuple[Step, ...]:
 
 
 def run_full(broker: str, groups: Iterable[str] = ()) -> int:
-    """Run all groups that have not passed on these sources, or these; 0 if all have passed."""
+    """Run these groups, or all that have not passed on these sources; return the exit status."""
     results = ROOT / ".venv" / f"spark-suites-{broker}"
     sources = nightly.Notebook(results).sources
     for other in results.glob("on-*"):

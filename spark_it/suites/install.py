@@ -1,8 +1,8 @@
-"""Spark's own test suites for its Kafka connector, made ready to run against a running broker.
+"""Installation of Spark's own test suites for its connector, to run against a running broker.
 
-Spark's tests jar, ScalaTest and what they need come from Maven's central repository, unchanged.
-Ours are the classes in src/: KafkaTestUtils stands before the class of that name in the tests jar
-and starts no broker; TokenStandInTest only where those of Spark's token module are not to be had.
+Spark's tests jar, ScalaTest and their dependencies come from Maven's central repository. The
+classes in src/ precede them: KafkaTestUtils replaces the class that starts a broker;
+TokenStandInTest is used only without Spark's token module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _JARS = (
     Jar("org.jmock", "jmock-junit5", "2.13.1"),
 )
 _TOKEN_TESTS = (Jar(SPARK, spark_tools.TOKEN_MODULE, SPARK_VERSION, "tests", alone=True),)
-# PySpark has these in versions of its own.
+# PySpark has its own versions of these.
 _NOT_BESIDE_PYSPARK = re.compile(r"(scala-library|scala-reflect|scala-xml_2\.13|jsr305)-.*")
 
 
@@ -47,7 +47,6 @@ def suites_folder() -> Path:
 
 
 def class_path() -> list[Path]:
-    """Return what a suite runs with; ours first."""
     folder = suites_folder()
     return [
         folder / "ours",

@@ -3,13 +3,13 @@
     python -m spark_it.suites.run                             the suites of SUITES, own wirebroker
     python -m spark_it.suites.run --broker apache             the same against Apache Kafka
     python -m spark_it.suites.run KafkaRelationSuiteV2        another of Spark's suites
-    python -m spark_it.suites.run --bootstrap 127.0.0.1:9092  against a broker that runs already
+    python -m spark_it.suites.run --bootstrap 127.0.0.1:9092  against a running broker
     python -m spark_it.suites.run --full                      all 32, resumable (full.py)
 
 Every topic of that broker whose name does not begin with "__" is deleted before and after each
-suite, since the suites use the same names again. The last line says how many tests passed, failed
-and were skipped; the status is 0 if none failed. A test that needs what wirebroker does not have
-yet is named in LATER and counted apart; once it passes, that is a failure, so that the name goes.
+suite, because suites reuse names. The last line shows how many tests passed, failed and were
+skipped; the status is 0 if none failed. LATER lists tests that wirebroker does not pass yet; they
+are counted separately, and fail when they pass, so that they are removed from it.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ SUITES = (
     "KafkaSinkBatchSuiteV2",
     "KafkaRelationSuiteV2",
 )
-# What the suites want of a broker: the sink suites write to a missing topic and expect to fail.
+# The sink suites write to a missing topic and expect an error.
 BROKER_SETTINGS = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "1"}
-# (suite, test) -> what wirebroker lacks for it yet.
+# (suite, test) -> what wirebroker lacks.
 LATER: dict[tuple[str, str], str] = {}
-# Of a suite, where it may be longer than others.
+# For suites that need more than LIMIT_S.
 LIMITS_S = {"KafkaContinuousSourceSuite": 3600.0}
-LIMIT_S = 900.0  # of a suite; all of SUITES took 140 s on two cores that were shared with 20 jobs
+LIMIT_S = 900.0  # for one suite; on two shared cores all of SUITES took 140 s
 
 _PACKAGE = "org.apache.spark.sql.kafka010"
-# No threads for the collector, no second compiler.
+# Fastest for short runs: no collector threads, no second compiler.
 _QUICKLY = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio"),
@@ -57,7 +57,7 @@ _OPENED = (
 
 
 class Outcome(NamedTuple):
-    """What became of one test: "passed", "failed", "skipped" or "later"."""
+    """The result of one test: "passed", "failed", "skipped" or "later"."""
 
     suite: str
     test: str
@@ -74,15 +74,15 @@ def run_suites(
     log_requests: bool = False,
     resumes: bool = False,
 ) -> dict[str, list[Outcome]]:
-    """Run suites, one after the other in one Java process; return what became of each.
+    """Run suites in one Java process; return the outcomes of each.
 
     Args:
-        suites: Their names within the connector's package.
+        suites: Names within the connector's package.
         bootstrap: The broker, whose topics are deleted.
-        directory: A folder for output, logs and results, made if need be.
-        wirebroker: Whether the tests named in LATER are counted apart.
-        log_requests: Whether the log holds each request that a Kafka client sends.
-        resumes: Whether suites that have passed, by results in the folder, are left out.
+        directory: A folder for output, logs and results.
+        wirebroker: Whether to count the tests of LATER separately.
+        log_requests: Whether to log each request of Kafka clients.
+        resumes: Whether to skip suites that passed.
     """
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     left = [each for each in suites if not (resumes and has_passed(each, directory))]
@@ -95,10 +95,10 @@ def run_suites(
     for suite in left:
         found = outcomes[suite]
         if not found or (status != 0 and not has_failed):
-            # It stopped short: a time limit, or a beforeAll that threw.
+            # A time limit, or an exception in beforeAll.
             text = log.read_text(errors="replace")
             found.append(Outcome(suite, "the suite as a whole", "failed", text[-2000:]))
-            # What it says of tests before that is not for a run that goes on.
+            # A resumed run must repeat the suite.
             _result_of(suite, directory / "results").unlink(missing_ok=True)
     if not wirebroker:
         return outcomes
@@ -137,13 +137,12 @@ def _command(
 
 
 def has_passed(suite: str, directory: Path) -> bool:
-    """Tell whether a suite has run to its end there, and nothing of it failed."""
+    """Return whether a suite ran to its end without a failure."""
     found = list(_outcomes(suite, directory / "results"))
     return bool(found) and all(each.result != "failed" for each in found)
 
 
 def _outcomes(suite: str, results: Path) -> Iterator[Outcome]:
-    """Read the results that ScalaTest has written for a suite, in JUnit's format."""
     path = _result_of(suite, results)
     if not path.is_file():
         return
@@ -169,7 +168,7 @@ def _with_later(one: Outcome) -> Outcome:
 
 
 def main() -> int:
-    """Run what the command line names and print the results."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="spark_it.suites.run",
         description=__doc__,
@@ -189,7 +188,7 @@ def main() -> int:
         from spark_it.suites.full import run_full
 
         return run_full(options.broker, options.suites)
-    # Told to end, it ends its broker and its Java as well.
+    # So that SIGTERM also stops the broker and Java.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options.suites = options.suites or SUITES
     output = options.output or Path(tempfile.mkdtemp(prefix="spark-suites-"))

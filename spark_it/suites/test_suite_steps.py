@@ -1,4 +1,4 @@
-"""The run of all of Spark's suites: each is in one step, and stands in its table."""
+"""Each of Spark's suites is in exactly one step, and in the table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Jars from Maven's central repository: by Maven where it is on PATH, else by Ivy.
+"""Jars from Maven's central repository, by Maven if it is on PATH, else by Ivy.
 
-Ivy lies among PySpark's own jars. Both are told nothing of where the repository is: a mirror that
-the user has set up for Maven is used, Ivy asks its public default.
+Ivy is among PySpark's jars. Maven uses the mirror that the user has configured; Ivy uses its public
+default.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Jar(NamedTuple):
-    """One jar of the repository; `alone` leaves out what it depends on."""
+    """A jar of the repository; `alone` excludes its dependencies."""
 
     group: str
     name: str
@@ -28,22 +28,21 @@ class Jar(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The jar's name as both tools write it."""
         dashed = f"-{self.classifier}" if self.classifier else ""
         return f"{self.name}-{self.version}{dashed}.jar"
 
 
 def fetch(wanted: Sequence[Jar], folder: Path, *, java: str, ivy_jars: Path) -> None:
-    """Copy these jars, and what they need at run time, into the folder.
+    """Copy jars and their runtime dependencies into a folder.
 
     Args:
         wanted: The jars.
-        folder: An existing folder; the tool's own files are removed from it again.
+        folder: An existing folder; the tool's own files are removed.
         java: The command that runs Ivy.
         ivy_jars: The folder with Ivy's jar.
 
     Raises:
-        ToolError: One of them is not in the repository, or the repository cannot be reached.
+        ToolError: The repository lacks a jar or cannot be reached.
     """
     maven = shutil.which("mvn")
     if maven:
@@ -106,7 +105,7 @@ def _by_ivy(wanted: Iterable[Jar], folder: Path, *, java: str, ivy_jars: Path) -
 
 
 def _ivy_dependency(jar: Jar) -> str:
-    # Ivy makes configurations of a POM: "master" is its jar, "default" that and the run time scope.
+    # For a POM, Ivy's "master" is its jar, "default" also the runtime scope.
     text = f'<dependency org="{jar.group}" name="{jar.name}" rev="{jar.version}"'
     text += f' conf="default->{"master" if jar.alone else "default"}"'
     if jar.alone:

@@ -1,4 +1,4 @@
-"""A Spark session as these tests use it: local, small, with the stock Kafka connector."""
+"""A small local Spark session with Spark's Kafka connector."""
 
 from __future__ import annotations
 
@@ -18,17 +18,12 @@ HOST = "127.0.0.1"
 
 
 def start(directory: Path, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Start Spark in a Java process of its own.
-
-    Args:
-        directory: For its files.
-        settings: In place of some of `settings_for`.
-    """
+    """Start Spark in its own Java process; `settings` override those of `settings_for`."""
     for folder in python_folders():
         if folder not in sys.path:
             sys.path.append(folder)
     os.environ.update(environment())
-    os.environ.pop("SPARK_HOME", None)  # another Spark of the machine's is not the one under test
+    os.environ.pop("SPARK_HOME", None)  # another Spark on the machine is not under test
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("spark_it")
@@ -40,13 +35,13 @@ def start(directory: Path, settings: Mapping[str, str] | None = None) -> SparkSe
 
 
 def python_folders() -> list[str]:
-    """Return the folders that Python finds PySpark and what it needs in."""
+    """Return the folders of PySpark and its dependencies."""
     libraries = (spark_tools.arrow_folder(), spark_tools.pandas_folder())
     return [str(spark_tools.pyspark_folder()), *map(str, libraries)]
 
 
 def environment() -> dict[str, str]:
-    """Return the variables that Spark starts with; its workers have this Python and these paths."""
+    """Return the variables with which Spark and its workers use this Python and these paths."""
     path = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *python_folders()]
     return {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, path))),
@@ -63,14 +58,14 @@ def settings_for(directory: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": HOST,
-        # No threads for the collector, no second compiler: for short runs the quickest.
+        # Fastest for short runs: no collector threads, no second compiler.
         "spark.driver.extraJavaOptions": (
             f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={directory}"
         ),
         "spark.local.dir": str(directory / "local"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
-        # Tests add up what batches read, of which Spark keeps a hundred by default.
+        # Tests sum up all batches; Spark's default is a hundred.
         "spark.sql.streaming.numRecentProgressUpdates": "10000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -78,7 +73,7 @@ def settings_for(directory: Path) -> dict[str, str]:
 
 
 def stop(session: SparkSession) -> None:
-    """Stop Spark and its Java process, and wait until it is gone."""
+    """Stop Spark, and wait for the end of its Java process."""
     from pyspark import SparkContext
 
     session.stop()
@@ -88,5 +83,5 @@ def stop(session: SparkSession) -> None:
     SparkContext._gateway = None
     SparkContext._jvm = None
     process = gateway.proc
-    process.stdin.close()  # it ends when its standard input does
+    process.stdin.close()  # it ends with its standard input
     process.wait(30)

@@ -1,9 +1,9 @@
-"""PySpark, its Kafka connector and the means to compile against both, installed on first use.
+"""Installation of PySpark, its Kafka connector and a compiler for both, on first use.
 
-All of it goes into the folder of compat_tests/tools/ (`.venv/tools`): PySpark from PyPI, the
-connector from Maven's central repository, both unchanged. The connector does not load without the
-module spark-token-provider-kafka-0-10; where the repository has no such jar, suites/src/
-TokenStandIn.scala is compiled in its place, with the Scala compiler that PySpark's jars contain.
+PySpark comes from PyPI, the connector from Maven's central repository, both unchanged, into
+`.venv/tools`. The connector needs the module spark-token-provider-kafka-0-10. If the repository
+lacks this jar, suites/src/TokenStandIn.scala is compiled instead, with the Scala compiler in
+PySpark's jars.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from tests.support.tools.tools import PROJECT, ToolError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What `pip install 'wirebroker[spark]'` installs, by package.
+# Packages of `pip install 'wirebroker[spark]'`.
 _PROJECT_TABLE = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
 _PACKAGES = {
     re.split(r"[<>=]", each)[0]: each for each in _PROJECT_TABLE["optional-dependencies"]["spark"]
 }
 SPARK_PACKAGE = _PACKAGES["pyspark"]
-SPARK_VERSION = SPARK_PACKAGE.partition("==")[2]  # PySpark and the connector must be of one version
+# PySpark and the connector must have the same version
+SPARK_VERSION = SPARK_PACKAGE.partition("==")[2]
 SCALA_VERSION = "2.13"
-ARROW_PACKAGE = _PACKAGES["pyarrow"]  # of the data source in segments/, and of PySpark's own use
-PANDAS_PACKAGE = _PACKAGES["pandas"]  # PySpark asks for it where it hands Arrow's batches to Python
-PLOT_PACKAGE = "matplotlib>=3.8,<4"  # what the guide draws with
+ARROW_PACKAGE = _PACKAGES["pyarrow"]  # for the data source and PySpark
+PANDAS_PACKAGE = _PACKAGES["pandas"]  # needed by PySpark to pass Arrow batches to Python
+PLOT_PACKAGE = "matplotlib>=3.8,<4"  # for the guide's pictures
 SPARK = "org.apache.spark"
 SOURCES = PROJECT / "spark_it" / "suites" / "src"
 
 CONNECTOR = (
     Jar(SPARK, f"spark-sql-kafka-0-10_{SCALA_VERSION}", SPARK_VERSION, alone=True),
-    # What the connector's own POM names beside jars that PySpark has.
+    # From the connector's POM, without jars that PySpark has.
     Jar("org.apache.kafka", "kafka-clients", "3.9.2", alone=True),
     Jar("org.apache.commons", "commons-pool2", "2.13.1", alone=True),
 )
@@ -55,26 +56,26 @@ _VECTOR_MODULE = "jdk.incubator.vector"
 
 @cache
 def pyspark_folder() -> Path:
-    """Return the folder that PySpark is imported from (for PYTHONPATH or sys.path)."""
+    """Return the folder of PySpark, for PYTHONPATH or sys.path."""
     name = f"pyspark-{SPARK_VERSION}"
     return tools._installed(name, lambda folder: tools._pip_install(SPARK_PACKAGE, folder))
 
 
 @cache
 def arrow_folder() -> Path:
-    """Return the folder that PyArrow is imported from, by Spark's workers too."""
+    """Return the folder of PyArrow, which Spark's workers use too."""
     return tools._installed("pyarrow", lambda folder: tools._pip_install(ARROW_PACKAGE, folder))
 
 
 @cache
 def pandas_folder() -> Path:
-    """Return the folder that pandas is imported from, by Spark's workers too."""
+    """Return the folder of pandas, which Spark's workers use too."""
     return tools._installed("pandas", lambda folder: tools._pip_install(PANDAS_PACKAGE, folder))
 
 
 @cache
 def plot_folders() -> list[str]:
-    """Return the folders that matplotlib is imported from, if Python has none."""
+    """Return the folders of matplotlib, if Python lacks it."""
     if importlib.util.find_spec("matplotlib"):
         return []
     install = functools.partial(tools._pip_install, PLOT_PACKAGE)
@@ -82,13 +83,11 @@ def plot_folders() -> list[str]:
 
 
 def spark_jars() -> Path:
-    """Return the folder with the jars that come with PySpark."""
     return pyspark_folder() / "pyspark" / "jars"
 
 
 @cache
 def connector_jars() -> list[Path]:
-    """Return the connector's jars, as `spark.jars` wants them."""
     name = f"spark-connector-{SPARK_VERSION}"
     folder = tools._installed(name, _install_connector)
     return sorted(folder.glob("*.jar"))
@@ -98,8 +97,8 @@ def connector_jars() -> list[Path]:
 def java_home() -> Path:
     """Return a JAVA_HOME that Spark starts with.
 
-    Spark asks for an incubator module that slim Java runtimes lack and that it can do without; for
-    those, the `java` in this home is a script that leaves the request out.
+    Spark requests an optional incubator module that slim Java runtimes lack. For those, `java` in
+    this home is a script that omits the request.
     """
     java = tools.java_command()
     modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True)
@@ -121,12 +120,12 @@ def compile_scala(sources: Sequence[Path], folder: Path, class_path: Sequence[Pa
 
 
 def fetch_jars(wanted: Sequence[Jar], folder: Path) -> None:
-    """Fetch jars into a folder (see jars.py)."""
+    """Fetch jars into a folder (jars.py)."""
     jars.fetch(wanted, folder, java=tools.java_command(), ivy_jars=spark_jars())
 
 
 def fetch_optional_jars(wanted: Sequence[Jar], folder: Path) -> bool:
-    """Fetch jars that the repository may not have; say whether it has."""
+    """Fetch jars if the repository has them; return whether it has."""
     trial = folder / "trial"
     trial.mkdir()
     try:

@@ -1,4 +1,4 @@
-"""Compaction: of the records with one key only the last one stays.
+"""Log compaction, which keeps only the last record of each key.
 
     clean            dirty                     out of reach
     +-----+-----+----+------+-------+----+ ... +--------+
@@ -6,12 +6,15 @@
     +-----+-----+----+------+-------+----+ ... +--------+
     0                first dirty offset  end_offset
 
-Two passes. The first reads the dirty part and notes the last offset of every key (as many as memory
-allows; the rest stays dirty). The second reads everything up to there, group of segments by group,
-and writes what is left of each group as one `.cleaned` segment. The old segments are only read: the
-swap is its caller's (segment_swap.py), who may run this in another process and end it at any time.
+The first pass maps the keys of the dirty part to their last offsets, until memory is used up; the
+rest stays dirty. The second pass reads everything before that point and writes what remains of each
+group of segments as one `.cleaned` segment. The old segments are only read, so compaction can run
+in another process and be ended at any time; the caller swaps them (segment_swap.py).
 
-Source: Kafka's Cleaner; which part is dirty says range.py.
+Invariants: the batches of a segment have ascending offsets below the next segment's base offset
+(checked as they are read); the second pass meets the record of each mapped key, none is lost.
+
+Source: Kafka's Cleaner. range.py determines the dirty part.
 """
 
 from __future__ import annotations
@@ -41,12 +44,12 @@ _NO_END: Final = 1 << 63
 
 
 class CompactionJob(NamedTuple):
-    """What to compact, taken from a log at one moment. Plain values, fit for another process."""
+    """The input of a compaction, as plain values for another process."""
 
     directory: str
-    base_offsets: tuple[int, ...]  # of all segments, the active one included; rising
+    base_offsets: tuple[int, ...]  # including the active one; ascending
     first_dirty_offset: int
-    end_offset: int  # the base offset of the first segment that is out of reach
+    end_offset: int  # the first segment out of reach
     producers: dict[int, ActiveProducer]
     now_ms: int
     segment_bytes: int
@@ -56,7 +59,7 @@ class CompactionJob(NamedTuple):
 
 
 class CleanedGroup(NamedTuple):
-    """Old segments and what they have become: a `.cleaned` segment at the first one's offset."""
+    """A group of old segments, replaced by a `.cleaned` segment at the first one's offset."""
 
     base_offsets: tuple[int, ...]
     bytes_before: int
@@ -67,7 +70,7 @@ class Compaction:
     """One compaction of one log.
 
     Attributes:
-        next_dirty_offset: Where the next one begins, once all groups are swapped in.
+        next_dirty_offset: The first dirty offset once all groups are swapped in.
     """
 
     __slots__ = ("_ends", "_files", "_job", "_map", "_on_read", "_segments", "next_dirty_offset")
@@ -80,13 +83,13 @@ class Compaction:
         *,
         on_read: Callable[[int], None] | None = None,
     ) -> None:
-        """Take over a job; nothing is read yet.
+        """Prepare a compaction without reading anything.
 
         Args:
-            job: Its closed segments stay as they are, or are deleted, while this goes on.
-            files: Where they lie.
-            offset_map: Empty.
-            on_read: Called with the size of each batch that was read.
+            job: Its closed segments must not change, but may be deleted.
+            files: The file system.
+            offset_map: An empty map.
+            on_read: Called with the size of each batch read.
         """
         self._job = job
         self._files = files
@@ -96,16 +99,15 @@ class Compaction:
             Segment(files, job.directory, base_offset, created_ms=0)
             for base_offset in job.base_offsets
         ]
-        # Base offset of each segment -> that of the one behind; the active one has no end.
         self._ends = dict(pairwise((*job.base_offsets, _NO_END)))
         self.next_dirty_offset = job.first_dirty_offset
 
     def run(self) -> Iterator[CleanedGroup]:
-        """Do it all, group by group.
+        """Compact the log and yield each group.
 
         Raises:
-            KafkaError: What is in the segments cannot be read; nothing may be done about it.
-            OSError: The disk failed, or the segments are gone.
+            KafkaError: A segment cannot be read; it must stay as it is.
+            OSError: The disk failed, or a segment was deleted.
         """
         job = self._job
         self._build_map()
@@ -130,11 +132,12 @@ class Compaction:
                 sum(segment.size for segment in group),
                 size,
             )
+        assert batch_filter.met_count == len(self._map), "the last record of each key was met"
 
     def _clean(
         self, group: list[Segment], batch_filter: BatchFilter, transactions: CleanedTransactions
     ) -> int:
-        """Write what is left of a group; return its size in bytes."""
+        """Write what remains of a group; return its size."""
         job = self._job
         cleaned = CleanedSegment(
             self._files,
@@ -154,7 +157,6 @@ class Compaction:
         return cleaned.size
 
     def _build_map(self) -> None:
-        """Note the last offset of every key from the first dirty offset on, while there is room."""
         start, end = self._job.first_dirty_offset, self._job.end_offset
         transactions = CleanedTransactions()
         transactions.add_aborted(self._aborted_between(start, end))
@@ -168,7 +170,7 @@ class Compaction:
             self._map.latest_offset = min(self._ends[segment.base_offset], end) - 1
 
     def _map_segment(self, segment: Segment, transactions: CleanedTransactions) -> bool:
-        """Note the keys of one segment; False if the map is full."""
+        """Map the keys of one segment; return False if the map is full."""
         start = self._job.first_dirty_offset
         offset_map = self._map
         position = segment.offset_index.lookup(start).position
@@ -186,23 +188,30 @@ class Compaction:
         return True
 
     def _batches(self, segment: Segment, position: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Walk whole batches whose checksums are right."""
         if not self._files.exists(segment.log.path):
-            # It would pass for one without batches.
+            # A missing file would look empty.
             raise FileNotFoundError(errno.ENOENT, "the segment is gone", segment.log.path)
         on_read = self._on_read
+        next_offset, end = segment.base_offset, self._ends[segment.base_offset]
         for place, header, batch in segment.iterate_batches(position):
             if batch_crc(batch, 0, len(batch)) != header.crc:
                 raise KafkaError(
                     ErrorCode.CORRUPT_MESSAGE,
                     f"{segment.log.path}: the batch at position {place} has a wrong CRC-32C",
                 )
+            if not next_offset <= header.base_offset <= header.last_offset < end:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"{segment.log.path}: the batch at position {place} has the offsets "
+                    f"{header.base_offset} to {header.last_offset}, outside of {next_offset} to "
+                    f"{end - 1}",
+                )
+            next_offset = header.last_offset + 1
             yield header, batch
             if on_read is not None:
                 on_read(len(batch))
 
     def _aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that batches in [start, end) may belong to."""
         found: list[AbortedTransaction] = []
         for segment in self._segments:
             if self._ends[segment.base_offset] <= start:
@@ -215,7 +224,7 @@ class Compaction:
 
 
 def count_dirty_records(job: CompactionJob, files: Files) -> int:
-    """Return how many records the dirty part has, by the headers of its batches.
+    """Return the number of dirty records, according to batch headers.
 
     Raises:
         KafkaError, OSError: As Compaction.run.
@@ -230,9 +239,9 @@ def count_dirty_records(job: CompactionJob, files: Files) -> int:
 
 
 def group_segments(segments: Iterable[Segment], job: CompactionJob) -> list[list[Segment]]:
-    """Say which neighbours become one segment: their sums stay within what one segment may have.
+    """Group neighbors so that each group fits into one segment.
 
-    The sizes are those from before, so every compaction brings segments closer together.
+    Sizes from before the compaction count, so each compaction packs segments more tightly.
     """
     following = list(segments)
     ends = [*(segment.base_offset for segment in following), job.end_offset][1:]

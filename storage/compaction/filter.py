@@ -1,15 +1,14 @@
-"""What compaction leaves of one batch.
+"""The rules for what compaction keeps of one batch.
 
-    record    stays if it is the last of its key, unless it is a tombstone whose horizon has passed;
-              one without a key goes; above the map's reach everything stays
-    batch     keeps its base offset, last offset delta, sequence and producer, whatever goes, so
-              offsets never change and a producer's sequence survives; one that stays whole is
-              copied byte for byte; one that is empty goes, except
-                  the last batch of a producer that is still known (its sequence is in there)
-                  the batch before the first offset that is out of the compaction's reach
-    horizon   a batch with a tombstone, or a marker that nothing needs any more, is given one when
-              compaction first meets it: now + delete.retention.ms, as its base timestamp, with bit
-              6 of the attributes. Tombstones and the marker go when it has passed (KIP-534).
+    record    kept if it is the last of its key, unless it is a tombstone whose horizon has passed;
+              dropped if it has no key; always kept after the last mapped offset
+    batch     keeps its base offset, last offset delta, sequence and producer; copied byte for byte
+              if all records are kept; dropped if none are, except
+                  the last batch of a producer that is still known (it holds the sequence)
+                  the batch directly before the first offset out of reach
+    horizon   set on a batch with a tombstone, and on a marker that is no longer needed, when
+              compaction first reads it: now + delete.retention.ms, as the base timestamp, with bit
+              6 of the attributes; afterwards tombstone and marker are dropped (KIP-534)
 
 Source: Kafka's MemoryRecords.filterTo, Cleaner.cleanInto, MemoryRecordsBuilder.
 """
@@ -54,14 +53,26 @@ _KEPT_FLAGS: Final = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 class ActiveProducer(NamedTuple):
     """A producer that the log still knows."""
 
-    last_data_offset: int  # of its last batch with data; -1 if it has none in this epoch
+    last_data_offset: int  # -1: no data batch in this epoch
     producer_epoch: int
 
 
 class BatchFilter:
-    """The decisions of one compaction, batch by batch in the order of the log."""
+    """One compaction's decisions about batches, in log order.
 
-    __slots__ = ("_delete_retention_ms", "_end_offset", "_map", "_now_ms", "_producers", "_txns")
+    Attributes:
+        met_count: The number of records so far that are the last of their key in the map.
+    """
+
+    __slots__ = (
+        "_delete_retention_ms",
+        "_end_offset",
+        "_map",
+        "_now_ms",
+        "_producers",
+        "_txns",
+        "met_count",
+    )
 
     def __init__(
         self,
@@ -73,15 +84,16 @@ class BatchFilter:
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
-        """Begin a compaction.
+        """Prepare a compaction.
 
         Args:
             offset_map: The last offset of each key.
-            transactions: Filled with the aborted transactions of a segment before its batches come.
+            transactions: Must know a segment's aborted transactions before its batches are
+                filtered.
             producers: By id.
-            end_offset: The first offset that is out of reach.
-            now_ms: The time that horizons are compared with and counted from.
-            delete_retention_ms: How long a tombstone or marker stays.
+            end_offset: The first offset out of reach.
+            now_ms: The base of delete horizons.
+            delete_retention_ms: How long tombstones and markers are kept.
         """
         self._map = offset_map
         self._txns = transactions
@@ -89,9 +101,10 @@ class BatchFilter:
         self._end_offset = end_offset
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
+        self.met_count = 0
 
     def filter(self, header: BatchHeader, batch: memoryview) -> memoryview | bytearray | None:
-        """Return what is left of a batch: the batch itself, a new one, or None.
+        """Return what remains of a batch: the batch itself, a new one, or None.
 
         Raises:
             KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: its records cannot be read.
@@ -127,8 +140,13 @@ class BatchFilter:
     def _keeps(self, record: Record, keeps_tombstones: bool) -> bool:
         if record.offset > self._map.latest_offset:
             return True
-        if record.key is None or record.offset < self._map.get(record.key):
+        if record.key is None:
             return False
+        last_offset = self._map.get(record.key)
+        if record.offset < last_offset:
+            return False
+        if record.offset == last_offset:
+            self.met_count += 1
         return keeps_tombstones or record.value is not None
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
@@ -145,7 +163,6 @@ def _horizon_of(header: BatchHeader) -> int | None:
 
 
 def _empty_batch(header: BatchHeader, batch: memoryview) -> bytearray:
-    """Return the batch without its records; codec, base timestamp and horizon go with them."""
     result = bytearray(batch[:HEADER_BYTES])
     TIMESTAMPS.pack_into(result, BASE_TIMESTAMP_AT, _NO_TIMESTAMP, header.max_timestamp)
     return _finish(result, header, flags=0, record_count=0)
@@ -154,7 +171,6 @@ def _empty_batch(header: BatchHeader, batch: memoryview) -> bytearray:
 def _rebuilt(
     header: BatchHeader, batch: memoryview, records: list[Record], horizon_ms: int | None
 ) -> bytearray:
-    """Return the batch with these records only, in its own codec at the default level."""
     base_timestamp = records[0].timestamp if horizon_ms is None else horizon_ms
     payload = b"".join(
         encode_record(

@@ -1,13 +1,13 @@
-"""The last offset of each key: what compaction knows of a log, in a bounded piece of memory.
+"""A map from each key to its last offset, in a memory block of bounded size.
 
     slot := 16 bytes of hash of the key, offset + 1 (0: the slot is empty)         24 bytes
 
-Open addressing over one block, of at most what log.cleaner.dedupe.buffer.size says. (A dict would
-take 180 bytes a key.) The number of slots is prime, so that every step width reaches every slot.
+The map uses open addressing; log.cleaner.dedupe.buffer.size bounds the block. (A dict would take
+180 bytes per key.) The number of slots is prime, so that every step width reaches every slot.
 
-Two keys with one hash would be one key, and the older one's record would be lost. By chance that
-happens once in 10^25 maps of five million keys; and it cannot be arranged, because the hash is
-keyed with a secret that is new for each map (Kafka's MD5 is not).
+If two keys had the same hash, the older one's record would be lost. By chance this happens once in
+10^25 maps of five million keys; the hash is keyed with a new secret for each map, so that it cannot
+be provoked (Kafka's MD5 is not).
 
 Source: Kafka's SkimpyOffsetMap.
 """
@@ -19,11 +19,10 @@ from struct import Struct
 from typing import Final
 
 SLOT_BYTES: Final = 24
-# Below it nothing could be cleaned.
+# The least with which compaction makes progress.
 MIN_SLOTS: Final = 2
 
 _HASH: Final = Struct("=QQ")
-# Widths of a step differ between keys that begin at the same slot.
 _MOST_STEP: Final = 1 << 16
 
 
@@ -31,24 +30,24 @@ class OffsetMap:
     """Keys and the last offset of each.
 
     Attributes:
-        latest_offset: The last offset that is taken into account, with or without a key.
-        most_keys: How many keys it takes; beyond, `put` refuses.
+        latest_offset: The last offset read, with or without a key.
+        most_keys: The number of keys at which `put` refuses more.
     """
 
     __slots__ = ("_count", "_secret", "_slots", "_words", "latest_offset", "most_keys")
 
-    # Always: _count <= most_keys, which is below _slots, so that a search ends.
+    # _count <= most_keys < _slots, so each search ends.
 
     def __init__(
         self, memory_bytes: int, *, load_factor: float, secret: bytes, key_count: int | None = None
     ) -> None:
-        """Make an empty map.
+        """Create an empty map.
 
         Args:
-            memory_bytes: What it may take.
-            load_factor: Up to which share of its slots are used.
-            secret: 16 bytes that nobody else knows.
-            key_count: More keys will not come: it takes no more memory than they need.
+            memory_bytes: The maximum size.
+            load_factor: The share of slots to use.
+            secret: 16 bytes.
+            key_count: The maximum number of keys, which limits the size as well.
         """
         slots = max(MIN_SLOTS, memory_bytes // SLOT_BYTES)
         if key_count is not None:
@@ -65,10 +64,9 @@ class OffsetMap:
         return self._count
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Note that the key's last record so far is at `offset`; False if the map is full.
+        """Set a key's last offset; return False if the map is full.
 
-        A full map refuses known keys too, as Kafka's does: the offsets that it knows are those up
-        to one place in the log.
+        A full map refuses known keys too, as in Kafka, so that it covers the log up to one point.
         """
         if self._count >= self.most_keys:
             return False
@@ -92,7 +90,7 @@ class OffsetMap:
         return True
 
     def get(self, key: bytes) -> int:
-        """Return the key's last offset; -1 if the map does not know it."""
+        """Return the key's last offset; -1 if it is unknown."""
         first, second = _HASH.unpack(blake2b(key, digest_size=16, key=self._secret).digest())
         words, slots = self._words, self._slots
         slot: int = first % slots

@@ -1,7 +1,7 @@
-"""Which part of a log may be compacted, how dirty it is, and what a compaction has to be told.
+"""The dirty part of a log that may be compacted, and the input of its compaction.
 
-Out of reach is the segment, and what follows it, that holds the first of
-    the last stable offset            (what is not decided, or not committed)
+The segment with the first of the following, and all later segments, are out of reach:
+    the last stable offset            (later records are undecided or uncommitted)
     the active segment
     a record younger than min.compaction.lag.ms
 
@@ -22,34 +22,31 @@ if TYPE_CHECKING:
 
 
 class DirtyRange(NamedTuple):
-    """What compaction would find in a log now."""
+    """The extent of a log's dirty part."""
 
     first_dirty_offset: int
-    end_offset: int  # the base offset of the first segment out of reach
+    end_offset: int  # the first segment out of reach
     clean_bytes: int
     dirty_bytes: int
-    is_overdue: bool  # max.compaction.lag.ms is over for a dirty record
-    is_checkpoint_wrong: bool  # it lay outside of the log
+    is_overdue: bool  # max.compaction.lag.ms has passed
+    is_checkpoint_wrong: bool  # it was outside of the log
 
     @property
     def dirty_ratio(self) -> float:
-        """The share of dirty bytes; 0 if there are none at all."""
+        """The share of dirty bytes; 0 for an empty log."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
     def is_worth_it(self, min_cleanable_dirty_ratio: float) -> bool:
-        """Tell whether the log is to be compacted now."""
+        """Return whether the log needs compaction now."""
         is_forced = self.is_overdue and self.dirty_bytes > 0
         return is_forced or self.dirty_ratio > min_cleanable_dirty_ratio
 
 
 def dirty_range(log: Log, checkpoint: int | None, *, now_ms: int) -> DirtyRange:
-    """Look at a log; reads at most some headers and index entries.
+    """Return the dirty range of a log, reading at most some headers and index entries.
 
-    Args:
-        log: It is compacted by its settings.
-        checkpoint: Up to where it is clean; None if it never was.
-        now_ms: The time now.
+    The checkpoint is the offset below which it is clean, or None.
 
     Raises:
         KafkaError, OSError: The first batch of a segment cannot be read.
@@ -78,7 +75,7 @@ def dirty_range(log: Log, checkpoint: int | None, *, now_ms: int) -> DirtyRange:
 
 
 def make_job(log: Log, dirty: DirtyRange, *, now_ms: int) -> CompactionJob:
-    """Take down what a compaction needs. The producers must have been read (ProducerState)."""
+    """Return the input of a compaction. The log's producer state must be loaded."""
     settings = log.settings
     producers = {
         producer_id: ActiveProducer(

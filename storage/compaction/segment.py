@@ -1,7 +1,7 @@
-"""The segment that compaction writes: the files of a segment, under names that end in `.cleaned`.
+"""The segment that compaction writes, in files whose names end in `.cleaned`.
 
-Nobody reads them before the swap (segment_swap.py); a start removes what was not finished. The last
-step is the disk: all files are synced, so that the swap moves only names.
+Nothing reads them before the swap (segment_swap.py); a start removes unfinished ones. They are
+synced here, so that the swap only renames them.
 
 Source: Kafka's LogSegment.append and onBecomeInactiveSegment, UnifiedLog.createNewCleanedSegment.
 """
@@ -35,15 +35,15 @@ CLEANED_SUFFIX: Final = ".cleaned"
 
 # 1 MiB: larger writes gain nothing.
 _WRITE_BYTES: Final = 1 << 20
-# 16 MiB: a disk that syncs a whole segment at once keeps everybody else waiting.
+# 16 MiB: longer syncs delay all other users of the disk.
 _SYNC_BYTES: Final = 16 << 20
 
 
 class CleanedSegment:
-    """Batches in the order of their offsets, and the indexes to them.
+    """A new segment: batches in offset order and their indexes.
 
     Attributes:
-        base_offset: The segment's name.
+        base_offset: The offset in the segment's name.
         size: Bytes of batches so far.
     """
 
@@ -51,6 +51,7 @@ class CleanedSegment:
         "_directory",
         "_files",
         "_index_interval_bytes",
+        "_last_offset",
         "_log",
         "_offset_entries",
         "_pending",
@@ -62,7 +63,7 @@ class CleanedSegment:
         "size",
     )
 
-    # What is synced was written before, and what is written counts in size.
+    # Invariants: _synced_size <= _written_size <= size; offsets ascend.
 
     def __init__(
         self, files: Files, directory: str, base_offset: int, *, index_interval_bytes: int
@@ -71,6 +72,7 @@ class CleanedSegment:
         self._directory = directory
         self.base_offset = base_offset
         self._index_interval_bytes = index_interval_bytes
+        self._last_offset = base_offset - 1
         for suffix in SEGMENT_SUFFIXES:
             files.unlink(self._path(suffix))
         self._log = self._file(LOG_SUFFIX)
@@ -81,11 +83,11 @@ class CleanedSegment:
         self._offset_entries, self._time_entries = bytearray(), bytearray()
 
     def append(self, batch: Buffer) -> None:
-        """Put a batch behind the others; the buffer stays as it is until it is written.
+        """Append a batch; the buffer must not change until it is written.
 
         Raises:
             KafkaError: CORRUPT_MESSAGE: its offset is too far from the base offset.
-            OSError: The disk failed.
+            OSError: The write failed.
         """
         header = read_batch_header(batch)
         if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
@@ -93,6 +95,8 @@ class CleanedSegment:
                 ErrorCode.CORRUPT_MESSAGE,
                 f"offset {header.last_offset} is too far from the base offset {self.base_offset}",
             )
+        assert header.base_offset > self._last_offset, "offsets ascend"
+        self._last_offset = header.last_offset
         self._tail, self.size, offset_entry, time_entry = index_batches(
             self._tail,
             (header,),
@@ -107,11 +111,11 @@ class CleanedSegment:
             self._write()
 
     def finish(self, aborted: Sequence[AbortedTransaction], *, modified_ms: int) -> None:
-        """Write what is left, and wait until everything is on the disk.
+        """Write the remaining batches and the indexes, and sync everything.
 
         Args:
-            aborted: For the transaction index; without any it has no file.
-            modified_ms: Given to the log file: retention goes by it where records have no
+            aborted: The entries of the transaction index, which has no file without entries.
+            modified_ms: The log file's modification time, for retention of records without
                 timestamps.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Puts the segment that compaction wrote into the place of old ones, so that a crash does no harm.
+"""The crash-safe replacement of old segments by the segment that compaction wrote.
 
     written, synced         N.log.cleaned          N.log  M.log          undone at load
     begin_swap              N.log.swap             N.log  M.log          completed at load
@@ -6,16 +6,16 @@
     set_aside_old for each
     finish_swap             N.log                  N.log.K.deleted ...   done
 
-(so with all files of a segment). After each step the caller syncs the directory, in a thread: then
-names of a later step are never on a disk that lacks those of an earlier one. The log itself changes
-at once, by enter_swapped: the new segment is read under the name `.swap` until the end.
+The same applies to all files of a segment. After each step the caller syncs the directory in a
+thread, so that the steps reach the disk in order. The log in memory changes in enter_swapped; from
+then on the new segment is read under its `.swap` name.
 
-At load: while a `.cleaned` file is there, the `.swap` files from its offset on are not complete,
-and are removed with it. Else the `.swap` segment stands for everything from its base offset up to
-its last record; old segments there are removed, and it takes its final name.
+At load, a `.cleaned` file shows that the `.swap` files from its offset on are incomplete; they are
+removed with it. Otherwise the `.swap` segment replaces everything from its base offset to its last
+record.
 
-Apache Kafka does the same with the same names, so either completes what the other began; only `K`,
-a number, is ours: the name of a file that somebody still reads is not given to the next one.
+Apache Kafka uses the same steps and names, so either broker completes the other's swap. Only the
+number `K` is wirebroker's: it keeps the names of files unique that are still being read.
 
 Source: Kafka's LocalLog.replaceSegments, LogLoader.
 """
@@ -26,12 +26,11 @@ import itertools
 from typing import TYPE_CHECKING
 
 from wirebroker.storage.compaction.segment import CLEANED_SUFFIX
-from wirebroker.storage.file_names import offset_of
+from wirebroker.storage.file_names import DELETED_SUFFIX, offset_of
 from wirebroker.storage.log.index.offset_index import OffsetIndex
 from wirebroker.storage.log.segment.batch_scan import scan_headers
 from wirebroker.storage.log.segment.segment import Segment
 from wirebroker.storage.log.segment.segment_files import (
-    DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
@@ -50,7 +49,7 @@ _numbers = itertools.count(1)
 
 
 def is_written(files: Files, directory: str, base_offset: int, log_bytes: int) -> bool:
-    """Tell whether a `.cleaned` segment is all there; nobody else should write to the directory."""
+    """Return whether a `.cleaned` segment is complete."""
     paths = [
         segment_path(directory, base_offset, suffix + CLEANED_SUFFIX)
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -59,10 +58,10 @@ def is_written(files: Files, directory: str, base_offset: int, log_bytes: int) -
 
 
 def begin_swap(files: Files, directory: str, base_offset: int) -> None:
-    """Say that the `.cleaned` segment is complete, by renaming it to `.swap`.
+    """Rename the complete `.cleaned` segment to `.swap`.
 
     Raises:
-        OSError: The disk failed; a start undoes or completes it.
+        OSError: The disk failed; the next start undoes or completes the swap.
     """
     for suffix in SEGMENT_SUFFIXES:
         path = segment_path(directory, base_offset, suffix)
@@ -71,18 +70,12 @@ def begin_swap(files: Files, directory: str, base_offset: int) -> None:
 
 
 def enter_swapped(log: Log, files: Files, old: Sequence[Segment]) -> Segment:
-    """Put the `.swap` segment into the log, and the old ones out of it; touches no file.
-
-    Readers find the new one from now on.
-
-    Args:
-        log: Nobody else changes it meanwhile.
-        files: The log's.
-        old: Neighbours in the log, none of them active.
+    """Replace neighboring closed segments by the `.swap` segment in memory; no file changes.
 
     Returns:
         The new segment, for `finish_swap` when all old ones are set aside.
     """
+    assert old[-1] is not log.segments.active, "the active segment is never replaced"
     new = Segment(files, log.directory, old[0].base_offset, created_ms=old[0].created_ms)
     new.look_under(SWAP_SUFFIX)
     log.segments.replace(old, new)
@@ -91,13 +84,12 @@ def enter_swapped(log: Log, files: Files, old: Sequence[Segment]) -> Segment:
 
 
 def set_aside_old(log: Log, segment: Segment) -> None:
-    """Give the files of an old segment their last names, `.K.deleted`.
+    """Rename the files of an old segment to `.K.deleted`, readable until `Segment.remove`.
 
-    Slices stay readable until the caller removes them (`Segment.remove`), after
-    file.delete.delay.ms. The producer snapshot stays if the new segment begins there.
+    The producer snapshot stays if the new segment begins at its offset.
 
     Raises:
-        OSError: The disk failed; a start completes the swap.
+        OSError: The disk failed; the next start completes the swap.
     """
     segment.mark_deleted(f".{next(_numbers)}{DELETED_SUFFIX}")
     offset = segment.base_offset
@@ -109,11 +101,11 @@ def finish_swap(log: Log, files: Files, new: Segment) -> None:
     """Give the new segment its final name.
 
     Raises:
-        OSError: The disk failed; a start completes it.
+        OSError: The disk failed; the next start completes the swap.
     """
     for file in new.all_files():
         if not file.path.endswith(SWAP_SUFFIX):
-            continue  # retention has been here meanwhile: it is `.deleted`
+            continue  # retention has renamed it to `.deleted`
         if files.exists(file.path):
             file.rename(file.path.removesuffix(SWAP_SUFFIX))
         else:
@@ -122,7 +114,7 @@ def finish_swap(log: Log, files: Files, new: Segment) -> None:
 
 
 def old_segments(log: Log, base_offsets: Iterable[int]) -> list[Segment] | None:
-    """Return the log's closed segments with these base offsets; None if it has others by now."""
+    """Return the log's closed segments with these offsets; None if they have changed."""
     wanted = list(base_offsets)
     first = log.segments.floor_index(wanted[0])
     found = [log.segments[i] for i in range(first, min(first + len(wanted), len(log.segments) - 1))]
@@ -130,14 +122,14 @@ def old_segments(log: Log, base_offsets: Iterable[int]) -> list[Segment] | None:
 
 
 def undo_swap(files: Files, directory: str, base_offset: int) -> None:
-    """Take back `begin_swap`, whole or half: the old segments are not what was compacted any more.
+    """Undo a complete or partial `begin_swap`, because the old segments have changed.
 
     Raises:
         OSError: The disk failed.
     """
     path = segment_path(directory, base_offset, LOG_SUFFIX)
     if files.exists(path + SWAP_SUFFIX):
-        # From here on a start would not complete the swap.
+        # From here on a start does not complete the swap.
         files.rename(path + SWAP_SUFFIX, path + CLEANED_SUFFIX)
     for suffix in SEGMENT_SUFFIXES:
         files.unlink(segment_path(directory, base_offset, suffix + SWAP_SUFFIX))
@@ -145,25 +137,20 @@ def undo_swap(files: Files, directory: str, base_offset: int) -> None:
 
 
 def discard_cleaned(files: Files, directory: str) -> None:
-    """Remove what an unfinished compaction has left in a partition's directory."""
+    """Remove the files of an unfinished compaction."""
     for name in files.list_files(directory):
         if name.endswith(CLEANED_SUFFIX):
             files.unlink(f"{directory}/{name}")
 
 
 def recover_swap(files: Files, directory: str, names: Iterable[str]) -> bool:
-    """Undo or complete a swap that a crash, or a stop, has interrupted; most often there is none.
-
-    Args:
-        files: Where the directory lies.
-        directory: A partition's.
-        names: All that is in it.
+    """Undo or complete an interrupted swap in a partition's directory, given all names in it.
 
     Returns:
         Whether names have changed.
 
     Raises:
-        KafkaError: A `.swap` segment is no sequence of batches.
+        KafkaError: A `.swap` segment is damaged.
         OSError: The disk failed.
     """
     if not any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
@@ -175,7 +162,7 @@ def recover_swap(files: Files, directory: str, names: Iterable[str]) -> bool:
         return False
     first_cleaned = min(map(_base_offset, cleaned), default=1 << 63)
     incomplete = [name for name in swapped if _base_offset(name) >= first_cleaned]
-    # The .cleaned ones last: as long as one is there, the others are known to be incomplete.
+    # .cleaned files go last: while one exists, the .swap files count as incomplete.
     for name in (*incomplete, *cleaned):
         files.unlink(f"{directory}/{name}")
     complete = [name for name in swapped if name not in incomplete]
@@ -186,14 +173,14 @@ def recover_swap(files: Files, directory: str, names: Iterable[str]) -> bool:
     ]
     if ranges:
         start, end = min(ranges)[0], max(end for _, end in ranges)
-        # A segment of which nothing was left ends where it begins; it counts all the same.
+        # An empty new segment still replaces the one at its base offset.
         replaced = {start for start, _ in ranges}
         for name in numbered:
             offset = _base_offset(name)
             if name.endswith(SEGMENT_SUFFIXES) and (start <= offset < end or offset in replaced):
                 files.unlink(f"{directory}/{name}")
         files.sync_directory(directory)
-    # The log's name last would make a crash look like one before the old segments went.
+    # Rename the log first; otherwise a crash would look as if old segments still existed.
     for name in sorted(complete, key=lambda name: not name.endswith(LOG_SUFFIX + SWAP_SUFFIX)):
         files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
     files.sync_directory(directory)
@@ -201,13 +188,11 @@ def recover_swap(files: Files, directory: str, names: Iterable[str]) -> bool:
 
 
 def _base_offset(name: str) -> int:
-    """Return the number that a file's name begins with; -1 if it is another kind of name."""
     offset = offset_of(name.partition(".")[0])
     return -1 if offset is None else offset
 
 
 def _end_offset(files: Files, directory: str, base_offset: int) -> int:
-    """Return the offset behind the last batch of a `.swap` segment."""
     log = files.data(segment_path(directory, base_offset, LOG_SUFFIX + SWAP_SUFFIX))
     index_path = segment_path(directory, base_offset, INDEX_SUFFIX + SWAP_SUFFIX)
     index = OffsetIndex(files.data(index_path), base_offset)

@@ -1,11 +1,11 @@
-"""Which transactional batches and markers a compaction may drop, met in the order of the log.
+"""The transactional batches and markers that compaction may drop.
 
-    data of an aborted transaction      at once
-    an ABORT or COMMIT marker           when none of its transaction's data was met any more, and
-                                        then not before its delete horizon (filter.py)
+    data of an aborted transaction      immediately
+    an ABORT or COMMIT marker           when no data of its transaction remains, and not before its
+                                        delete horizon (filter.py)
 
-A marker that stays keeps its entry in the new segment's transaction index. One object goes through
-the whole log: a transaction may begin in one group of segments and end in another.
+A marker keeps its entry in the new segment's transaction index. One object reads the whole log,
+because transactions may span groups of segments.
 
 Source: Kafka's CleanedTransactionMetadata.
 """
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 
 class CleanedTransactions:
-    """What is known of transactions at one place of the log.
+    """The state of all transactions at one point of the log.
 
     Attributes:
-        kept_aborts: Entries for the transaction index of the segment that is being written.
+        kept_aborts: Entries for the new segment's transaction index.
     """
 
     __slots__ = ("_aborted", "_committed_met", "_ongoing_aborted", "_upcoming", "kept_aborts")
 
     def __init__(self) -> None:
-        # By first offset: those whose first batch has not been reached.
+        # By first offset: transactions not reached yet.
         self._upcoming: list[tuple[int, AbortedTransaction]] = []
-        # Producer id -> the aborted transaction that it is in.
+        # Producer id -> its current aborted transaction.
         self._ongoing_aborted: dict[int, AbortedTransaction] = {}
-        # Of those, the producers of which a batch of data was met.
+        # Those of _ongoing_aborted with a data batch.
         self._aborted: set[int] = set()
-        # Producers of which data was met that is not aborted.
+        # Producers with data that was not aborted.
         self._committed_met: set[int] = set()
         self.kept_aborts: list[AbortedTransaction] = []
 
     def add_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
-        """Learn of aborted transactions before their batches are met; twice does no harm."""
+        """Add aborted transactions before their batches; duplicates do no harm."""
         for transaction in transactions:
             heappush(self._upcoming, (transaction.first_offset, transaction))
 
     def meet_data(self, header: BatchHeader) -> bool:
-        """Meet a batch of data; return whether it was aborted."""
+        """Record a data batch and return whether it was aborted."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -67,10 +67,10 @@ class CleanedTransactions:
         return False
 
     def meet_control(self, header: BatchHeader, batch: Buffer) -> bool:
-        """Meet a control batch; return whether nothing needs it any more.
+        """Record a control batch and return whether it is no longer needed.
 
         Raises:
-            KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: it cannot be read.
+            KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: the batch cannot be read.
         """
         self._begin_up_to(header.last_offset)
         producer_id = header.producer_id

@@ -1,4 +1,4 @@
-"""What an append goes through: a plan (checked, offsets assigned, nothing changed), a result."""
+"""The plan and the result of an append, and the checks of batches from brokers."""
 
 from __future__ import annotations
 
@@ -24,22 +24,19 @@ if TYPE_CHECKING:
 
 
 class AppendOrigin(Enum):
-    """Who made the batches, which decides what is checked (Kafka's AppendOrigin)."""
+    """Where batches come from, which decides what is validated (Kafka's AppendOrigin)."""
 
-    CLIENT = "client"  # a Produce request: everything
-    COORDINATOR = "coordinator"  # this broker: several batches and control batches are allowed
+    CLIENT = "client"
+    COORDINATOR = "coordinator"  # this broker
 
 
 class AppendResult:
-    """What a Produce response says of a partition.
+    """The fields of a Produce response for one partition.
 
     Attributes:
-        base_offset: Of the first record.
-        last_offset: Of the last one.
-        log_append_time_ms: -1 with CreateTime, but a retry gets the timestamp of its first try, as
-            in Kafka.
-        log_start_offset: The log's.
-        is_duplicate: Whether it was a retry: nothing was appended.
+        log_append_time_ms: -1 with CreateTime; for a retry the first attempt's timestamp, as in
+            Kafka.
+        is_duplicate: Whether it was a retry, so that nothing was appended.
     """
 
     __slots__ = (
@@ -67,7 +64,7 @@ class AppendResult:
 
 
 class AppendPlan:
-    """An append that was checked and may be written."""
+    """A validated append that may be written."""
 
     __slots__ = (
         "base_offset",
@@ -91,8 +88,8 @@ class AppendPlan:
         log_append_time_ms: int = -1,
         duplicate_of: ProducedBatch | None = None,
     ) -> None:
-        self.records = records  # whole batches with their final offsets
-        self.headers = headers  # of these batches
+        self.records = records  # whole batches
+        self.headers = headers  # with final offsets, as in the records
         first, last = headers[0], headers[-1]
         self.base_offset = first.base_offset
         self.last_offset = last.base_offset + last.last_offset_delta
@@ -101,16 +98,16 @@ class AppendPlan:
             self.max_timestamp = max(header.max_timestamp for header in headers)
         self.now_ms = now_ms
         self.log_append_time_ms = log_append_time_ms
-        self.duplicate_of = duplicate_of  # a retry: nothing is to be written
+        self.duplicate_of = duplicate_of  # set for a retry
         self.segment: Segment | None = None  # set by write
         self.segment_write: SegmentWrite | None = None
 
 
 def must_roll(segment: Segment, plan: AppendPlan, settings: TopicSettings) -> bool:
-    """Say whether a plan's batches belong into a new segment.
+    """Return whether a plan's batches require a new segment.
 
-    The age goes by the records' own time if they have one: from the first batch's timestamp to the
-    newest of the plan's. That an index is full is the caller's to know.
+    A segment's age is measured between record timestamps, if there are any. The caller checks
+    whether an index is full.
 
     Source: Kafka's LogSegment.shouldRoll.
     """
@@ -131,7 +128,7 @@ def must_roll(segment: Segment, plan: AppendPlan, settings: TopicSettings) -> bo
         and waited_ms <= settings.max_compaction_lag_ms
         and not settings.segment_jitter_ms
     ):
-        return False  # within either limit: spares the question which it is
+        return False
     limit_ms = settings.max_segment_ms
     if settings.segment_jitter_ms:
         limit_ms -= _jitter_ms(segment, min(settings.segment_jitter_ms, limit_ms))
@@ -139,19 +136,18 @@ def must_roll(segment: Segment, plan: AppendPlan, settings: TopicSettings) -> bo
 
 
 def _jitter_ms(segment: Segment, bound_ms: int) -> int:
-    """Return a segment's share of segment.jitter.ms: arbitrary, but the same at each look."""
     return crc32c(segment.log.path.encode()) % bound_ms if bound_ms else 0
 
 
-# No batch begins beyond this: with the longest one, the last offset is still an int64.
+# The last offset of the longest batch must still be an int64.
 _LAST_BASE_OFFSET: Final = (1 << 63) - (1 << 31) - 2
 
 
 def check_room(base_offset: int) -> None:
-    """Refuse an append to a log whose offsets are used up; only a damaged directory has one.
+    """Refuse an append to a log without free offsets, which only a damaged directory can have.
 
     Raises:
-        KafkaError: UNKNOWN_SERVER_ERROR, as Kafka answers.
+        KafkaError: UNKNOWN_SERVER_ERROR, as in Kafka.
     """
     if base_offset > _LAST_BASE_OFFSET:
         raise KafkaError(

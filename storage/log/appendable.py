@@ -1,9 +1,9 @@
-"""A log that is appended to (hot path): prepare, write, commit; rolling when a segment is full.
+"""The append path of a log (hot path): prepare, write and commit, and rolling of full segments.
 
-An append has three steps, so that a large one can run in a thread and one that fails leaves no
-trace: prepare_append (checks, assigns offsets in place, changes no state), write (files only; rolls
-first if the segment is full), commit (cannot fail: indexes, producers, end offset). The caller
-lets one append at a time through a log, and nothing else that changes it between write and commit.
+An append has three steps, so that a large one can run in a thread and a failed one changes nothing:
+prepare_append validates and assigns offsets in place; write changes only files, and rolls a full
+segment first; commit updates indexes, producers and end offset, and cannot fail. The caller runs
+one append per log at a time, and no other change between write and commit.
 
 Source: Kafka's UnifiedLog.append, LocalLog.append and roll.
 """
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 class AppendableLog(ReadableLog):
-    """A log and the rules for what comes into it.
+    """A log and the rules for appending to it.
 
     Attributes:
-        appended_bytes: How much was appended since the log was opened; never falls.
-        appended_records: How many records that were; never falls.
-        walks_records: Whether the records of every batch are looked at.
+        appended_bytes: Since the log was opened.
+        appended_records: Likewise.
+        walks_records: Whether the records of every batch are validated.
     """
 
     __slots__ = (
@@ -70,13 +70,13 @@ class AppendableLog(ReadableLog):
         self._settings = settings
         self.walks_records = walks_records
         self._validator = BatchValidator(settings, directory=directory, walks_all=walks_records)
-        self._is_index_full: bool | None = None  # of the active segment; None: not looked yet
+        self._is_index_full: bool | None = None  # of the active segment, if known
         self.appended_bytes = 0
         self.appended_records = 0
 
     @property
     def settings(self) -> TopicSettings:
-        """The topic's settings in force; assign new ones when its configs change."""
+        """The topic's current settings; assignable."""
         return self._settings
 
     @settings.setter
@@ -99,22 +99,22 @@ class AppendableLog(ReadableLog):
         is_brief: bool = False,
         walked: Walked | None = None,
     ) -> AppendPlan:
-        """Check batches and assign their offsets; changes nothing but bytes of `records`.
+        """Validate batches and assign their offsets; changes nothing but bytes of `records`.
 
         Args:
-            records: Writable; the plan keeps the view, so it stays valid until write() is done.
-            leader_epoch: Under which this replica leads.
+            records: Writable; the plan uses the view until write() has returned.
+            leader_epoch: Of this replica.
             now_ms: The time now.
             request_version: Of the Produce request.
-            origin: CLIENT (one batch, everything is checked) or COORDINATOR (this broker's own).
-            guard: From producer_state.begin_verification: what begins a transaction needs one.
-            is_brief: Whether to give up what would hold the event loop too long.
-            walked: What `walk` found in a client's batch, if it was asked before.
+            origin: CLIENT (one batch, fully validated) or COORDINATOR (batches of this broker).
+            guard: From producer_state.begin_verification, for the first batch of a transaction.
+            is_brief: Whether to raise TakesLongError instead of blocking the event loop for long.
+            walked: The result of `walk`, if it was called.
 
         Raises:
-            TakesLongError: It was given up.
-            KafkaError: RefusedBatchError; RECORD_LIST_TOO_LARGE if it exceeds segment.bytes; what
-                ProducerState.check_append raises.
+            TakesLongError: The validation would take too long.
+            KafkaError: RefusedBatchError; RECORD_LIST_TOO_LARGE above segment.bytes; errors of
+                ProducerState.check_append.
         """
         base_offset = self.log_end_offset
         check_room(base_offset)
@@ -148,20 +148,20 @@ class AppendableLog(ReadableLog):
         return AppendPlan(records, headers, now_ms=now_ms, log_append_time_ms=log_append_time_ms)
 
     def is_recompressed(self, attributes: int) -> bool:
-        """Tell whether a batch with these attributes is stored in another codec."""
+        """Return whether a batch with these attributes is stored in another codec."""
         return self._validator.is_recompressed(attributes)
 
     def walk(self, records: memoryview, now_ms: int) -> Generator[None, None, Walked | None]:
-        """Walk a client's batch before its append, step by step (see BatchValidator.walk)."""
+        """See BatchValidator.walk."""
         return self._validator.walk(records, now_ms)
 
     def write(self, plan: AppendPlan) -> None:
-        """Put a plan's batches into the active segment's files, rolling before if it is full.
+        """Write a plan's batches to the active segment's files; roll first if it is full.
 
-        May run in a thread. Nobody sees the batches before commit().
+        May run in a thread. Readers see the batches after commit().
 
         Raises:
-            OSError: The log is as before (perhaps with a new, empty segment).
+            OSError: The log is unchanged, except perhaps for a new, empty segment.
         """
         if plan.duplicate_of is not None:
             return
@@ -185,7 +185,7 @@ class AppendableLog(ReadableLog):
         if len(headers) > 1 or first.attributes & CONTROL_FLAG:
             aborted = find_aborts(self.producer_state, headers, plan.records)
             if aborted:
-                # Its index may be a new file, which nobody would miss if its name got lost.
+                # The index may be a new file, whose loss would go unnoticed.
                 self.is_directory_dirty = True
         plan.segment_write = segment.write(
             plan.records,
@@ -196,7 +196,7 @@ class AppendableLog(ReadableLog):
         plan.segment = segment
 
     def commit(self, plan: AppendPlan) -> AppendResult:
-        """Make what was written part of the log."""
+        """Make the written batches part of the log."""
         duplicate = plan.duplicate_of
         if duplicate is not None:
             return AppendResult(
@@ -247,10 +247,11 @@ class AppendableLog(ReadableLog):
         is_brief: bool = False,
         walked: Walked | None = None,
     ) -> AppendResult:
-        """Take all three steps at once; `records` may be reused afterwards.
+        """Prepare, write and commit; `records` may be reused afterwards.
 
         Raises:
-            TakesLongError: As prepare_append, like KafkaError. OSError as write.
+            TakesLongError, KafkaError: As prepare_append.
+            OSError: As write.
         """
         plan = self.prepare_append(
             records,
@@ -268,19 +269,19 @@ class AppendableLog(ReadableLog):
     def append_as_follower(
         self, records: Buffer, *, now_ms: int, leader_epoch: int | None = None
     ) -> AppendResult | None:
-        """Append a leader's batches as they are, offsets and epochs included.
+        """Append a leader's batches unchanged; an incomplete last one is ignored.
 
         Args:
-            records: As fetched; a batch that is cut off at the end is left out.
+            records: As fetched.
             now_ms: The time now.
-            leader_epoch: Of the leader that sent them: batches of a later epoch, and all behind
-                them, are left out (Kafka: hasHigherPartitionLeaderEpoch). None takes all.
+            leader_epoch: The sender's: batches from the first later epoch on are ignored (Kafka:
+                hasHigherPartitionLeaderEpoch). None accepts all.
 
         Returns:
             None if no whole batch was left.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE. An offset below the log's end is UNKNOWN_SERVER_ERROR.
+            KafkaError: CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR for an offset below the log's end.
         """
         view = memoryview(records)
         headers = check_fetched(view, self.log_end_offset, leader_epoch)
@@ -292,12 +293,7 @@ class AppendableLog(ReadableLog):
         return self.commit(plan)
 
     def roll(self, *, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Begin a new segment; an active one that is empty and at the right place stays.
-
-        Args:
-            now_ms: The time now.
-            base_offset: Of the new segment: the first offset to come; None for log_end_offset.
-        """
+        """Begin a new segment, unless an empty one begins there already."""
         start = self.log_end_offset if base_offset is None else base_offset
         active = self.segments.active
         if active.base_offset == start:
@@ -307,7 +303,7 @@ class AppendableLog(ReadableLog):
         state = self.producer_state
         state.end_offset = start
         state.take_snapshot()
-        segment = Segment(self._files, self.directory, start, created_ms=now_ms)
+        segment = Segment(self.files, self.directory, start, created_ms=now_ms)
         segment.create(self.settings)
         self.segments.add(segment)
         self.mark_touched()
@@ -315,10 +311,10 @@ class AppendableLog(ReadableLog):
         return segment
 
     def _note_roll(self) -> None:
-        """Tell who wants to know that a segment was rolled, perhaps in a thread."""
+        """Override to be notified of rolls, perhaps in a thread."""
 
     def mark_touched(self) -> None:
-        """Note that files were created, replaced or removed: the next flush syncs the directory."""
+        """Record that files were created, replaced or removed."""
         self._is_index_full = None
         self._is_touched = True
         self.is_directory_dirty = True

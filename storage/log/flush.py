@@ -1,4 +1,4 @@
-"""What must reach the disk for a log's recovery point to advance; synced in a thread."""
+"""The files that must be synced before a log's recovery point can advance."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
 
 class FlushTarget(NamedTuple):
-    """Files to sync; after sync() the log's mark_flushed(offset, cuts=cuts) may be called."""
+    """Files to sync; afterwards call the log's mark_flushed(offset, cuts=cuts)."""
 
-    offset: int  # everything below it is on the disk afterwards
+    offset: int  # everything below it is then on disk
     files: Files
     directory: str
     segments: tuple[Segment, ...]
-    small_files: tuple[str, ...]  # paths: producer snapshots, leader epochs, topic id
-    is_directory_dirty: bool  # files were created or replaced
-    cuts: int  # of the log when this was taken
+    small_files: tuple[str, ...]  # producer snapshots, leader epochs, topic id
+    is_directory_dirty: bool
+    cuts: int  # the log's at creation
 
     def sync(self) -> None:
-        """Wait for the disk (fdatasync). Blocks; may run in a thread while the log is used.
+        """Sync the files (fdatasync). Blocks; may run in a thread while the log is used.
 
         Raises:
-            OSError: The disk failed; nothing may be believed flushed.
+            OSError: The disk failed; nothing counts as flushed.
         """
         for segment in self.segments:
             segment.sync()

@@ -1,19 +1,17 @@
-"""At which offset each leader epoch of a partition began: truncation and fencing go by it.
+"""The start offset of each leader epoch of a partition, used for truncation and fencing.
 
     leader-epoch-checkpoint        0            the format's version
-                                   2            entries that follow
+                                   2            number of entries
                                    0 0          epoch, its first offset
                                    3 1041
 
-Laws: epochs and start offsets rise together; the end of an epoch is the start of the next one,
-and the end of the last is the log's end. The file is read at first use, because 10,000 partitions
-must come back from a clean stop without being read.
+Invariants: epochs and start offsets ascend together; an epoch ends where the next one starts, and
+the last one at the log's end. The file is read at first use, to restart quickly with 10,000
+partitions.
 
-An epoch that has no records yet (`begin`) is kept in memory only: whoever leads next begins another
-one at the same offset, which takes its place. So a start of 10,000 partitions writes none of these
-files, and whoever asks where an older epoch ended is told the truth. Epochs that have records are
-found again in the batches, after a crash by recovery and else when the file is read: see
-stored_epochs.py.
+For the same reason an epoch without records (`begin`) is only kept in memory; the next leader's
+epoch begins at the same offset and replaces it. Epochs with records can be restored from the
+batches: after a crash by recovery, otherwise when the file is read (stored_epochs.py).
 
 Source: KIP-101, KIP-279, Kafka's LeaderEpochFileCache and LeaderEpochCheckpointFile.
 """
@@ -37,7 +35,7 @@ FILE_NAME: Final = "leader-epoch-checkpoint"
 
 
 class LeaderEpochs:
-    """The epochs of one log, oldest first."""
+    """The epochs of one log."""
 
     __slots__ = (
         "_begun",
@@ -54,20 +52,19 @@ class LeaderEpochs:
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
         self._path = f"{directory}/{FILE_NAME}"
-        # Both rise strictly, and have the same length.
+        # Both ascend strictly.
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self._is_loaded = False
-        # The epoch in which this replica leads and where it began, until it has records. Once the
-        # file is read, it is the last one above.
+        # This replica's epoch as leader and its start offset, until it has records.
         self._begun: tuple[int, int] | None = None
         self._stored: StoredEpochs | None = None
         self.is_dirty = False
-        # The file held no checkpoint when it was read: recovery looks through all batches instead.
+        # The file was damaged, so recovery reads all batches.
         self.was_unreadable = False
 
     def relocate(self, directory: str) -> None:
-        """Go on with a copy of the file in another directory."""
+        """Switch to a copy of the file in another directory."""
         self._path = f"{directory}/{FILE_NAME}"
 
     @property
@@ -78,13 +75,13 @@ class LeaderEpochs:
 
     @property
     def latest_epoch(self) -> int:
-        """Return the newest epoch, -1 when none is known."""
+        """Return the newest epoch, or -1."""
         self._load()
         return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     @property
     def latest_recorded_epoch(self) -> int:
-        """Return the newest epoch; -1 if it has no records yet, or none is known."""
+        """Return the newest epoch; -1 if none, or if it has no records."""
         self._load()
         return self._epochs[-1] if self._epochs and self._begun is None else UNDEFINED_EPOCH
 
@@ -95,7 +92,7 @@ class LeaderEpochs:
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 
     def load(self) -> None:
-        """Read the file if it wasn't, before a thread that appends would: two must not read it.
+        """Read the file, before an append in a thread would.
 
         Raises:
             OSError: The disk failed.
@@ -103,25 +100,25 @@ class LeaderEpochs:
         self._load()
 
     def compare_with(self, stored: StoredEpochs) -> None:
-        """Have the file compared with the batches of a loaded log when it is read."""
+        """Compare the file, when it is read, with a loaded log's batches."""
         self._stored = stored
         if self._is_loaded:
             self._compare()
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """Note that this replica leads in `epoch` from now on, and that its log ends here.
+        """Start `epoch` at the log's end, with this replica as leader; remove conflicting entries.
 
-        Entries that contradict it go. Nothing is read or written yet.
+        Nothing is read or written yet.
         """
         self._begun = epoch, start_offset
         if self._is_loaded:
             self._put_begun()
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` has records from `start_offset` on; entries that contradict it go.
+        """Set the first offset with records of `epoch`; remove conflicting entries.
 
         Returns:
-            True if anything changed; the file is written by persist().
+            Whether anything changed; persist() writes the file.
         """
         assert epoch >= 0, f"epoch {epoch}"
         assert start_offset >= 0, f"start offset {start_offset}"
@@ -136,11 +133,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Return (the largest known epoch that is not above `epoch`, where that epoch ends).
+        """Return (the largest known epoch at or below `epoch`, its end offset).
 
-        (-1, -1) when `epoch` is above every known one or undefined. For an epoch below every known
-        one it is (epoch, start of the oldest known): its records are gone, whatever came after them
-        begins there.
+        (-1, -1) if `epoch` is undefined or above all known ones. If it is below all of them, its
+        records were deleted: (epoch, start of the oldest).
         """
         self._load()
         if epoch == UNDEFINED_EPOCH or not self._epochs or epoch > self._epochs[-1]:
@@ -152,13 +148,13 @@ class LeaderEpochs:
         return known, self._starts[next_index]
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        """Return the epoch under which the record at `offset` was written, None if not known."""
+        """Return the epoch of the record at `offset`, or None."""
         self._load()
         index = bisect_right(self._starts, offset)
         return self._epochs[index - 1] if index else None
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at or after `end_offset`: the log now ends there."""
+        """Remove epochs that begin at or after the log's new end."""
         self._load()
         keep = bisect_left(self._starts, end_offset)
         if keep < len(self._starts):
@@ -166,7 +162,7 @@ class LeaderEpochs:
             self.is_dirty = True
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended before `start_offset`; the one it lies in now begins there."""
+        """Remove epochs that ended before the log's new start; the first now begins there."""
         self._load()
         past = bisect_right(self._starts, start_offset)
         if past and self._starts[past - 1] != start_offset:
@@ -178,7 +174,7 @@ class LeaderEpochs:
             self.is_dirty = True
 
     def clear(self) -> None:
-        """Forget every epoch (the log starts anew elsewhere)."""
+        """Remove every epoch."""
         self._load()
         if self._epochs:
             self._epochs.clear()
@@ -190,19 +186,17 @@ class LeaderEpochs:
         return encode_rows([f"{epoch} {start_offset}" for epoch, start_offset in self.entries])
 
     def persist(self, *, sync: bool = False) -> None:
-        """Write the file if it lags behind memory.
+        """Write the file if it is out of date.
 
-        Args:
-            sync: Also push it to the device. Appends don't: until the recovery point has passed
-                them, recovery finds epochs in the batches themselves.
+        Appends do not sync it, because recovery finds unflushed epochs in the batches.
         """
         if self.is_dirty:
             self._files.write_whole(self._path, self.encode(), sync=sync)
             self.is_dirty = False
-            self._begun = None  # it stands in the file now
+            self._begun = None  # in the file now
 
     def check(self) -> None:
-        """Assert the laws above."""
+        """Assert the module's invariants."""
         assert len(self._epochs) == len(self._starts)
         for values in (self._epochs, self._starts):
             assert all(a < b for a, b in pairwise(values)), self.entries
@@ -218,12 +212,11 @@ class LeaderEpochs:
         assert self._begun is not None
         epoch, start_offset = self._begun
         if self._epochs and epoch == self._epochs[-1]:
-            self._begun = None  # led before, and it has records
+            self._begun = None  # this replica led before
         else:
             self._put(epoch, start_offset)
 
     def _compare(self) -> None:
-        """Drop what begins behind the log's end, and add epochs of batches that are not known."""
         stored, self._stored = self._stored, None
         if stored is None:
             return
@@ -254,7 +247,6 @@ class LeaderEpochs:
 
 
 def _parse(content: bytes) -> list[tuple[int, int]] | None:
-    """Read the checkpoint's lines; None if the file is torn or foreign."""
     try:
         rows = parse_rows(content, columns=2)
     except ValueError:

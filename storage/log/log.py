@@ -1,17 +1,14 @@
-"""The log of one partition: opened, flushed, cut at either end, closed.
+"""The log of one partition: flush, truncate, delete old segments, close.
 
-    LogBounds          bounds.py       where it begins and ends, what is committed, what is flushed
-      ReadableLog      read.py         what readers ask of it
+    LogBounds          bounds.py       its start and end, what is committed, what is flushed
+      ReadableLog      read.py         reads
         AppendableLog  appendable.py   prepare, write, commit, roll
-          Log                          its life as a whole
+          Log                          its lifecycle
 
-Each class changes the fields that it declares, and asks the one that declares the others. Files are
-opened when needed; load() of a cleanly stopped log reads nothing but the directory. Times are
-arguments.
+Each class changes only the fields that it declares.
 
-A power loss must not mix what was cut off with what comes after it. So whoever cuts below the
-recovery point writes the lower one into its checkpoint before, and flushes the log afterwards,
-before it appends anything.
+A power loss must not mix truncated records with later ones. So a caller that truncates below the
+recovery point first writes the lower one to the checkpoint, and flushes the log before it appends.
 
 Source: Kafka's UnifiedLog and LocalLog; on-disk format in storage/README.md.
 """
@@ -23,10 +20,10 @@ from typing import TYPE_CHECKING, Final
 from wirebroker.storage.log.appendable import AppendableLog
 from wirebroker.storage.log.flush import FlushTarget
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_NAME
+from wirebroker.storage.log.producer_rebuild import rebuild_producer_state
 from wirebroker.storage.log.retention import expired_count
 from wirebroker.storage.log.segment.segment import Segment
 from wirebroker.storage.partition_metadata import PARTITION_METADATA
-from wirebroker.storage.recovery.log_recovery import load_log, rebuild_producer_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,14 +36,11 @@ _DAY_MS: Final = 86_400_000
 
 
 class Log(AppendableLog):
-    """One partition's log.
+    """One partition's log; `load_log` (recovery/log_recovery.py) opens it.
 
     Attributes:
-        topic: Its topic's name.
-        partition: Its number.
         topic_id: 16 bytes.
-        on_roll: Called when a segment was rolled, perhaps in a thread: what is closed may be
-            flushed (closed_flush_target).
+        on_roll: Called after a roll, perhaps in a thread, to flush the closed segment.
     """
 
     __slots__ = ("on_roll", "partition", "topic", "topic_id")
@@ -75,48 +69,10 @@ class Log(AppendableLog):
         self.topic_id = topic_id
         self.on_roll: Callable[[Log], None] | None = None
 
-    def load(
-        self,
-        *,
-        recovery_point: int,
-        clean: bool,
-        now_ms: int,
-        log_start_offset: int = 0,
-    ) -> None:
-        """Open what the directory holds (it exists; an empty one becomes an empty log).
-
-        Args:
-            recovery_point: From the checkpoint; 0 if it has none.
-            clean: The last stop was clean: nothing is checked, nearly nothing read.
-            now_ms: The time now.
-            log_start_offset: From the checkpoint; 0 if it has none.
-
-        Raises:
-            OSError: The disk failed.
-            KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: there are flushed batches of magic 0 or 1.
-        """
-        loaded = load_log(
-            self,
-            self._files,
-            recovery_point=recovery_point,
-            clean=clean,
-            now_ms=now_ms,
-            log_start_offset=log_start_offset,
-        )
-        self._open_at(
-            log_start_offset=loaded.log_start_offset,
-            log_end_offset=loaded.log_end_offset,
-            recovery_point=loaded.recovery_point,
-        )
-
-    # -- cutting ---------------------------------------------------------------------------
+    # -- truncation --------------------------------------------------------------------------
 
     def truncate_to(self, offset: int, *, now_ms: int) -> bool:
-        """Drop every batch that holds `offset` or comes after it (a follower that diverged).
-
-        Returns:
-            False if the log already ended there or before.
-        """
+        """Remove `offset` and everything after it; return False if the log ended before."""
         assert offset >= 0, offset
         if offset >= self.log_end_offset:
             self.leader_epochs.truncate_from_end(self.log_end_offset)
@@ -124,7 +80,7 @@ class Log(AppendableLog):
         if offset < self.segments[0].base_offset:
             self.truncate_fully(offset, now_ms=now_ms)
             return True
-        # The segment that begins exactly at `offset` stays, empty, unless it is not the first.
+        # A segment that begins at `offset` stays and becomes empty.
         self._drop_segments_from(offset + 1)
         active = self.segments.active
         active.truncate_to(offset)
@@ -137,9 +93,9 @@ class Log(AppendableLog):
         return True
 
     def truncate_fully(self, offset: int, *, now_ms: int) -> None:
-        """Drop everything and go on at `offset`."""
+        """Remove everything and continue at `offset`."""
         self._drop_segments_from(0)
-        segment = Segment(self._files, self.directory, offset, created_ms=now_ms)
+        segment = Segment(self.files, self.directory, offset, created_ms=now_ms)
         segment.create(self.settings)
         self.segments.add(segment)
         self.mark_touched()
@@ -149,22 +105,22 @@ class Log(AppendableLog):
         self._begin_at(offset)
 
     def _drop_segments_from(self, offset: int) -> None:
-        # From the end, so that a crash in between leaves a prefix.
+        # From the end, so that a crash leaves a prefix.
         for segment in reversed(self.segments.remove_from(offset)):
             self.producer_state.snapshots.delete(segment.base_offset)
             segment.delete()
 
-    # -- letting go ------------------------------------------------------------------------
+    # -- removal -----------------------------------------------------------------------------
 
     def delete_old_segments(self, moment: ClockReading) -> list[Segment]:
-        """Let go of the segments that retention or DeleteRecords has done with.
+        """Remove expired segments (retention, DeleteRecords) from the log, and return them.
 
-        They are no longer part of the log, whose start has moved. What is left to do for each, in
-        this order: `set_aside_segment` (removal.py), and `remove` after file.delete.delay.ms. If
-        there are MOST_SEGMENTS (retention.py), there may be more to delete.
+        The log start offset advances. The caller then calls for each segment `set_aside_segment`
+        (removal.py), and `remove` after file.delete.delay.ms. If MOST_SEGMENTS (retention.py) are
+        returned, more may have expired.
 
         Raises:
-            OSError: A last segment that has expired too could not be rolled; all are still there.
+            OSError: The last segment expired too but could not be rolled; nothing was removed.
         """
         segments = self.segments
         count = expired_count(
@@ -182,15 +138,15 @@ class Log(AppendableLog):
         new_start = segments[count].base_offset
         if new_start > self.log_start_offset:
             self.increment_log_start_offset(new_start)
-        self.mark_flushed(new_start)  # what is gone need not be flushed any more
+        self.mark_flushed(new_start)  # deleted records need no flush
         self.mark_touched()
         return segments.remove_before(new_start)
 
     def relocate(self, directory: str) -> None:
-        """Go on with a copy of all files in another directory, which is on the disk (log_copy.py).
+        """Switch to a synced copy of all files in another directory (log_copy.py).
 
-        Nobody is at work on the log. Slices in flight are sent from whichever file is open. What is
-        flushed stays so; the owner notes the rest when the directory's name is on the disk, too.
+        No other task may use the log; slices in flight keep their open files. Flushed data stays
+        flushed.
         """
         for segment in self.segments:
             segment.relocate(directory)
@@ -198,15 +154,15 @@ class Log(AppendableLog):
         self.leader_epochs.relocate(directory)
         self.producer_state.snapshots.relocate(directory)
         self.directory = directory
-        self.cuts += 1  # a sync that is under way is of the files before
+        self.cuts += 1  # a running sync is for the old files
         self.mark_touched()
 
     # -- the disk --------------------------------------------------------------------------
 
     def flush_target(self) -> FlushTarget | None:
-        """Return what to sync so that everything committed by now is on the disk; None if nothing.
+        """Return the files to sync for everything committed by now, or None.
 
-        Call its sync(), in a thread if you like, then mark_flushed(its offset, cuts=its cuts).
+        Call its sync(), possibly in a thread, then mark_flushed(its offset, cuts=its cuts).
         """
         if self.recovery_point >= self.log_end_offset and not self.is_directory_dirty:
             return None
@@ -218,7 +174,7 @@ class Log(AppendableLog):
             small_files += self._kept_small_files()
         target = FlushTarget(
             self.log_end_offset,
-            self._files,
+            self.files,
             self.directory,
             tuple(self.segments.since_flush(self.recovery_point)),
             tuple(small_files),
@@ -229,16 +185,16 @@ class Log(AppendableLog):
         return target
 
     def closed_flush_target(self) -> FlushTarget | None:
-        """Return what to sync so that all but the active segment is on the disk; None if it is.
+        """Return the files to sync for all closed segments, or None; used like flush_target.
 
-        May go on beside other flushes: it takes nothing off their hands. Use as flush_target.
+        It leaves the state of other flushes unchanged.
         """
         base_offset = self.segments.active.base_offset
         if self.recovery_point >= base_offset:
             return None
         return FlushTarget(
             base_offset,
-            self._files,
+            self.files,
             self.directory,
             tuple(self.segments.since_flush(self.recovery_point)[:-1]),
             (*self.producer_state.snapshots.unsynced_paths, *self._kept_small_files()),
@@ -247,27 +203,26 @@ class Log(AppendableLog):
         )
 
     def _kept_small_files(self) -> list[str]:
-        # Whose topic the log is must be known as long as its records: another may take its name.
+        # While there are records, their topic id is needed: another topic may get the name.
         return [f"{self.directory}/{name}" for name in (LEADER_EPOCHS_NAME, PARTITION_METADATA)]
 
     def flush(self) -> None:
-        """Sync everything, here and now. Blocks."""
+        """Sync everything now. Blocks."""
         target = self.flush_target()
         if target is not None:
             target.sync()
             self.mark_flushed(target.offset)
 
     def close(self, *, clean: bool, sync: bool = True) -> None:
-        """Let go of the files.
+        """Close the files.
 
         Args:
             clean: Leave the directory as Kafka does after a clean stop: everything synced, a
-                producer snapshot at the end, indexes of exact length. Then the next load() reads
-                nothing. Blocks. Otherwise (the disk failed, the log is to be deleted) nothing is
+                producer snapshot at the end, indexes of exact length. Blocks. Otherwise nothing is
                 written.
-            sync: Wait for the disk, some 8 ms for a log that was written to. Else the caller syncs
-                the whole file system before it writes the recovery point and the marker of a
-                clean stop: for thousands of logs that is the only quick way.
+            sync: Wait for the disk, about 8 ms per log. With thousands of logs it is faster to sync
+                the whole file system before the recovery point and the clean-stop marker are
+                written.
         """
         if clean and (self._is_touched or self.leader_epochs.is_dirty):
             self.producer_state.take_snapshot()

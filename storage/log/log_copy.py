@@ -1,13 +1,12 @@
-"""A copy of a log's files in another directory, made beside its use, until both are the same.
+"""A copy of a log's files in another directory, made while the log is in use.
 
-    begin          a directory beside the partitions, named `...-future`, as Kafka names it
-    next_piece     on the loop: what the copy lacks, oldest first; None: it lacks nothing
-    copy           in a thread: some bytes of a segment, or the indexes of one that is closed
-    finish         in a thread while nobody appends: the rest, the small files, all of it synced
+    begin          a directory next to the partitions, named `...-future`, as in Kafka
+    next_piece     on the event loop: the oldest missing piece; None if nothing is missing
+    copy           in a thread: some bytes of a segment, or the indexes of a closed one
+    finish         in a thread without concurrent appends: the rest and the small files, synced
 
-Segments are copied byte for byte. What a closed segment is changes only when it goes (retention),
-or another takes its place (compaction): then its copy goes as well. A log that was cut is copied
-anew.
+A closed segment only changes when it is deleted (retention) or replaced (compaction); its copy is
+then removed too. After a truncation the log is copied again.
 
 Source: Kafka's ReplicaAlterLogDirsThread, which fetches from the log like a follower.
 """
@@ -32,17 +31,15 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.segment.segment import Segment
 
 _INDEXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
-# Of indexes and small files, at a time.
 _CHUNK_BYTES: Final = 1 << 20
 
 
 class Piece(NamedTuple):
-    """Something that the copy lacks.
+    """A missing piece of the copy.
 
     Attributes:
-        segment: What it is of.
-        position: Where it begins in the segment's batches.
-        length: Bytes of batches; 0: the segment is closed and its indexes are lacking.
+        position: The start in the log file.
+        length: Bytes of batches; 0 for the indexes of a closed segment.
     """
 
     segment: Segment
@@ -51,11 +48,7 @@ class Piece(NamedTuple):
 
 
 class LogCopy:
-    """One copy; the log's owner calls `next_piece`, `is_complete`, and takes it into use.
-
-    Attributes:
-        directory: Where it is made.
-    """
+    """One copy of a log, in `directory`."""
 
     __slots__ = ("_copied", "_cuts", "_files", "_log", "_whole", "directory")
 
@@ -64,18 +57,18 @@ class LogCopy:
         self._files = files
         self.directory = directory
         self._cuts = log.cuts
-        # Bytes of batches by segment, and the segments whose indexes are there as well.
+        # Bytes of batches by segment; the segments with copied indexes.
         self._copied: dict[Segment, int] = {}
         self._whole: set[Segment] = set()
 
     @property
     def copied_bytes(self) -> int:
-        """How many bytes of batches are there."""
+        """Copied bytes of batches."""
         return sum(self._copied.values())
 
     @property
     def lag(self) -> int:
-        """About how many offsets are lacking."""
+        """The approximate number of missing offsets."""
         for segment in self._log.segments:
             if self._copied.get(segment, 0) < segment.size:
                 return self._log.log_end_offset - max(
@@ -85,11 +78,11 @@ class LogCopy:
 
     @property
     def lacking_bytes(self) -> int:
-        """How many bytes of batches are lacking."""
+        """Missing bytes of batches."""
         return sum(each.size - self._copied.get(each, 0) for each in self._log.segments)
 
     def next_piece(self, most_bytes: int) -> Piece | None:
-        """Return what is to be copied next; of the active segment its batches alone."""
+        """Return the next piece to copy, without the active segment's indexes."""
         log = self._log
         for segment in log.segments:
             copied = self._copied.get(segment, 0)
@@ -100,14 +93,14 @@ class LogCopy:
         return None
 
     def is_of_the_active(self, piece: Piece) -> bool:
-        """Tell whether a piece is of the segment that is appended to."""
+        """Return whether a piece belongs to the active segment."""
         return piece.segment is self._log.segments.active
 
     def copy(self, piece: Piece) -> None:
         """Copy a piece. Blocks.
 
         Raises:
-            OSError: A disk failed; FileNotFoundError: the segment has gone meanwhile.
+            OSError: A disk failed; FileNotFoundError: the segment was deleted.
         """
         segment = piece.segment
         if piece.length:
@@ -117,7 +110,7 @@ class LogCopy:
         self._sync(segment)
 
     def note_copied(self, piece: Piece) -> None:
-        """Count a piece that `copy` is through with, unless it has gone meanwhile."""
+        """Count a copied piece, unless its segment was deleted."""
         segment = piece.segment
         if self._log.cuts != self._cuts or segment not in set(self._log.segments):
             return
@@ -126,7 +119,7 @@ class LogCopy:
             self._whole.add(segment)
 
     def drop_gone(self) -> list[str]:
-        """Forget what is no longer part of the log; return the paths to be removed before more."""
+        """Forget segments that left the log; return their paths, to remove them first."""
         now = set(self._log.segments if self._log.cuts == self._cuts else ())
         self._cuts = self._log.cuts
         gone = [segment for segment in self._copied if segment not in now]
@@ -140,13 +133,13 @@ class LogCopy:
         ]
 
     def finish(self) -> None:
-        """Copy what else belongs to the log, and have all of it on the disk. Blocks.
+        """Copy the remaining files of the log and sync everything. Blocks.
 
-        Nobody may append meanwhile; the epochs are in their file, and `next_piece` is None.
+        No appends may run, the epochs must be in their file, and `next_piece` must be None.
         """
         log, files = self._log, self._files
         for segment in log.segments:
-            if not segment.size:  # there was nothing of it to be copied
+            if not segment.size:  # `copy` had nothing to do
                 self._copy_range(segment.log.path, LOG_SUFFIX, segment, 0, 0)
         self._copy_indexes(log.segments.active)
         self._sync(log.segments.active)
@@ -159,7 +152,7 @@ class LogCopy:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is the log's present self but for small files."""
+        """Whether the copy equals the log, except for small files."""
         return (
             self._log.cuts == self._cuts
             and self.next_piece(1) is None
@@ -176,18 +169,17 @@ class LogCopy:
     def _copy_range(
         self, source: str, suffix: str, segment: Segment, position: int, length: int
     ) -> None:
-        """Copy bytes of one file to the same place in its copy, which is as long afterwards."""
         reader = self._files.data(source)
         writer = self._files.data(segment_path(self.directory, segment.base_offset, suffix))
         try:
             writer.create()
             if writer.size() > position:
-                writer.truncate(position)  # what a piece that failed has left
+                writer.truncate(position)  # left by a failed piece
             end = position + length
             while position < end:
                 data = reader.read_at(position, min(_CHUNK_BYTES, end - position))
                 if not data:
-                    raise FileNotFoundError(source)  # it was cut meanwhile
+                    raise FileNotFoundError(source)  # it was truncated meanwhile
                 writer.write_at(position, data)
                 position += len(data)
         finally:

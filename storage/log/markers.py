@@ -1,10 +1,11 @@
-"""The end of a transaction in one partition: a control batch that this broker writes.
+"""Transaction markers: control batches that end a transaction in one partition.
 
     batch  := transactional, control, the producer's id and epoch, no sequence, one record
     record := ABORT or COMMIT (codecs/records/control.py)
 
-A marker is written even where the transaction has no records: it fences the producer's older
-epochs. Source: Kafka's MemoryRecords.withEndTransactionMarker, ProducerAppendInfo.
+A transaction without records has one as well, to fence the producer's older epochs.
+
+Source: Kafka's MemoryRecords.withEndTransactionMarker, ProducerAppendInfo.
 """
 
 from __future__ import annotations
@@ -31,17 +32,11 @@ def prepare_end_marker(
     leader_epoch: int,
     now_ms: int,
 ) -> AppendPlan:
-    """Check the end of a transaction and build its batch; changes nothing.
+    """Validate the end of a transaction and build its marker; changes nothing.
 
-    Args:
-        log: Nobody appends to it until the plan is written and committed.
-        producer_id: Whose transaction ends.
-        producer_epoch: The marker's; see ProducerState.check_marker.
-        coordinator_epoch: Leader epoch of the coordinator's partition.
-        is_commit: Whether its records count.
-        transaction_version: The feature's level that the transaction is ended by.
-        leader_epoch: Under which this replica leads.
-        now_ms: The time now.
+    No other append to the log may run until the plan is written and committed. For the marker's
+    epoch see ProducerState.check_marker; `coordinator_epoch` is the leader epoch of the
+    coordinator's partition.
 
     Raises:
         KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
@@ -82,10 +77,11 @@ def append_end_marker(
     leader_epoch: int,
     now_ms: int,
 ) -> AppendResult:
-    """Do prepare_end_marker, write and commit at once.
+    """Prepare, write and commit a transaction marker.
 
     Raises:
-        KafkaError: As prepare_end_marker. OSError as Log.write.
+        KafkaError: As prepare_end_marker.
+        OSError: As Log.write.
     """
     plan = prepare_end_marker(
         log,

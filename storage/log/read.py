@@ -1,6 +1,6 @@
-"""A log as its readers see it: the slice that answers a Fetch, the transactions in it (hot path).
+"""The read path of a log (hot path): the file slice for a Fetch and its aborted transactions.
 
-Nothing here changes the log. Source: Kafka's LocalLog.read, LocalLog.collectAbortedTransactions.
+Source: Kafka's LocalLog.read, LocalLog.collectAbortedTransactions.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 
 class LogRead:
-    """What read() found.
+    """The result of read().
 
     Attributes:
-        slice: None: nothing to see at this offset (yet), or it does not fit.
-        fetch_offset: As it was asked for.
-        segment: That the slice is of.
+        slice: None if no batch is visible or fits.
     """
 
     __slots__ = ("fetch_offset", "segment", "slice")
@@ -40,7 +38,7 @@ class LogRead:
 
 
 class ReadableLog(LogBounds):
-    """A log and what may be asked of its records."""
+    """A log and its read methods."""
 
     __slots__ = ()
 
@@ -53,18 +51,18 @@ class ReadableLog(LogBounds):
         min_one: bool = False,
         may_block: bool = True,
     ) -> LogRead:
-        """Find the bytes that answer a Fetch; reads no payload.
+        """Return the file slice for a Fetch; reads no records.
 
         Args:
-            offset: Where to begin: the batch that holds it comes whole.
-            max_bytes: At most so many.
-            up_to_offset: Batches at or above it stay hidden (high watermark, last stable offset).
-            min_one: Give the first batch whole even if it exceeds max_bytes.
-            may_block: Whether to wait for the disk where a batch's header is not in memory.
+            offset: The first batch is the one that holds it.
+            max_bytes: The maximum length of the slice.
+            up_to_offset: Batches from it on are hidden (high watermark, last stable offset).
+            min_one: Whether to return the first batch whole even if it exceeds max_bytes.
+            may_block: Whether to wait for the disk.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE below log_start_offset or above log_end_offset.
-            ColdPagesError: The disk may not be waited for.
+            ColdPagesError: A batch header is not in memory, and may_block is False.
         """
         end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= end_offset:
@@ -96,7 +94,7 @@ class ReadableLog(LogBounds):
                 if index < last and not segment.log.is_old:
                     segment.log.is_old = _is_far_behind(segments, index)
                 return LogRead(found, offset, segment)
-            # Compaction has removed the rest of this segment: the next batch is in a later one.
+            # Compaction has removed the segment's rest.
             index += 1
         return LogRead(None, offset)
 
@@ -106,11 +104,12 @@ class ReadableLog(LogBounds):
         """Return the transactions that records in [fetch_offset, up_to_offset) may belong to.
 
         Raises:
-            KafkaError: UNKNOWN_SERVER_ERROR: an index is of another version. OSError: the disk.
+            KafkaError: UNKNOWN_SERVER_ERROR: an index has another version.
+            OSError: The disk failed.
         """
         found: list[AbortedTransaction] = []
         segments = self.segments
-        # An abort marker is behind its transaction, perhaps in a later segment.
+        # An abort marker may be in a later segment than its transaction.
         for index in range(max(0, segments.floor_index(fetch_offset)), len(segments)):
             transactions, is_complete = segments[index].transaction_index.collect(
                 fetch_offset, up_to_offset
@@ -122,9 +121,9 @@ class ReadableLog(LogBounds):
 
 
 def aborted_in(log: ReadableLog, read: LogRead) -> Sequence[AbortedTransaction]:
-    """Return the aborted transactions that a reader of `read` must know of.
+    """Return the aborted transactions that a client needs to read `read`.
 
-    A few more than that: the bound is the next entry of the offset index behind the slice.
+    There may be a few more: their bound is the next offset index entry after the slice.
 
     Source: Kafka's LocalLog.addAbortedTransactions.
     """
@@ -146,7 +145,6 @@ def aborted_in(log: ReadableLog, read: LogRead) -> Sequence[AbortedTransaction]:
 
 
 def _is_far_behind(segments: Segments, index: int) -> bool:
-    """Say whether there are FAR_BYTES behind a segment."""
     behind = 0
     for later in range(len(segments) - 1, index, -1):
         behind += segments[later].size
@@ -156,7 +154,6 @@ def _is_far_behind(segments: Segments, index: int) -> bool:
 
 
 def _visible_end(segment: Segment, up_to_offset: int) -> int:
-    """Return the position of the batch that `up_to_offset` is in, or where the segment ends."""
     if up_to_offset <= segment.base_offset:
         return 0
     found = segment.position_for_offset(up_to_offset)
@@ -164,7 +161,7 @@ def _visible_end(segment: Segment, up_to_offset: int) -> int:
 
 
 def _is_cut_batch(segment: Segment, offset: int, found: FileSlice, *, min_one: bool) -> bool:
-    """Say whether the slice holds less than its first batch, which Kafka answers with nothing."""
+    """Return whether the slice is shorter than its first batch; Kafka then returns nothing."""
     if min_one or found.position + found.length >= segment.size:
         return False
     batch = segment.position_for_offset(offset)

@@ -1,12 +1,11 @@
-"""The last names of a segment that a log has let go of.
+"""The removal of the files of segments that have left a log.
 
-    the log's start moves, the segments leave the list     at once; nobody finds them any more
-    files and snapshot are renamed to `.deleted`           segment by segment, oldest first
-    files are removed                                      after file.delete.delay.ms
+    log start moves, segments leave the list         immediately; readers no longer find them
+    files and snapshot are renamed to `.deleted`     segment by segment, oldest first
+    files are removed                                after file.delete.delay.ms
 
-A crash before the renames brings the segments back, unless the log's new start is written down; one
-after them leaves names. The next start removes both (recovery/log_recovery.py). Slices in flight
-stay readable to their end.
+Before the renames a crash brings the segments back, unless the new log start is in its checkpoint.
+The next start removes them, and `.deleted` files (recovery/log_recovery.py).
 
 Source: Kafka's UnifiedLog.deleteSegments, LocalLog.removeAndDeleteSegments.
 """
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def set_aside_segment(log: Log, segment: Segment) -> None:
-    """Give the files of a segment that has left the log their last names, `….deleted`.
+    """Rename the files of a removed segment to `….deleted`.
 
     Raises:
         OSError: The disk failed; a restart may find the segment again.

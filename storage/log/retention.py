@@ -1,18 +1,18 @@
-"""Which segments of a log have had their time: a decision over segments that changes nothing.
+"""The choice of a log's expired segments.
 
-Only the oldest segments go, and never one that reaches the high watermark or beyond. In this order:
+Only the oldest segments expire, and none that reaches beyond the high watermark. In this order:
 
     below the start    the next segment begins at or below log_start_offset
     retention.bytes    the rest would still be as large without it
     retention.ms       its newest record is older
 
-The latter two only if cleanup.policy contains delete. The age is that of the largest timestamp, as
-in Kafka, with two exceptions, so that clocks neither delete what is fresh nor keep all for ever:
+The last two apply only if cleanup.policy contains delete. As in Kafka, the largest timestamp
+determines the age, but wrong clocks must neither delete fresh records nor keep old ones forever:
 
-- If the wall clock has jumped since the start, the clocks from before count too (wall_clocks.py).
-- If the largest timestamp lies ahead of every clock, and ahead of the file's last change by more
-  than message.timestamp.after.max.ms, it is the wrong one: the age is that of the last change. A
-  change that itself lies ahead of every clock is taken for the start of the process.
+- If the wall clock has jumped since the start, earlier clocks count as well (wall_clocks.py).
+- If the largest timestamp is in the future by every clock, and later than the file's last change by
+  more than message.timestamp.after.max.ms, the last change determines the age. If the change is in
+  the future as well, the age is the process's uptime.
 
 Source: Kafka's UnifiedLog.deleteOldSegments and deletableSegments.
 """
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-# At a time, since telling how old a segment is may open a file: 50 us each.
+# Per call, because reading a segment's age may open a file (50 us).
 MOST_SEGMENTS: Final = 64
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class RetainedSegment(Protocol):
-    """What is to be known of a segment."""
+    """The properties of a segment that retention uses."""
 
     @property
     def base_offset(self) -> int:
-        """No record in it is below."""
+        """The lower bound of its offsets."""
         ...
 
     @property
@@ -45,11 +45,11 @@ class RetainedSegment(Protocol):
         ...
 
     def largest_timestamp(self) -> int:
-        """Return the largest timestamp of a record, or when the file was changed if it has none."""
+        """Return the largest record timestamp, or the file's modification time if none."""
         ...
 
     def modified_ms(self) -> int:
-        """Return when the file was changed, in milliseconds since 1970."""
+        """Return the file's modification time, in milliseconds since 1970."""
         ...
 
 
@@ -62,9 +62,9 @@ def expired_count(
     high_watermark: int,
     log_end_offset: int,
 ) -> int:
-    """Return how many segments from the oldest on may go, at most MOST_SEGMENTS.
+    """Return the number of oldest segments that have expired, at most MOST_SEGMENTS.
 
-    If it is all of them, the last one holds something and has to be rolled before.
+    If all have, the last one is not empty and must be rolled first.
     """
     ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
     most = sum(end <= high_watermark for end in ends)

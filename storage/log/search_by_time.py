@@ -1,16 +1,16 @@
-"""Searches by timestamp while the log goes on: at once on the event loop, or in a thread.
+"""Searches by timestamp in a log in use: brief ones on the event loop, others in a thread.
 
 Source: Kafka's UnifiedLog.fetchOffsetByTimestamp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence  # noqa: TC003 - compiled tuples look for it
+from collections.abc import Sequence  # noqa: TC003 - compiled tuples need it
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.clock import in_one_go
 from wirebroker.storage.brief_work import TakesLongError
-from wirebroker.storage.log.segment.segment import Segment  # noqa: TC001 - compiled tuples look for it
+from wirebroker.storage.log.segment.segment import Segment  # noqa: TC001 - compiled tuples need it
 from wirebroker.storage.log.time_search import first_at_or_after, first_with_max_timestamp
 
 if TYPE_CHECKING:
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 class DetachedLog(NamedTuple):
-    """What a thread may search.
+    """A view of a log that a thread may search.
 
-    Searching by timestamp reads files, unpacks and walks a batch in the end, and moves the small
-    memories of indexes and segments, which only one thread may do at a time. What it learns of
-    closed segments is kept (`note_learned`): the next search opens only the one with the hit.
+    A search by timestamp reads files, decompresses a batch, and changes the caches of indexes and
+    segments, which only one thread may do. Timestamps that it learns of closed segments are kept
+    (`note_learned`), so the next search opens only one segment.
     """
 
-    closed: Sequence[Segment]  # the log's own, of which the thread makes twins
+    closed: Sequence[Segment]  # the log's own, to be copied by the thread
     active: Segment
     log_start_offset: int
-    learned: list[tuple[Segment, int]]  # largest timestamps that were not known before
+    learned: list[tuple[Segment, int]]  # newly learned
 
     @classmethod
     def of(cls, log: LogBounds) -> DetachedLog:
-        """Take what a search needs; of all segments only the active one is looked at."""
+        """Return a view, which copies the active segment only."""
         *closed, active = log.segments
         return cls(closed, active.detached(), log.log_start_offset, [])
 
@@ -50,14 +50,14 @@ class DetachedLog(NamedTuple):
     def offset_for_timestamp(
         self, timestamp_ms: int, *, up_to_offset: int
     ) -> Steps[TimestampedOffset | None]:
-        """Find the first record not earlier than a timestamp, in steps."""
+        """Find the first record at or after a timestamp, in steps."""
         found = yield from first_at_or_after(
             self._reaching(timestamp_ms), timestamp_ms, start_offset=self.log_start_offset
         )
         return _below(up_to_offset, found)
 
-    # One after the other as they are wanted: each that is looked at for the first time costs an
-    # open file (why it is no generator expression: compiling/README.md).
+    # Lazy, because the first access to a segment opens a file. A compiled generator expression
+    # would not be lazy (compiling/README.md).
     def _reaching(self, timestamp_ms: int) -> Iterator[Segment]:
         for segment, largest, twin in self._largest_timestamps():
             if largest >= timestamp_ms:
@@ -76,12 +76,12 @@ class DetachedLog(NamedTuple):
         return _below(up_to_offset, found)
 
     def note_learned(self) -> None:
-        """Keep what was learned; not in the thread, whose search must have ended."""
+        """Store the learned timestamps, after the search and outside of its thread."""
         for segment, largest in self.learned:
             segment.note_max_timestamp(largest)
 
     def _largest_timestamps(self) -> Iterator[tuple[Segment, int, Segment | None]]:
-        """Go over the segments, their largest timestamps and, if there is one already, a twin."""
+        """Yield each segment, its largest timestamp and its copy, if made."""
         for segment in self.closed:
             known = segment.known_max_timestamp
             twin = None
@@ -96,13 +96,11 @@ class DetachedLog(NamedTuple):
 def find_quickly(
     log: LogBounds, timestamp_ms: int, *, up_to_offset: int
 ) -> TimestampedOffset | None:
-    """Find the first record not earlier than a timestamp, if it is below `up_to_offset`.
-
-    Only if that takes no time worth mentioning: on the event loop.
+    """Find the first record at or after a timestamp and below `up_to_offset`, on the event loop.
 
     Raises:
-        TakesLongError: It may, or the disk is needed: have a thread search a DetachedLog.
-        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE if a batch on the way cannot be read.
+        TakesLongError: It may take long or needs the disk: search a DetachedLog in a thread.
+        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: a batch cannot be read.
         OSError: The disk failed.
     """
     active = log.segments.active
@@ -119,18 +117,17 @@ def find_quickly(
                 )
             )
             if found is None:
-                raise TakesLongError  # it is in another segment, if anywhere
+                raise TakesLongError  # it can only be in another segment
             return _below(up_to_offset, found)
     return None
 
 
 def note_searched(log: LogBounds, offset: int) -> None:
-    """Remember that a search has found something in the segment of `offset`."""
+    """Mark the segment of `offset` as recently searched."""
     index = log.segments.floor_index(offset)
     if index >= 0:
         log.segments[index].is_searched = True
 
 
 def _below(up_to_offset: int, found: TimestampedOffset | None) -> TimestampedOffset | None:
-    """Return what was found if readers may see it."""
     return found if found is not None and found.offset < up_to_offset else None

@@ -1,8 +1,8 @@
-"""The leader epochs in a log's batches, with which its checkpoint file is compared.
+"""The leader epochs in a log's batches, to compare its checkpoint file with.
 
-The batches are the truth: `leader-epoch-checkpoint` may be missing, damaged, or older than they are
-(a directory restored in part). What the file knows beyond them is kept, because an epoch begins at
-its first record, and compaction may have removed that one.
+The batches are authoritative, because `leader-epoch-checkpoint` may be missing, damaged or old. Its
+additional entries are kept, because an epoch begins at its first record, which compaction may have
+removed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,7 @@ _NONE = -1
 
 
 class StoredEpochs:
-    """The leader epochs in the headers of a log's batches.
-
-    Args:
-        segments: All segments of the log.
-        start_offset: Where the log starts; what stands before counts as deleted.
-        end_offset: Where the log ends.
-        name: The log's directory, for warnings.
-    """
+    """The leader epochs in a log's batches; `name` is for warnings."""
 
     __slots__ = ("_name", "_segments", "end_offset", "start_offset")
 
@@ -44,7 +37,7 @@ class StoredEpochs:
         self.end_offset = end_offset
 
     def latest(self) -> int:
-        """Return the epoch of the last batch before the end; -1 if none can be read.
+        """Return the epoch of the last readable batch before the end, or -1.
 
         Raises:
             OSError: The disk failed.
@@ -65,11 +58,10 @@ class StoredEpochs:
         return _NONE
 
     def _near_end(self, segment: Segment) -> int:
-        """Return the position of a batch before the end; few follow it."""
         return segment.offset_index.lookup(self.end_offset - 1).position
 
     def since(self, offset: int) -> Iterator[tuple[int, int]]:
-        """Walk (epoch, base offset) of the batches from an offset on, up to one that is damaged.
+        """Yield (epoch, base offset) of the batches from an offset on, up to a damaged one.
 
         Raises:
             OSError: The disk failed.

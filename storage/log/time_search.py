@@ -1,8 +1,7 @@
-"""Searches by timestamp: the time index gives the place, then headers, then the records of a batch.
+"""The steps of a search by timestamp: time index, then batch headers, then the records of a batch.
 
-They take steps, each short (a few headers, 1,000 records, what is unpacked at a time), so that a
-thread can do some and let others have their turn; `Brief` bounds one that is done at once. What
-they read of a batch is what lies before the record that is found.
+Each step is short (a few headers, 1,000 records, or one decompressed piece), so that other work can
+run in between; `is_brief` bounds an uninterrupted search. A batch is read only up to the result.
 
 Source: Kafka's LogSegment.findOffsetByTimestamp, FileRecords.searchForTimestamp.
 """
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import DataFile
     from wirebroker.storage.log.segment.segment import Segment
 
-# Of a batch that is not compressed so much is read at a time: most producers' batches.
+# Covers most producers' batches.
 _READ_BYTES: Final = 16 << 10
 _HEADERS_AT_ONCE: Final = 100
-# What is searched at once, on the event loop: a millisecond.
+# A brief search takes a millisecond.
 _BRIEF_RECORDS: Final = 1_000
 _BRIEF_BYTES: Final = 64 << 10
 
@@ -47,15 +46,11 @@ def first_at_or_after(
 ) -> Steps[TimestampedOffset | None]:
     """Find the first record at or after `start_offset` whose timestamp is at least `timestamp`.
 
-    Args:
-        segments: In their order; those before are known to have none.
-        timestamp: Milliseconds since 1970.
-        start_offset: Records below it are not looked at.
-        is_brief: Whether to give up rather than to walk much or to wait for the disk.
+    Earlier segments than the given ones must have none.
 
     Raises:
-        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE if a batch on the way cannot be read.
-        TakesLongError, ColdPagesError: It is not brief.
+        KafkaError: INVALID_RECORD or CORRUPT_MESSAGE: a batch cannot be read.
+        TakesLongError, ColdPagesError: `is_brief`, but the search is long or needs the disk.
     """
     for segment in segments:
         entry = segment.time_index.lookup(timestamp)
@@ -79,9 +74,9 @@ def first_at_or_after(
 def first_with_max_timestamp(
     segment: Segment, *, is_brief: bool = False
 ) -> Steps[TimestampedOffset | None]:
-    """Find the first record that has a segment's largest timestamp; None if there is no record.
+    """Find the first record with a segment's largest timestamp; None if there is no record.
 
-    Where no record has a timestamp, the largest is -1, and the first record has it, as in Kafka.
+    Without timestamps the largest is -1, and the first record matches, as in Kafka.
 
     Raises:
         KafkaError, TakesLongError: As first_at_or_after.
@@ -111,7 +106,7 @@ def first_in_batch(  # noqa: PLR0917 - steps are given no keywords
     start_offset: int,
     is_brief: bool,
 ) -> Steps[TimestampedOffset | None]:
-    """Find the first such record in the batch at `position`."""
+    """Find the first matching record in the batch at `position`."""
     size = header.length + OVERHEAD_BYTES
     if is_brief and (header.record_count > _BRIEF_RECORDS or size > _BRIEF_BYTES):
         raise TakesLongError
@@ -148,7 +143,7 @@ def _read(file: DataFile, position: int, length: int, *, is_brief: bool) -> byte
 def _walk_plain(
     search: RecordSearch, file: DataFile, position: int, end: int, *, is_brief: bool
 ) -> Steps[None]:
-    """Walk records that are not compressed; large values are not read."""
+    """Scan uncompressed records; large values are not read."""
     while position < end:
         piece = _read(file, position, min(_READ_BYTES, end - position), is_brief=is_brief)
         if not piece:

@@ -1,54 +1,51 @@
-"""What the wall clock has shown since the start: a jump of it must not make records old.
+"""The history of the wall clock since the start, so that a jump does not make records look old.
 
-    present clock    the wall clock as it goes now
-    former clock     as it went before a jump, and would have gone on
+    present clock    the wall clock as it runs now
+    former clock     the wall clock as it would run without a later jump
 
-A jump is a change of the distance between the wall clock and the monotonic one by more than
-JUMP_MS between two looks. (Where the monotonic clock stands still while the machine sleeps, waking
-up is a jump too; records are then kept longer by the time slept.) A former clock makes things young
-for as long as whoever asks keeps them: what was fresh when the jump came is gone by then anyway.
+A jump is a change of the difference between wall clock and monotonic clock by more than JUMP_MS
+between two readings. (If the monotonic clock stops during sleep, records are kept longer.) A former
+clock counts for one retention period after the jump; records that were fresh at the jump have
+expired by then.
 
-No jump is known from before the start: while nothing runs, nobody can tell one from time that
-passed.
+Jumps before the start are unknown, because they look like time that has passed.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-# Steps below it make no record old: ages are compared with minutes to years.
+# Ages are compared with minutes to years.
 JUMP_MS: Final = 1_000
 
-# Clocks that go to and fro have few readings. One that stands still leaves a new one every second:
-# of many, those next to the present one are forgotten, which tell the least.
+# A wall clock that stands still adds one every second. Those closest to the present one, which
+# differ least, are dropped first.
 _MOST_FORMER: Final = 16
 
 
 class FormerClock(NamedTuple):
-    """What a clock from before a jump would show now."""
+    """A clock from before a jump, as it would be now."""
 
     now_ms: int
-    since_ms: int  # how long ago the jump away from it was
+    since_ms: int  # since the jump away from it
 
 
 class ClockReading(NamedTuple):
-    """One moment as all clocks of the process show it."""
+    """One moment on all clocks of the process."""
 
     now_ms: int
     former: tuple[FormerClock, ...] = ()
-    # How long the process has looked at clocks.
+    # Since the process first read the clocks.
     uptime_ms: int = 0
 
     def age_ms(self, timestamp_ms: int, *, kept_ms: int) -> int:
-        """Return how old a time is by the clock that makes it youngest, but not from the future.
+        """Return the smallest age of a time by any clock on which it is not in the future.
 
-        Args:
-            timestamp_ms: By one of the clocks, or far from all of them.
-            kept_ms: How long such things are kept: clocks left longer ago count only if the time
-                lies ahead of the others.
+        Clocks left longer ago than `kept_ms`, the retention period, count only if the time is in
+        the future by all others.
 
         Returns:
-            Milliseconds; below 0 if the time lies ahead of all clocks.
+            Milliseconds; negative if the time is in the future by all clocks.
         """
         age = self.now_ms - timestamp_ms
         if not self.former:
@@ -61,30 +58,26 @@ class ClockReading(NamedTuple):
         return age
 
     def earliest_ms(self, *, kept_ms: int) -> int:
-        """Return the earliest time that a clock shows: what has expired by it has by all.
-
-        Args:
-            kept_ms: As in age_ms.
-        """
+        """Return the earliest time on any clock left within `kept_ms`."""
         times = [clock.now_ms for clock in self.former if clock.since_ms <= kept_ms]
         return min([self.now_ms, *times])
 
 
 class WallClocks:
-    """The clocks that have been seen; `look` every now and then."""
+    """The clocks seen so far; `look` must be called regularly."""
 
     __slots__ = ("_distance_ms", "_former", "_started_ms")
 
-    # All distances (wall - monotonic) differ by more than JUMP_MS.
+    # All differences (wall - monotonic) are more than JUMP_MS apart.
 
     def __init__(self, now_ms: int, monotonic_s: float) -> None:
         self._started_ms = _milliseconds(monotonic_s)
         self._distance_ms = now_ms - self._started_ms
-        # Distance of each former clock -> when it was left, by the monotonic clock.
+        # Difference -> monotonic time when the clock was left.
         self._former: dict[int, int] = {}
 
     def look(self, now_ms: int, monotonic_s: float) -> int:
-        """Compare the clocks; return by how many milliseconds the wall clock jumped, mostly 0."""
+        """Read the clocks; return the wall clock's jump in milliseconds, usually 0."""
         monotonic_ms = _milliseconds(monotonic_s)
         distance = now_ms - monotonic_ms
         jump = distance - self._distance_ms
@@ -100,7 +93,7 @@ class WallClocks:
         return jump
 
     def moment(self, now_ms: int, monotonic_s: float) -> ClockReading:
-        """Look, and return what all clocks show."""
+        """Read the clocks and return the time on all of them."""
         self.look(now_ms, monotonic_s)
         monotonic_ms = _milliseconds(monotonic_s)
         former = tuple(

@@ -1,14 +1,13 @@
-"""Opening a log: from a listing after a clean stop, by reading what wasn't flushed after a crash.
+"""The loading of a log: from a directory listing after a clean stop, with recovery after a crash.
 
-After a crash every batch from the recovery point on is checked (length, CRC-32C, rising offsets);
-the log is cut at the first bad one and what follows is deleted, its indexes are built anew, leader
-epochs and producers are replayed from the newest usable snapshot below.
+After a crash every batch from the recovery point on is checked. The log is truncated at the first
+bad one, indexes are rebuilt, and leader epochs and producers are replayed from the newest usable
+snapshot.
 
-Laws: only damage ends a log; producer state equals a replay of the stored batches. Missing offsets
-are no damage, within a segment or between two: compaction leaves gaps that outlive a change of
-cleanup.policy, a follower gets gaps from its leader, a copy from what retention deleted meanwhile.
-So a power loss may leave a hole where a closed segment was not flushed yet, as in Kafka (not with
-`wirebroker.durability=fsync`).
+Invariants: only damage ends a log; producer state equals a replay of the stored batches. Gaps in
+the offsets are not damage: compaction leaves gaps, which stay after a change of cleanup.policy; a
+follower gets gaps from its leader, and a copy from retention. So a power loss may leave a gap where
+a closed segment was not flushed, as in Kafka (not with `wirebroker.durability=fsync`).
 
 Source: Kafka's LogLoader, UnifiedLog.rebuildProducerState, LogSegment.recover.
 """
@@ -16,11 +15,17 @@ Source: Kafka's LogLoader, UnifiedLog.rebuildProducerState, LogSegment.recover.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.storage.compaction.segment_swap import recover_swap
+from wirebroker.storage.file_names import DELETED_SUFFIX
 from wirebroker.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_NAME
+from wirebroker.storage.log.producer_rebuild import (
+    rebuild_producer_state,
+    replay_into,
+    replay_producers,
+)
 from wirebroker.storage.log.producers.producer_replay import ProducerReplay, apply_batch
 from wirebroker.storage.log.producers.producer_snapshot import SUFFIX as SNAPSHOT_SUFFIX
 from wirebroker.storage.log.producers.producer_snapshot import snapshot_offset
@@ -28,7 +33,6 @@ from wirebroker.storage.log.producers.producer_state import ProducerState
 from wirebroker.storage.log.segment.batch_scan import scan_headers
 from wirebroker.storage.log.segment.segment import Segment
 from wirebroker.storage.log.segment.segment_files import (
-    DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -40,7 +44,6 @@ from wirebroker.storage.log.stored_epochs import StoredEpochs
 
 if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
-    from wirebroker.storage.files import Files
     from wirebroker.storage.log.index.transaction_index import AbortedTransaction
     from wirebroker.storage.log.log import Log
     from wirebroker.storage.log.segment.segment_recovery import CheckStart
@@ -50,80 +53,81 @@ _log = logging.getLogger(__name__)
 _TEMPORARY_SUFFIX: Final = ".tmp"
 
 
-class LoadedOffsets(NamedTuple):
-    """Where a loaded log ends and begins."""
-
-    log_end_offset: int
-    recovery_point: int
-    log_start_offset: int
-
-
 def load_log(
     log: Log,
-    files: Files,
     *,
     recovery_point: int,
     clean: bool,
     now_ms: int,
-    log_start_offset: int,
-) -> LoadedOffsets:
-    """Fill `log` from its directory; see Log.load."""
-    regular, others = files.list_by_kind(log.directory)
+    log_start_offset: int = 0,
+) -> None:
+    """Load `log` from its directory, which may be empty.
+
+    Args:
+        log: A new log.
+        recovery_point: From the checkpoint; 0 if missing.
+        clean: Whether the last stop was clean: only the directory is listed.
+        now_ms: The time now.
+        log_start_offset: From the checkpoint; 0 if missing.
+
+    Raises:
+        OSError: The disk failed.
+        KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: flushed batches have magic 0 or 1.
+    """
+    regular, others = log.files.list_by_kind(log.directory)
     names = set(regular)
-    _remove_odd_indexes(log, files, others)
-    if recover_swap(files, log.directory, names):
-        names = set(files.list_files(log.directory))
+    _remove_odd_indexes(log, others)
+    if recover_swap(log.files, log.directory, names):
+        names = set(log.files.list_files(log.directory))
         log.mark_touched()
-    _remove_leftovers(log, files, names)
+    _remove_leftovers(log, names)
     for base_offset in segment_base_offsets(list(names)):
-        log.segments.add(Segment(files, log.directory, base_offset, created_ms=now_ms))
+        log.segments.add(Segment(log.files, log.directory, base_offset, created_ms=now_ms))
     offsets = (snapshot_offset(name) for name in names if name.endswith(SNAPSHOT_SUFFIX))
     log.producer_state.snapshots.use(offset for offset in offsets if offset is not None)
     if not len(log.segments):
-        _begin(log, files, log_start_offset, now_ms)
-        return LoadedOffsets(log_start_offset, log_start_offset, log_start_offset)
+        _begin(log, log_start_offset, now_ms)
+        _open_empty(log, log_start_offset)
+        return
     start = max(log_start_offset, log.segments[0].base_offset)
     end = None
     if clean:
-        end = _open_clean(
-            log, files, names, recovery_point=recovery_point, start=start, now_ms=now_ms
-        )
+        end = _open_clean(log, names, recovery_point=recovery_point, start=start, now_ms=now_ms)
     if end is None:
-        end = _Recovery(
-            log, files, names, recovery_point=recovery_point, start=start, now_ms=now_ms
-        ).run()
+        recovery = _Recovery(log, names, recovery_point=recovery_point, start=start, now_ms=now_ms)
+        end = recovery.run()
         clean = False
     if end < start:
         _log.warning("%s ends at %d, below its start %d: emptied", log.directory, end, start)
         log.truncate_fully(start, now_ms=now_ms)
-        return LoadedOffsets(start, start, start)
+        _open_empty(log, start)
+        return
     log.producer_state.snapshots.delete_strays(set(log.segments.base_offsets))
     log.leader_epochs.compare_with(
         StoredEpochs(log.segments, start_offset=start, end_offset=end, name=log.directory)
     )
     if LEADER_EPOCHS_NAME not in names:
-        log.leader_epochs.load()  # here rather than where it is needed: all batches are looked at
-    return LoadedOffsets(end, end if clean else min(recovery_point, end), start)
+        log.leader_epochs.load()  # here, because it reads all batches
+    log.open_at(
+        log_start_offset=start,
+        log_end_offset=end,
+        recovery_point=end if clean else min(recovery_point, end),
+    )
 
 
-def rebuild_producer_state(log: Log, *, end_offset: int, now_ms: int) -> None:
-    """Bring the producers to where the log ended at `end_offset`, and snapshot that."""
-    state = log.producer_state
-    state.reload(log_start_offset=log.log_start_offset, end_offset=end_offset, now_ms=now_ms)
-    _replay(log, end_offset)
-    state.end_offset = end_offset
-    state.take_snapshot()
+def _open_empty(log: Log, offset: int) -> None:
+    log.open_at(log_start_offset=offset, log_end_offset=offset, recovery_point=offset)
 
 
-def rebuild_transaction_index(log: Log, files: Files, segment: Segment, now_ms: int) -> None:
-    """Find a segment's aborted transactions again; reads it, and what its snapshot lacks."""
-    state = ProducerState(files, log.directory, expiration_ms=1 << 62)
+def rebuild_transaction_index(log: Log, segment: Segment, now_ms: int) -> None:
+    """Rebuild a segment's transaction index from its batches and earlier producer state."""
+    state = ProducerState(log.files, log.directory, expiration_ms=1 << 62)
     state.snapshots.use(log.producer_state.snapshots.newest_first(segment.base_offset))
     state.reload(
         log_start_offset=log.log_start_offset, end_offset=segment.base_offset, now_ms=now_ms
     )
     aborted: list[AbortedTransaction] = []
-    _replay_into(state, log, segment.base_offset)
+    replay_into(state, log, segment.base_offset)
     for _, header, batch in segment.iterate_batches():
         completed = apply_batch(state, header, batch)
         if completed is not None and completed.is_aborted:
@@ -131,19 +135,18 @@ def rebuild_transaction_index(log: Log, files: Files, segment: Segment, now_ms: 
     segment.replace_aborted(aborted)
 
 
-def _begin(log: Log, files: Files, offset: int, now_ms: int) -> None:
-    """Make the first segment of a log that has none."""
+def _begin(log: Log, offset: int, now_ms: int) -> None:
     log.producer_state.snapshots.delete_all()
     log.producer_state.reset(offset)
-    segment = Segment(files, log.directory, offset, created_ms=now_ms)
+    segment = Segment(log.files, log.directory, offset, created_ms=now_ms)
     segment.create(log.settings)
     log.segments.add(segment)
     log.leader_epochs.truncate_from_end(offset)
     log.mark_touched()
 
 
-def _remove_odd_indexes(log: Log, files: Files, others: list[str]) -> None:
-    """Remove what has the name of an index and is no regular file: the index is built from the log.
+def _remove_odd_indexes(log: Log, others: list[str]) -> None:
+    """Remove entries that are named like indexes but are not regular files.
 
     Raises:
         OSError: It is a directory that is not empty.
@@ -151,36 +154,36 @@ def _remove_odd_indexes(log: Log, files: Files, others: list[str]) -> None:
     for name in others:
         if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)):
             _log.warning("%s/%s is no regular file: removed", log.directory, name)
-            files.make_way(f"{log.directory}/{name}")
+            log.files.make_way(f"{log.directory}/{name}")
 
 
-def _remove_leftovers(log: Log, files: Files, names: set[str]) -> None:
-    """Delete what a crash left half-done, and indexes whose log file is gone."""
+def _remove_leftovers(log: Log, names: set[str]) -> None:
+    """Delete unfinished files, and indexes without a log file."""
     for name in list(names):
         is_leftover = name.endswith((DELETED_SUFFIX, _TEMPORARY_SUFFIX))
         if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)):
             is_leftover = f"{name.partition('.')[0]}{LOG_SUFFIX}" not in names
         if is_leftover:
             names.discard(name)
-            files.unlink(f"{log.directory}/{name}")
+            log.files.unlink(f"{log.directory}/{name}")
 
 
 def _open_clean(
-    log: Log, files: Files, names: set[str], *, recovery_point: int, start: int, now_ms: int
+    log: Log, names: set[str], *, recovery_point: int, start: int, now_ms: int
 ) -> int | None:
-    """Open a log that was closed properly.
+    """Open a log that was closed cleanly.
 
-    The end is known without reading: the recovery point, if a snapshot stands there as a clean
-    stop leaves it, or if the log is empty. The snapshot is written after the last batch, so a log
-    file that is younger was changed by somebody else, and is looked at: what stands behind the end
-    must not be appended to. (Apache Kafka reads each log's end, gives up its whole start if zeros
-    follow, and appends behind whatever is shorter than a batch's header.)
+    Its end is known without reading if it is empty, or if there is a snapshot at the recovery
+    point. The snapshot is written after the last batch, so a younger log file was changed by
+    another program and is checked: nothing may be appended after unknown data. (Apache Kafka reads
+    each log's end; it aborts the whole start if zeros follow, and appends after data shorter than a
+    batch header.)
 
-    A snapshot at the log's start is of producers whose records have gone: they are forgotten, as by
-    Kafka's ProducerStateManager.truncateAndReload.
+    Producers in a snapshot at the log's start are forgotten, because their records are deleted, as
+    in Kafka's ProducerStateManager.truncateAndReload.
 
     Returns:
-        The end offset; None if the directory is not what a clean stop leaves.
+        The end offset; None if a clean stop would leave another state.
     """
     active = log.segments.active
     state = log.producer_state
@@ -191,7 +194,7 @@ def _open_clean(
     if recovery_point in snapshots and recovery_point >= max(active.base_offset, start + 1):
         if snapshots[-1] == recovery_point:
             end = recovery_point
-            if _is_younger_than_its_end(log, files, end) and _has_more(active, end):
+            if _is_younger_than_its_end(log, end) and _has_more(active, end):
                 _log.warning("%s was written to behind its end %d", active.log.path, end)
                 return None
 
@@ -209,22 +212,21 @@ def _open_clean(
         _log.warning("%s is corrupt despite the clean stop: %s", active.log.path, error)
         return None
     state.reload(log_start_offset=start, end_offset=end, now_ms=now_ms)
-    _replay(log, end)
+    replay_producers(log, end)
     state.end_offset = end
     state.take_snapshot()
     return end
 
 
-def _is_younger_than_its_end(log: Log, files: Files, end_offset: int) -> bool:
-    """Tell whether the log was written to after the snapshot, or as soon as the system can tell."""
+def _is_younger_than_its_end(log: Log, end_offset: int) -> bool:
     snapshot = f"{log.directory}/{end_offset:020d}{SNAPSHOT_SUFFIX}"
-    return log.segments.active.modified_ms() >= files.modified_ms(snapshot)
+    return log.segments.active.modified_ms() >= log.files.modified_ms(snapshot)
 
 
 def _has_more(segment: Segment, end_offset: int) -> bool:
-    """Tell whether anything follows the batch that ends at `end_offset`, by headers alone.
+    """Return whether anything follows the batch that ends at `end_offset`, by headers.
 
-    Damage before that is another matter: it takes nothing away to leave it.
+    Damage before that offset does not count.
     """
     next_offset = segment.base_offset
     try:
@@ -242,38 +244,18 @@ def _lacks_index(segment: Segment, names: set[str]) -> bool:
 
 
 def _next_offset(segment: Segment) -> int:
-    """Return the offset behind the segment's last batch, by walking from its last index entry."""
     next_offset = segment.base_offset
     for _, header in segment.iterate_headers(segment.offset_index.last_entry().position):
         next_offset = header.last_offset + 1
     return next_offset
 
 
-def _replay(log: Log, end_offset: int) -> None:
-    """Apply the batches from the producers' end offset up to `end_offset`."""
-    _replay_into(log.producer_state, log, end_offset)
-
-
-def _replay_into(state: ProducerState, log: Log, end_offset: int) -> None:
-    replay = ProducerReplay(state)
-    for segment in log.segments.since(state.end_offset):
-        if max(segment.base_offset, state.end_offset) >= end_offset:
-            break
-        found = segment.position_for_offset(state.end_offset)
-        if found is not None:
-            replay.walk(segment.log, found[0], segment.size, end_offset)
-    replay.finish(max(state.end_offset, end_offset))
-
-
 class _Recovery:
-    """The work after an unclean stop."""
-
-    __slots__ = ("_current", "_files", "_log", "_names", "_now_ms", "_recovery_point", "_start")
+    __slots__ = ("_current", "_log", "_names", "_now_ms", "_recovery_point", "_start")
 
     def __init__(
         self,
         log: Log,
-        files: Files,
         names: set[str],
         *,
         recovery_point: int,
@@ -281,7 +263,6 @@ class _Recovery:
         now_ms: int,
     ) -> None:
         self._log = log
-        self._files = files
         self._names = names
         self._recovery_point = recovery_point
         self._start = start
@@ -289,7 +270,6 @@ class _Recovery:
         self._current: Segment | None = None
 
     def run(self) -> int:
-        """Check, cut and replay; return the log's end offset."""
         log = self._log
         log.mark_touched()
         self._remove_below_start()
@@ -312,11 +292,10 @@ class _Recovery:
         return end
 
     def _remove_below_start(self) -> None:
-        """Delete the segments that end at or before the log's start: they were deleted already.
+        """Delete the segments that end at or before the log's start again.
 
-        A power loss may bring them back without what was written to them, as the recovery point
-        passes them without a flush (Log.delete_old_segments). So nothing in them can be relied on,
-        nor in one that stays because the segment behind it got lost.
+        A power loss may bring them back incomplete, because the recovery point passes them without
+        a flush (Log.delete_old_segments). So the content below the start is unreliable.
         """
         log = self._log
         first = log.segments.since(self._start)[0]
@@ -327,13 +306,13 @@ class _Recovery:
             self._recovery_point = min(self._recovery_point, first.base_offset)
 
     def _check_unflushed(self, unflushed: list[Segment]) -> int:
-        """Check segments in order up to the first fault, and drop what follows it."""
+        """Check segments in order up to the first damage; delete what follows it."""
         log = self._log
         first = unflushed[0]
         state = log.producer_state
         start = first.check_start(self._recovery_point)
         if self._has_aborts(first) and first.transaction_index.sanity_check(first.base_offset):
-            start = from_the_first(first.base_offset)  # replaying finds its entries again
+            start = from_the_first(first.base_offset)  # the replay finds them again
         if start.position:
             first.trust(start)
         end = start.next_offset
@@ -344,7 +323,7 @@ class _Recovery:
             now_ms=self._now_ms,
             keep_up_to=self._recovery_point,
         )
-        _replay(log, end)
+        replay_producers(log, end)
         for index, segment in enumerate(unflushed):
             is_flushed = segment.base_offset <= self._recovery_point
             if segment.base_offset < end and index and not is_flushed:
@@ -366,24 +345,23 @@ class _Recovery:
             if was_cut:
                 self._drop(unflushed[index + 1 :])
                 break
-        state.snapshots.delete_outside(-1, end)  # what was flushed is damaged
+        state.snapshots.delete_outside(-1, end)  # flushed data was damaged
         state.end_offset = end
-        # Kafka writes a snapshot here and reads it back, without what has expired.
+        # Kafka writes a snapshot here and reads it again, which drops expired producers.
         state.remove_expired(self._now_ms)
         return end
 
     def _has_aborts(self, segment: Segment) -> bool:
-        """Return whether there is a transaction index; most often not, which saves a look."""
         return f"{segment.base_offset:020d}{TXN_INDEX_SUFFIX}" in self._names
 
     def _drop(self, segments: list[Segment]) -> None:
         if segments:
             for segment in reversed(self._log.segments.remove_from(segments[0].base_offset)):
                 segment.delete()
-            self._files.sync_directory(self._log.directory)  # likewise
+            # so that a power loss does not bring them back
+            self._log.files.sync_directory(self._log.directory)
 
     def _mend_indexes(self, segment: Segment) -> None:
-        """Rebuild the indexes of a flushed segment if they are missing or broken."""
         problem = segment.sanity_check()
         if _lacks_index(segment, self._names):
             problem = "an index is missing"
@@ -397,13 +375,13 @@ class _Recovery:
         problem = segment.transaction_index.sanity_check(segment.base_offset)
         if problem is not None:
             _log.warning("%s: its .txnindex is corrupt: %s", segment.log.path, problem)
-            rebuild_transaction_index(self._log, self._files, segment, self._now_ms)
+            rebuild_transaction_index(self._log, segment, self._now_ms)
 
     def _mend_epochs(self, first_unflushed: Segment, end_offset: int) -> None:
-        """Find the epochs of flushed batches again if the checkpoint is gone, torn or older.
+        """Restore the epochs of flushed batches if the checkpoint is missing, damaged or old.
 
-        Its file is replaced without a sync when an epoch gets its first batch, so a power loss may
-        take the entries before that with it.
+        It is replaced without a sync when an epoch gets its first batch, so a power loss may remove
+        earlier entries as well.
         """
         epochs = self._log.leader_epochs
         begin = 0
@@ -424,18 +402,14 @@ class _Recovery:
                 if header.leader_epoch > epochs.latest_epoch:
                     epochs.assign(header.leader_epoch, header.base_offset)
                 if header.last_offset + 1 >= end_offset:
-                    return  # what follows may be no batch
+                    return  # other bytes may follow
             if segment is first_unflushed:
                 return
 
     def _recover_segment(
         self, segment: Segment, start: CheckStart, *, is_active: bool
     ) -> tuple[int, bool]:
-        """Check one segment and replay it.
-
-        Returns:
-            The offset after it, and whether anything was cut.
-        """
+        """Check and replay a segment; return the offset after it, and whether it was truncated."""
         log = self._log
         state, epochs = log.producer_state, log.leader_epochs
         aborted: list[AbortedTransaction] = []
@@ -445,8 +419,8 @@ class _Recovery:
             completed = replay.apply(header, batch)
             if completed is not None and completed.is_aborted:
                 aborted.append(state.aborted_entry(completed))
-            # The file may speak of what was taken back. But where it agrees it knows more: an
-            # epoch begins at its first record, which compaction may have removed.
+            # The file may contain truncated epochs. Entries that agree with the batches are kept,
+            # because an epoch begins at its first record, which compaction may have removed.
             known = epochs.epoch_for_offset(header.base_offset)
             if header.leader_epoch >= 0 and (known is None or header.leader_epoch > known):
                 epochs.assign(header.leader_epoch, header.base_offset)
@@ -469,8 +443,8 @@ class _Recovery:
             )
             segment.replace_aborted([*kept, *aborted])
         if result.cut_bytes:
-            # The next power loss must not bring it back behind what comes to stand in its place:
-            # whole batches of lost records follow offsets of their own.
+            # Sync, so that a power loss does not bring the lost batches back after later records:
+            # they are whole and have their own offsets.
             segment.log.sync()
             _log.warning(
                 "%s: %d bytes cut %s; the log ends at offset %d",
@@ -482,10 +456,10 @@ class _Recovery:
         return result.next_offset, bool(result.cut_bytes)
 
     def _cut_false_old_format(self) -> bool:
-        """Cut a torn batch that looks like one of magic 0 or 1 (a header whose end is zeros).
+        """Truncate an incomplete batch that looks like magic 0 or 1 (a header that ends in zeros).
 
-        Nobody has written those for years, so beyond the recovery point they are damage; before
-        it they are old data, which nobody may touch.
+        These formats are obsolete: beyond the recovery point they are damage; before it they are
+        old data, which must not change.
         """
         segment = self._current
         assert segment is not None

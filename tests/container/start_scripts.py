@@ -19,9 +19,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.support.brokers.servers import PATIENCE_S
 from tests.support.harness.project_files import ROOT
 from tests.support.tools.ports import free_ports
+from tests.support.tools.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -20,9 +20,9 @@ from tests.container.start_scripts import (
     running,
     started_by,
 )
-from tests.support.brokers.servers import PATIENCE_S
 from tests.support.protocol.raw_client import BlockingClient
 from tests.support.tools.ports import free_port
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.cli.table import SCRIPTS
 from wirebroker.cli.unserved_scripts import UNSERVED
 from wirebroker.codecs.api_keys import ApiKey
@@ -195,7 +195,7 @@ def test_kafkas_scripts_have_links_with_and_without_sh(folder, suffix, tmp_path)
     assert all(each.is_file() and os.access(each, os.X_OK) for each in links)
     for name, status, said in (
         ("kafka-cluster", 0, "Usage: wirebroker kafka-cluster"),
-        ("kafka-streams-groups", 2, "kafka-streams-groups is not here"),
+        ("kafka-streams-groups", 2, "kafka-streams-groups is not supported"),
     ):
         done = subprocess.run(
             [tmp_path / folder / f"{name}{suffix}", "--help"],

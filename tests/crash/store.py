@@ -17,6 +17,7 @@ from tests.support.harness.seeded_ids import seeded_ids
 from wirebroker.disks.data_directory import DataDirectory, Offsets
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -120,7 +121,8 @@ class Store:
             settings=self.settings,
             producer_id_expiration_ms=FOREVER_MS,
         )
-        log.load(
+        load_log(
+            log,
             recovery_point=recovery_point,
             clean=is_clean,
             now_ms=self.clock.now_ms(),

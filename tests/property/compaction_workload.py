@@ -24,6 +24,7 @@ from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.records.record import Record
 from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.log.log import Log
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from random import Random
@@ -177,6 +178,6 @@ def open_log(files: SimulatedFiles, *, recovery_point: int = 0) -> Log:
         settings=SETTINGS,
         producer_id_expiration_ms=1 << 60,
     )
-    log.load(recovery_point=recovery_point, clean=False, now_ms=files.now_ms())
+    load_log(log, recovery_point=recovery_point, clean=False, now_ms=files.now_ms())
     log.set_high_watermark(log.log_end_offset)
     return log

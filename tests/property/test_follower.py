@@ -15,6 +15,7 @@ from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.markers import append_end_marker
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ def open_log(directory: Path, random: Random) -> Log:
     log = Log(
         str(directory), Files(), topic="t", partition=0, topic_id=bytes(16), settings=settings
     )
-    log.load(recovery_point=0, clean=True, now_ms=NOW_MS)
+    load_log(log, recovery_point=0, clean=True, now_ms=NOW_MS)
     return log
 
 

@@ -24,6 +24,7 @@ from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.markers import prepare_end_marker
 from wirebroker.storage.log.producers.producer_replay import apply_batch
 from wirebroker.storage.log.producers.producer_state import ProducerState
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +62,7 @@ class Workload:
             topic_id=bytes(16),
             settings=self.settings,
         )
-        log.load(recovery_point=recovery_point, clean=clean, now_ms=self.now_ms)
+        load_log(log, recovery_point=recovery_point, clean=clean, now_ms=self.now_ms)
         log.set_high_watermark(log.log_end_offset)
         log.check()
         return log

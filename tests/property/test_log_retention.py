@@ -20,6 +20,7 @@ from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.removal import set_aside_segment
 from wirebroker.storage.log.retention import MOST_SEGMENTS
 from wirebroker.storage.log.wall_clocks import WallClocks
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from random import Random
@@ -70,7 +71,8 @@ class Workload:
             topic_id=bytes(16),
             settings=self.settings,
         )
-        log.load(
+        load_log(
+            log,
             recovery_point=self.log.recovery_point if clean else 0,
             clean=clean,
             now_ms=self.clock.now_ms(),

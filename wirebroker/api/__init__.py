@@ -1,1 +1,1 @@
-"""One module for each family of APIs; a handler registers itself with `@handles`."""
+"""Request handlers, one module per API family; each registers with `@handles`."""

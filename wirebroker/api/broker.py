@@ -1,9 +1,4 @@
-"""What a handler is given: this node's parts, built by broker_opening.py.
-
-Handlers read the committed metadata at `metadata.image`, have the controller change it
-(`controller` is the way to it, wherever it is), and reach logs through `replicas`. Nothing else is
-shared between them.
-"""
+"""The broker as its handlers see it; broker/broker_opening.py builds it."""
 
 from __future__ import annotations
 
@@ -44,7 +39,11 @@ logger = logging.getLogger("wirebroker")
 
 @dataclass(slots=True)
 class Broker:
-    """One node, as its handlers see it."""
+    """The parts of one node.
+
+    Handlers read the committed metadata at `metadata.image`, change it through `controller`, and
+    reach logs through `replicas`. They share nothing else.
+    """
 
     config: Config
     clock: Clock
@@ -64,38 +63,34 @@ class Broker:
     auto_creation: AutoCreation
     quotas: ClientQuotas
     replication_quotas: ReplicationQuotas
-    # Listeners whose clients are told the address that they reached us at.
+    # Listeners that advertise the address to which the client connected.
     auto_listeners: frozenset[str]
-    # Who may do what; None: everybody everything.
+    # None allows everything.
     authorization: Authorization | None = None
-    # Set when the broker is told to stop: who waits for records is answered with what there is.
+    # Set at shutdown: waiting Fetch requests then return what there is.
     is_stopping: bool = False
-    # Told the quotas of clients whenever they are others.
+    # Called with changed client quotas.
     quota_users: list[Callable[[ClientQuotasByEntity], None]] = field(
         default_factory=list["Callable[[ClientQuotasByEntity], None]"]
     )
-    # Told each new configuration at once: the controller's rules, if they are in this process.
+    # Called with each new configuration first: the controller's rules, if in this process.
     config_users: list[Callable[[Config], None]] = field(
         default_factory=list["Callable[[Config], None]"]
     )
-    # Asked whether a new configuration can be used, before it is written down.
+    # Called to validate a new configuration before it is stored.
     config_trials: list[Callable[[Config], Awaitable[None]]] = field(
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
-    # Told each new configuration when all else follows it: what is built around the broker.
+    # Called with each new configuration last: what is built around the broker.
     config_followers: list[Callable[[Config], Awaitable[None]]] = field(
         default_factory=list["Callable[[Config], Awaitable[None]]"]
     )
 
     async def follow_metadata(self, image: ClusterImage) -> None:
-        """Have every part follow the metadata, in this order; what it answers rests on all of them.
+        """Apply metadata changes since `image` to all parts, in this order, and subscribe them.
 
-        The configuration comes first: what is opened then goes by it. Coordinators come after the
-        replicas that their partitions are.
-
-        Args:
-            image: What all parts were built from. What was published since, nobody was told of;
-                that is followed first.
+        The configuration comes first, since later parts use it; coordinators come after the
+        replicas of their partitions.
         """
         followers = {
             "the configuration": self._follow_configs,
@@ -104,7 +99,7 @@ class Broker:
             "the metadata cache": self._follow_topics,
             "the quotas": self._follow_quotas,
         }
-        while image is not self.metadata.image:  # again for what is published meanwhile
+        while image is not self.metadata.image:  # repeat for changes meanwhile
             before, image = image, self.metadata.image
             change = change_between(before, image)
             for follow in followers.values():
@@ -129,7 +124,7 @@ class Broker:
             self.use_quotas(image.client_quotas)
 
     def use_quotas(self, quotas: ClientQuotasByEntity) -> None:
-        """Have these quotas in force."""
+        """Apply these client quotas."""
         self.quotas.follow(quotas)
         for use in self.quota_users:
             use(quotas)
@@ -140,7 +135,7 @@ class Broker:
 
 
 def dynamic_config(config: Config, image: ClusterImage, node_id: int) -> Config:
-    """Return the configuration under what AlterConfigs has set for the brokers."""
+    """Return the configuration with the dynamic broker configs."""
     usable, problems = with_usable(
         config,
         cluster_wide=image.config(ResourceType.BROKER, ""),

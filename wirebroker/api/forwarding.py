@@ -1,4 +1,4 @@
-"""Requests that the controller answers: handed on as they came, in Kafka's own messages.
+"""Forwarding of clients' requests to the controller.
 
 Source: Kafka's ForwardingManager (KIP-590).
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def forward(broker: Broker, request: Request, body: Any) -> Any:
-    """Return the controller's answer to a client's request."""
+    """Return the controller's response to a client's request."""
     host = request.session.peer.rpartition(":")[0].strip("[]")
     principal = request.session.principal
     requester = Requester(
@@ -34,21 +34,20 @@ async def forward(broker: Broker, request: Request, body: Any) -> Any:
 
 
 def _throttle_ms(answer: Any) -> int:
-    """Return for how long the controller wants the client held up."""
     name = "throttle_time_ms"
     found = getattr(answer, name, 0) if isinstance(answer, Struct) else answer.get(name, 0)
     return int(found)
 
 
 def elements_of(answer: Any, field: str) -> list[Any]:
-    """Return an array of an answer; see `field_of`."""
+    """Return an array of a response; see `field_of`."""
     elements: list[Any] = field_of(answer, field)
     return elements
 
 
 def field_of(part: Any, name: str) -> Any:
-    """Return a field of an answer or of a part of it, which is a mapping or a struct.
+    """Return a field of a response or of a part of it.
 
-    A controller in this process answers with mappings, one elsewhere with what was decoded.
+    It is a mapping from a controller in this process, or a decoded struct from another.
     """
     return getattr(part, name) if isinstance(part, Struct) else part.get(name)

@@ -1,4 +1,4 @@
-"""The modules whose handlers serve the advertised APIs: each registers its own when imported."""
+"""The modules with handlers of advertised APIs, which register when imported."""
 
 from __future__ import annotations
 

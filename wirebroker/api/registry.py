@@ -1,4 +1,4 @@
-"""The process's table of handlers; each module of this folder registers its own when imported."""
+"""The broker's table of handlers; modules of this folder register when imported."""
 
 from __future__ import annotations
 

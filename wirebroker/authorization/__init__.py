@@ -1,1 +1,1 @@
-"""What a client may do: ACLs, the rules of each request, the log of decisions."""
+"""Authorization: ACLs, the rules of each request, the audit log."""

@@ -1,11 +1,10 @@
-"""Who may do what, as handlers ask it: by their request, with what was decided kept per session.
+"""Authorization as handlers use it, with decisions cached per client.
 
-    authorization     one per process: the authorizer, and a version that any new ACL raises
-      access          one per client: what was decided about it under that version
-        asking        one per request: what handlers and rules are given
+    authorization     one per process: the authorizer, and a version that ACL changes raise
+        access        one per client: its decisions under that version
+            asking    one per request: for handlers and rules
 
-A decision that is kept costs a look into a dictionary. A client that asks about very many names
-has its decisions forgotten, and made again.
+A cached decision costs one dictionary lookup. The cache of a client is cleared when it is full.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
     from wirebroker.request.needs import Need
     from wirebroker.request.request import Request
 
-# Of one client; 200 bytes each, and up to so long a name, which is what a peer sends.
+# Per client: 200 bytes each plus the name, which the client chooses.
 _MOST_DECISIONS: Final = 2_000
-# Of one request, which may name half a million resources, that is told of in the audit log.
+# Denials per request in the audit log: a request may name half a million resources.
 _MOST_DENIALS_TOLD: Final = 100
 _LONGEST_KEPT_NAME: Final = 249
-# Kafka's AclEntry.supportedOperations.
+# Source: Kafka's AclEntry.supportedOperations.
 _OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
     Resource.TOPIC: (
         Operation.READ,
@@ -63,16 +62,16 @@ _OPERATIONS: Final[dict[Resource, tuple[Operation, ...]]] = {
 
 
 class Authorization:
-    """The authorizer in force.
+    """The configured authorizer.
 
     Attributes:
-        version: Raised whenever a decision may be another.
+        version: Raised whenever decisions may change.
     """
 
     __slots__ = ("_authorizer", "_keeps", "_standard", "_told", "version")
 
     def __init__(self, authorizer: Authorizer, standard: StandardAuthorizer) -> None:
-        """Take what decides, and the standard one, which knows the ACLs."""
+        """Use `authorizer`; `standard` holds the ACLs."""
         self.version = 1
         self._authorizer = authorizer
         self._standard = standard
@@ -80,22 +79,22 @@ class Authorization:
         self._told: list[Callable[[], None]] = []
 
     def tell_changes(self, told: Callable[[], None]) -> None:
-        """Have somebody told, at once, that decisions may be others from now on."""
+        """Register a callback that runs immediately when decisions may change."""
         self._told.append(told)
 
     def changed(self) -> None:
-        """Take note that a decision may be another."""
+        """Invalidate cached decisions and run the callbacks."""
         self.version += 1
         for told in self._told:
             told()
 
     @property
     def keeps_decisions(self) -> bool:
-        """Whether a decision holds until the version is another, and nobody is told of it."""
+        """Whether decisions may be cached; not if allowed ones are logged."""
         return self._keeps and not audit.tells_allowed()
 
     def asking_of(self, request: Request) -> Asking:
-        """Return what a request is asked about with."""
+        """Return the `Asking` of a request."""
         session = request.session
         access = session.access
         if not isinstance(access, ClientAccess) or access.principal != session.principal:
@@ -104,18 +103,18 @@ class Authorization:
         return Asking(access, request.key)
 
     def asking_for(self, principal: Principal, host: str, key: ApiKey) -> Asking:
-        """Return what a request is asked about with that came for somebody else."""
+        """Return the `Asking` of a forwarded request."""
         return Asking(ClientAccess(self, principal, host), key)
 
     def decide(self, client: Client, action: Action) -> Decision:
-        """Decide, and say why."""
+        """Return a decision with its reason."""
         if self._authorizer is self._standard:
             return self._standard.decide(client, action)
         allowed = bool(self._authorizer.authorize(client, action))
         return Decision(allowed, type(self._authorizer).__qualname__)
 
     def allows_some(self, client: Client, need: Need) -> bool:
-        """Tell whether a client may do something to some resource of a kind."""
+        """Return whether a client has a permission for some resource."""
         if self._authorizer is self._standard:
             return self._standard.allows_some(client, need.operation, need.resource)
         some = getattr(self._authorizer, "allows_some", None)
@@ -123,7 +122,7 @@ class Authorization:
 
 
 class ClientAccess:
-    """One client's."""
+    """The cached decisions of one client."""
 
     __slots__ = (
         "_authorization",
@@ -141,11 +140,11 @@ class ClientAccess:
         self.client = Client(f"{principal.type}:{principal.name}", host)
         self._version = 0
         self._decisions: dict[Need, dict[str, bool]] = {}
-        self._count = 0  # of decisions, whatever they are about
-        self._some: dict[Need, bool] = {}  # of kinds of resources; needs are few
+        self._count = 0  # of all decisions
+        self._some: dict[Need, bool] = {}
 
     def may(self, need: Need, name: str, key: ApiKey, *, logs_denied: bool) -> bool:
-        """Tell whether the client may do something to one resource."""
+        """Return whether the client has a permission for a resource."""
         self._refresh()
         kept = self._decisions.get(need)
         if kept is not None and name in kept:
@@ -160,7 +159,7 @@ class ClientAccess:
         return decision.is_allowed
 
     def operations(self, resource: Resource, name: str) -> int:
-        """Return the bits of the operations that the client may do (KIP-430)."""
+        """Return the permitted operations as bits (KIP-430)."""
         return sum(
             1 << operation
             for operation in _OPERATIONS[resource]
@@ -168,7 +167,7 @@ class ClientAccess:
         )
 
     def may_some(self, need: Need) -> bool:
-        """Tell whether the client may do something to some resource of a kind."""
+        """Return whether the client has a permission for some resource."""
         self._refresh()
         kept = self._some.get(need)
         if kept is not None:
@@ -179,7 +178,6 @@ class ClientAccess:
         return some
 
     def _refresh(self) -> None:
-        """Forget what was decided by other rules."""
         if self._version != self._authorization.version:
             self._forget()
             self._some = {}
@@ -197,7 +195,7 @@ class ClientAccess:
 
 
 class Asking:
-    """One request's."""
+    """Authorization of one request."""
 
     __slots__ = ("_access", "_denials_told", "_key")
 
@@ -208,25 +206,25 @@ class Asking:
 
     @property
     def principal(self) -> Principal:
-        """Who asks."""
+        """The client's principal."""
         return self._access.principal
 
     @property
     def key(self) -> ApiKey:
-        """What is asked."""
+        """The request's API key."""
         return self._key
 
     def as_nobody(self) -> Asking:
-        """Return what is asked where nothing is allowed any more, and that is told already."""
+        """Return an `Asking` that denies everything, without audit lines."""
         return _Nobody(self._access, self._key)
 
     def may(self, need: Need, name: str = CLUSTER_NAME, *, logs_denied: bool = True) -> bool:
-        """Tell whether the client may do something to one resource.
+        """Return whether the client has a permission for a resource.
 
         Args:
-            need: What.
-            name: The resource's.
-            logs_denied: Whether a denial is told in the audit log: of one request the first ones.
+            need: The permission.
+            name: The resource's name.
+            logs_denied: Whether to write a denial to the audit log, up to a limit per request.
         """
         logs_denied = logs_denied and self._denials_told < _MOST_DENIALS_TOLD
         if self._access.may(need, name, self._key, logs_denied=logs_denied):
@@ -238,17 +236,15 @@ class Asking:
         return False
 
     def may_some(self, need: Need) -> bool:
-        """Tell whether the client may do something to some resource of a kind."""
+        """Return whether the client has a permission for some resource."""
         return self._access.may_some(need)
 
     def operations(self, resource: Resource, name: str = CLUSTER_NAME) -> int:
-        """Return the bits of the operations that the client may do (KIP-430)."""
+        """Return the permitted operations as bits (KIP-430)."""
         return self._access.operations(resource, name)
 
 
 class _Nobody(Asking):
-    """One that is allowed nothing."""
-
     __slots__ = ()
 
     def may(self, need: Need, name: str = CLUSTER_NAME, *, logs_denied: bool = True) -> bool:

@@ -1,14 +1,13 @@
-"""The cluster's ACLs, laid out so that a decision looks at few of them, however many there are.
+"""The cluster's ACLs, indexed so that a decision looks at few of them.
 
-A resource's name has one literal pattern, as many prefixes as there are lengths of prefixes, and
-the wildcard; of each the rules of the asker and of everybody are looked at. A deny anywhere wins;
-without one an allow does. That some rule concerns the resource, be it another's, is told as well:
-then what is not allowed is denied, whatever is done where there are no rules.
+A name matches its literal pattern, one prefix per existing length, and the wildcard. Each has
+rules for the client's principal and for all. A deny wins over any allow. Any matching rule, even
+for another principal, disables the default for resources without rules.
 
     allow   Read, Write, Delete, Alter imply Describe; AlterConfigs implies DescribeConfigs
-    deny    implies nothing but what it says
+    deny    implies nothing
 
-A pure machine: the same rules give the same decisions, in whatever order they came and went.
+Decisions do not depend on the order of changes.
 
 Source: Kafka's StandardAuthorizerData.findAclRule; Authorizer.authorizeByResourceType.
 """
@@ -31,7 +30,7 @@ from wirebroker.codecs.address_ranges import is_in_range, is_range
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# By principal: the rules of one pattern, each as often as it was added.
+# By principal: the rules of one pattern, with the number of times each was added.
 _Rules = dict[str, dict[AclEntry, int]]
 
 _IMPLYING: Final[dict[int, frozenset[int]]] = {
@@ -52,11 +51,11 @@ _IMPLYING: Final[dict[int, frozenset[int]]] = {
 
 
 class Verdict(NamedTuple):
-    """What the rules say of one question.
+    """The result of a lookup.
 
     Attributes:
-        entry: The rule that decides; None: there is none.
-        has_rules: Whether some rule, be it for others, concerns the resource.
+        entry: The deciding rule, or None.
+        has_rules: Whether any rule concerns the resource.
     """
 
     entry: AclEntry | None
@@ -64,27 +63,27 @@ class Verdict(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """Patterns' names, in the order they came."""
+    """Names of patterns, in insertion order."""
 
     literal: dict[str, None]
     prefixed: dict[str, None]
 
 
 class _Patterns:
-    """The rules about one kind of resource."""
+    """The rules for one resource type."""
 
     __slots__ = ("lengths", "literal", "of_principal", "prefixed")
 
     def __init__(self) -> None:
-        # By principal: literal names and prefixes with rules about it, in the order they came.
+        # Patterns with rules for each principal.
         self.of_principal: dict[str, _Names] = {}
         self.literal: dict[str, _Rules] = {}
         self.prefixed: dict[str, _Rules] = {}
-        # How many different prefixes there are of each length.
+        # Number of prefixes by length.
         self.lengths: dict[int, int] = {}
 
     def about(self, name: str) -> Iterator[_Rules]:
-        """Yield the rules of each pattern that fits a name."""
+        """Yield the rules of each pattern that matches a name."""
         literal = self.literal
         rules = literal.get(name)
         if rules is not None:
@@ -99,7 +98,7 @@ class _Patterns:
             yield rules
 
     def names_for(self, principal: str, *, is_literal: bool) -> list[str]:
-        """Return the patterns of a kind that have rules about a principal, or everybody."""
+        """Return the patterns with rules for a principal or for all principals."""
         names: dict[str, None] = {}
         for each in (principal, EVERYBODY):
             found = self.of_principal.get(each)
@@ -117,7 +116,7 @@ class AclIndex:
         self._by_type: dict[int, _Patterns] = {}
 
     def add(self, entry: AclEntry) -> None:
-        """Take in a rule."""
+        """Add a rule."""
         patterns = self._by_type.get(entry.resource_type)
         if patterns is None:
             patterns = self._by_type[entry.resource_type] = _Patterns()
@@ -134,7 +133,7 @@ class AclIndex:
         (names.literal if is_literal else names.prefixed)[name] = None
 
     def remove(self, entry: AclEntry) -> None:
-        """Let go of a rule that was taken in."""
+        """Remove a rule that was added."""
         patterns = self._by_type[entry.resource_type]
         is_literal = entry.pattern_type == LITERAL
         by_name = patterns.literal if is_literal else patterns.prefixed
@@ -162,7 +161,7 @@ class AclIndex:
     def find(
         self, principal: str, host: str, operation: int, resource_type: int, name: str
     ) -> Verdict:
-        """Return what the rules say of an operation on one resource."""
+        """Return the verdict for an operation on one resource."""
         patterns = self._by_type.get(resource_type)
         if patterns is None:
             return Verdict(None, has_rules=False)
@@ -179,9 +178,9 @@ class AclIndex:
         return Verdict(allowing, has_rules)
 
     def allows_some(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Tell whether an operation is allowed on some resource of a kind, by a rule that says so.
+        """Return whether a rule allows an operation on some resource of a type.
 
-        No rule for it implies another here; a denied literal or prefix hides what it covers.
+        Here no operation implies another; a denied literal or prefix excludes what it covers.
         """
         patterns = self._by_type.get(resource_type)
         if patterns is None:
@@ -222,7 +221,6 @@ def _is_about(entry: AclEntry, host: str, operation: int) -> bool:
 
 
 def _is_of(entry: AclEntry, host: str) -> bool:
-    """Tell whether a client's address is the rule's host, or in its range of addresses."""
     return entry.host in {WILDCARD, host} or (
         is_range(entry.host) and is_in_range(host, entry.host)
     )

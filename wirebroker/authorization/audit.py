@@ -1,7 +1,7 @@
-"""One line for each decision, in Kafka's words, for logger `kafka.authorizer.logger`.
+"""Audit log of authorization decisions, in Kafka's format: logger `kafka.authorizer.logger`.
 
-Denied ones at INFO, allowed ones at DEBUG (wirebroker.log.level=DEBUG shows them). Where a denial
-is part of finding out what to show, nobody was denied what he asked for: that is not told.
+Denials are logged at INFO, allowed ones at DEBUG (wirebroker.log.level=DEBUG). Denials that only
+filter a response are not logged.
 
 Source: Kafka's StandardAuthorizerData.logAuditMessage.
 """
@@ -23,12 +23,12 @@ LOGGER = logging.getLogger("kafka.authorizer.logger")
 
 
 def tells_allowed() -> bool:
-    """Tell whether somebody wants to be told of what is allowed."""
+    """Return whether allowed decisions are logged."""
     return LOGGER.isEnabledFor(logging.DEBUG)
 
 
 def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> None:
-    """Write down a decision."""
+    """Log a decision."""
     level = logging.DEBUG if decision.is_allowed else logging.INFO
     if not LOGGER.isEnabledFor(level):
         return
@@ -50,7 +50,7 @@ def tell(client: Client, action: Action, key: ApiKey, decision: Decision) -> Non
 
 
 def tell_no_more(client: Client, key: ApiKey) -> None:
-    """Write down that what else a request is denied is not told."""
+    """Log that further denials of a request are not logged."""
     LOGGER.info(
         "Principal = %s from host = %s: what else is denied of this request = %s is not told",
         client.principal,

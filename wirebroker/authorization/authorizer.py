@@ -1,11 +1,11 @@
-"""What decides who may do what: Kafka's StandardAuthorizer, and what one of your own has to be.
+"""The interface of authorizers, Kafka's StandardAuthorizer, and loading of custom classes.
 
     authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
     authorizer.class.name=my_company.rules:NightlyAuthorizer
 
-One of your own is a Python class whose instances decide (`Authorizer`); it is given the settings
-and the standard one, which it may ask. The cluster's ACLs are kept, described and changed with
-either. A class of Java's that is not Kafka's own cannot run here and is refused by its name.
+A custom authorizer is a Python class (`Authorizer`). It receives the configuration and the
+standard authorizer, which it may call. ACLs are stored, described and changed with either. Java
+classes other than Kafka's own are refused.
 
 Source: Kafka's Authorizer and StandardAuthorizer (KIP-801).
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from wirebroker.authorization.acl_index import AclIndex
 from wirebroker.codecs.acls import ALLOW
 from wirebroker.config import ConfigError, StartError
-from wirebroker.config.rows.authorizer import STANDARD, super_users
+from wirebroker.config.rows.authorizer import STANDARD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from wirebroker.config import Config
     from wirebroker.coordinator.controller.image.image_change import AclChange
 
-_HARDCODED: Final = "hardcode"  # the name by which Kafka asks whether everything is allowed
+_HARDCODED: Final = "hardcode"  # the name that Kafka uses here
 
 
 class Client(NamedTuple):
-    """Who asks.
+    """The client of a request.
 
     Attributes:
-        principal: As Kafka writes it: `User:alice`, `User:ANONYMOUS`.
-        host: The address that the client came from, as Java writes it.
+        principal: In Kafka's form: `User:alice`, `User:ANONYMOUS`.
+        host: The client's address, in Java's form.
     """
 
     principal: str
@@ -43,11 +43,11 @@ class Client(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What is asked for.
+    """An operation on a resource.
 
     Attributes:
         operation: An `Operation` of codecs/acls.py.
-        resource_type: A `Resource` of the same.
+        resource_type: A `Resource` of codecs/acls.py.
         resource_name: The topic, group, transactional id or user; "kafka-cluster".
     """
 
@@ -57,26 +57,26 @@ class Action(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What came of a question, and why: an ACL, or a word for the log."""
+    """A decision with its reason: an ACL, or a word for the log."""
 
     is_allowed: bool
     rule: AclEntry | str
 
 
 class Authorizer(Protocol):
-    """Decides. Called on the event loop: it must answer at once, and must not wait.
+    """Interface of authorizers. Called on the event loop, so it must not block.
 
-    What it decides is kept for each client until the ACLs change: one that decides by anything
-    else, such as the time, sets `keeps_decisions = False`.
+    Decisions are cached until the ACLs change. An authorizer that depends on anything else, such as
+    the time, sets `keeps_decisions = False`.
     """
 
     def authorize(self, client: Client, action: Action) -> bool:
-        """Tell whether a client may do something."""
+        """Return whether a client may do something."""
         ...
 
 
 class StandardAuthorizer:
-    """Kafka's own: super users, then ACLs, then what holds where there are none."""
+    """Kafka's authorizer: super users, then ACLs, then the default for resources without ACLs."""
 
     __slots__ = ("_allows_without_rules", "_index", "_super_users")
 
@@ -86,7 +86,7 @@ class StandardAuthorizer:
         self._allows_without_rules = config.bool("allow.everyone.if.no.acl.found")
 
     def apply(self, changes: Mapping[bytes, AclChange]) -> None:
-        """Take in rules that came or went."""
+        """Add and remove changed rules."""
         for before, after in changes.values():
             if before is not None:
                 self._index.remove(before)
@@ -94,17 +94,17 @@ class StandardAuthorizer:
                 self._index.add(after)
 
     def load(self, entries: Mapping[bytes, AclEntry]) -> None:
-        """Go by these rules alone."""
+        """Replace all rules."""
         self._index = AclIndex()
         for entry in entries.values():
             self._index.add(entry)
 
     def authorize(self, client: Client, action: Action) -> bool:
-        """Tell whether a client may do something."""
+        """Return whether a client may do something."""
         return self.decide(client, action).is_allowed
 
     def decide(self, client: Client, action: Action) -> Decision:
-        """Do as `authorize`, and say why."""
+        """Return a decision with its reason."""
         if client.principal in self._super_users:
             return Decision(True, "SuperUser")
         entry, has_rules = self._index.find(
@@ -121,17 +121,17 @@ class StandardAuthorizer:
         return Decision(False, "DefaultDeny")
 
     def allows_some(self, client: Client, operation: int, resource_type: int) -> bool:
-        """Tell whether a client may do something to some resource of a kind."""
+        """Return whether a client may do something to some resource of a type."""
         if self.authorize(client, Action(operation, resource_type, _HARDCODED)):
             return True
         return self._index.allows_some(client.principal, client.host, operation, resource_type)
 
 
 def load_authorizer(config: Config, standard: StandardAuthorizer) -> Authorizer:
-    """Return what decides: the standard one, or one of the user's own.
+    """Return the configured authorizer.
 
     Raises:
-        StartError: There is no such class, or it cannot be made.
+        StartError: The class does not exist or cannot be created.
     """
     name = config.str("authorizer.class.name")
     if name == STANDARD:
@@ -146,3 +146,19 @@ def load_authorizer(config: Config, standard: StandardAuthorizer) -> Authorizer:
     if not callable(getattr(authorizer, "authorize", None)):
         raise StartError(f"authorizer.class.name={name} has no method authorize", mend)
     return authorizer
+
+
+def super_users(config: Config) -> frozenset[str]:
+    """Return the principals that may do everything.
+
+    Raises:
+        ConfigError: An item is not a principal.
+    """
+    names = [each.strip() for each in (config.optional_str("super.users") or "").split(";")]
+    for name in names:
+        kind, colon, rest = name.partition(":")
+        if name and not (kind and colon and rest):
+            raise ConfigError(
+                f"super.users cannot be used: {name} is not a principal such as User:alice"
+            )
+    return frozenset(filter(None, names))

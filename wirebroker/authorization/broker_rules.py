@@ -1,10 +1,10 @@
-"""The table: API key -> rule, for what a broker answers itself; topics, configs, the cluster.
+"""Rules of requests that brokers serve, by API key; those for topics, configs and the cluster.
 
-Produce, Fetch, Metadata, DescribeConfigs, DescribeTopicPartitions and DescribeDelegationToken ask
-for themselves, in their handlers: what is denied decides there what is read at all. What is
-forwarded has its rules where it is decided (controller_rules.py).
+Produce, Fetch, Metadata, DescribeConfigs, DescribeTopicPartitions and DescribeDelegationToken
+check in their handlers, since the decisions determine what is read. Forwarded requests are checked
+by the controller (controller_rules.py).
 
-Source: Kafka's KafkaApis, ConfigHelper; the error answers of its request classes.
+Source: Kafka's KafkaApis, ConfigHelper; the error responses of its request classes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NOT_ASKED: Final = -(1 << 31)
 
 
 def list_offsets(asked: AskedRequest) -> Steps[Ruling]:
-    """Look into topics that may be described."""
+    """Require DESCRIBE of each topic."""
     body = asked.body
     body.topics, others = yield from split(asked.asking, DESCRIBE_TOPIC, body.topics, _name)
     failures = yield from failed_topics(others, named, indexes_of, _DENIED)
@@ -71,7 +71,7 @@ def list_offsets(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def leader_epochs(asked: AskedRequest) -> Steps[Ruling]:
-    """Look into topics that may be described; brokers into all."""
+    """Require CLUSTER_ACTION, or DESCRIBE of each topic."""
     asking, body = asked.asking, asked.body
     if asking.may(CLUSTER_ACTION, logs_denied=False):
         return SERVED
@@ -89,7 +89,7 @@ def leader_epochs(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def delete_records(asked: AskedRequest) -> Steps[Ruling]:
-    """Delete from topics that may be deleted."""
+    """Require DELETE of each topic."""
     body = asked.body
     body.topics, others = yield from split(asked.asking, DELETE_TOPIC, body.topics, _name)
     same = {**_DENIED, "low_watermark": -1}
@@ -98,9 +98,9 @@ def delete_records(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def describe_producers(asked: AskedRequest) -> Steps[Ruling]:
-    """Show who writes to topics that may be read; what is no topic's name is told as that."""
+    """Require READ of each topic; the handler refuses invalid names."""
     body = asked.body
-    # Of each topic: the refusal of its partitions, None if it may be read.
+    # Per topic: the failure, or None if it may be read.
     refused: list[Fields | None] = []
     readable: list[Any] = []
     same = {"error_code": int(TOPIC_DENIED), "error_message": MESSAGES[TOPIC_DENIED]}
@@ -126,12 +126,12 @@ def _is_readable(asked: AskedRequest, name: str) -> bool:
     try:
         check_topic_name(name)
     except KafkaError:
-        return True  # the handler says so
+        return True  # the handler refuses it
     return asked.asking.may(READ_TOPIC, name)
 
 
 def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
-    """Tell where groups and transactional ids are kept that may be described."""
+    """Require DESCRIBE of each group or transactional id, CLUSTER_ACTION for share groups."""
     asking, body = asked.asking, asked.body
     several = asked.version >= _FIRST_FINDING_SEVERAL
     need, error = {
@@ -157,7 +157,7 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
     if not several:
         return Ruling({**nowhere, "error_message": MESSAGES[error]})
     body.coordinator_keys = yield from kept(keys, allowed.__getitem__)
-    # Kafka refuses a request about share groups as a whole, and that has a sentence.
+    # Kafka refuses a request about share groups as a whole, with a message.
     message = MESSAGES[error] if need is CLUSTER_ACTION else ""
 
     def merge(answer: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
@@ -174,7 +174,7 @@ def find_coordinator(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def describe_cluster(asked: AskedRequest) -> Ruling:
-    """Tell what may be done to the cluster to who may describe it; to others, nothing may."""
+    """Return the client's operations on the cluster; none without DESCRIBE."""
     asking = asked.asking
     if not asked.body.include_cluster_authorized_operations:
         return SERVED
@@ -189,7 +189,7 @@ def describe_cluster(asked: AskedRequest) -> Ruling:
 
 
 def alter_replica_log_dirs(asked: AskedRequest) -> Steps[Ruling]:
-    """Refuse who may not alter the cluster, partition by partition."""
+    """Require ALTER of the cluster; a denial is returned per partition."""
     if asked.asking.may(ALTER_CLUSTER):
         return SERVED
     topics = (topic for target in asked.body.dirs for topic in target.topics)
@@ -251,7 +251,7 @@ BROKER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.LIST_TRANSACTIONS: transaction_rules.list_transactions,
     ApiKey.LIST_CONFIG_RESOURCES: of_cluster(DESCRIBE_CLUSTER_CONFIGS),
 }
-# Their handlers ask themselves.
+# Checked in their handlers.
 ASKING_THEMSELVES: Final = frozenset(
     {
         ApiKey.PRODUCE,

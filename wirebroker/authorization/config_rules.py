@@ -1,4 +1,4 @@
-"""DescribeConfigs: which resources' configs are shown.
+"""Rule of DescribeConfigs.
 
 Source: Kafka's ConfigHelper.handleDescribeConfigsRequest.
 """
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 def denied_configs(asking: Asking, body: Any) -> Steps[list[Fields]]:
-    """Take resources whose configs are not to be described out of a request; return their results.
+    """Remove the denied resources from a request; return their results.
 
-    A type that is unknown refuses the whole request: then nobody is asked.
+    An unknown resource type fails the whole request, so nothing is checked then.
     """
     if any(each.resource_type not in ResourceType.ALL for each in body.resources):
         return []

@@ -1,8 +1,7 @@
-"""The table: API key -> rule, for what the controller decides, whoever brings the request.
+"""Rules of requests that the controller serves, by API key.
 
 A client's request comes from its broker, in this process or in an Envelope with its principal, or
-over a controller listener; it is looked at here in any case, and nowhere before. What only brokers
-ask needs the cluster's own action.
+over a controller listener. It is checked only here. Requests of brokers require CLUSTER_ACTION.
 
 Source: Kafka's ControllerApis.
 """
@@ -64,17 +63,17 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.controller import ControllerRequest
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
-# What is told of a new topic only to who may describe its configs.
+# Shown only to clients that may describe the topic's configs.
 _OF_CONFIGS: Final = frozenset({"num_partitions", "replication_factor", "configs"})
 _DELETE_IN_CLUSTER: Final = Need(Operation.DELETE, Resource.CLUSTER)
 
 
 def create_topics(asked: AskedRequest) -> Steps[Ruling]:
-    """Create topics that may be; show the configs of those whose configs may be described."""
+    """Require CREATE; return configs only with DESCRIBE_CONFIGS."""
     asking, body = asked.asking, asked.body
     counts = Counter[str](topic.name for topic in body.topics)
     is_open = asking.may(CREATE_IN_CLUSTER, logs_denied=False)
-    # What is named twice, or nobody may create, is refused for that.
+    # The controller refuses duplicates and the metadata topic.
     plain = [n for n, count in counts.items() if count == 1 and n != _METADATA_TOPIC]
     hidden: set[str] = set()
     blurred: set[str] = set()
@@ -113,7 +112,7 @@ def _without_configs(topic: Fields) -> Fields:
 
 
 def delete_topics(asked: AskedRequest) -> Steps[Ruling]:
-    """Delete topics that may be deleted; tell nothing of topics that may not be described."""
+    """Require DELETE; do not reveal topics that may not be described."""
     asking, body = asked.asking, asked.body
     if asking.may(_DELETE_IN_CLUSTER, logs_denied=False):
         return SERVED
@@ -122,7 +121,7 @@ def delete_topics(asked: AskedRequest) -> Steps[Ruling]:
     def is_deletable(name: str | None, topic_id: bytes) -> bool:
         known = asked.image.topics_by_id.get(topic_id)
         if topic_id != ZERO_UUID and (name is not None or known is None):
-            return True  # refused for that
+            return True  # invalid: the controller refuses it
         shown = name if known is None else known.name
         if shown is None:
             return True
@@ -150,7 +149,7 @@ def _not_deleted(name: str | None, topic_id: bytes) -> Fields:
 
 
 def create_partitions(asked: AskedRequest) -> Steps[Ruling]:
-    """Add partitions to topics that may be altered."""
+    """Require ALTER of each topic."""
     body = asked.body
     body.topics, others = yield from split(
         asked.asking, ALTER_TOPIC, body.topics, lambda t: str(t.name)
@@ -160,7 +159,7 @@ def create_partitions(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def alter_configs(asked: AskedRequest) -> Steps[Ruling]:
-    """Alter the configs of resources that may be altered."""
+    """Require ALTER_CONFIGS of each resource."""
     body = asked.body
     allowed: list[Any] = []
     failures: list[Fields] = []
@@ -173,7 +172,7 @@ def alter_configs(asked: AskedRequest) -> Steps[Ruling]:
             continue
         failure = denied_resource(each, error)
         if each.resource_type in {ResourceType.BROKER, ResourceType.BROKER_LOGGER}:
-            failure["error_message"] = None  # as Kafka
+            failure["error_message"] = None  # as in Kafka
         failures.append(failure)
     if not failures:
         return SERVED
@@ -191,11 +190,11 @@ def _alter_need(resource: Any, key: ApiKey) -> tuple[Need | None, Any, tuple[str
         return ALTER_CLUSTER_CONFIGS, CLUSTER_DENIED, ()
     if kind == ResourceType.BROKER_LOGGER and key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
         return ALTER_CLUSTER_CONFIGS, CLUSTER_DENIED, ()
-    return None, None, ()  # unknown: refused for that
+    return None, None, ()  # the controller refuses it
 
 
 def create_token(asked: AskedRequest) -> Ruling:
-    """Make tokens for who asks; for others, whom he may make them for. Asked by token: refused."""
+    """Require CREATE_TOKENS for another owner; the broker refuses clients with tokens."""
     asker = asked.asking.principal
     owner = principal_text(owner_of(asked.body, asker))
     if asker.is_by_token or owner == principal_text(asker):
@@ -206,12 +205,12 @@ def create_token(asked: AskedRequest) -> Ruling:
 
 
 def change_token(asked: AskedRequest) -> Ruling:
-    """Leave it to the token: its owner and its renewers may."""
+    """Allow: the controller checks the token's owner and renewers."""
     del asked
     return SERVED
 
 
-# What they need of the cluster; the others: its own action.
+# Permissions on the cluster; other requests require CLUSTER_ACTION.
 _CLUSTER_NEEDS: Final[dict[ApiKey, Need]] = {
     ApiKey.CREATE_ACLS: ALTER_CLUSTER,
     ApiKey.DELETE_ACLS: ALTER_CLUSTER,
@@ -239,9 +238,9 @@ _RULES: Final[dict[ApiKey, Rule]] = {
 }
 
 
-# Looked at by `rule_on`, wherever they come from.
+# Checked by `rule_on`.
 DECIDED_BY_CONTROLLER: Final = frozenset({*SERVED_KEYS, ApiKey.DESCRIBE_QUORUM})
-# What else a controller listener answers.
+# Other requests to a controller listener.
 LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.FETCH: of_cluster(CLUSTER_ACTION),
     ApiKey.ENVELOPE: of_cluster(CLUSTER_ACTION),
@@ -252,7 +251,7 @@ LISTENER_RULES: Final[dict[ApiKey, Rule]] = {
 
 
 def rule_on(request: ControllerRequest, asked: AskedRequest) -> Steps[Ruling]:
-    """Return what becomes of a request to the controller."""
+    """Return the ruling on a request to the controller."""
     rule = _RULES.get(request.key)
     if rule is not None:
         ruling = rule(asked)

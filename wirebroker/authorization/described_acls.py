@@ -1,4 +1,4 @@
-"""DescribeAcls: the cluster's rules that a filter means, told by resource pattern.
+"""DescribeAcls: the cluster's ACLs that match a filter, grouped by resource pattern.
 
 Source: Kafka's AclApis, DescribeAclsResponse.aclsResources.
 """
@@ -27,16 +27,10 @@ _Pattern = tuple[int, str, int]
 async def describe_rules(
     body: Any, image: ClusterImage, config: Config, clock: Clock
 ) -> dict[str, Any]:
-    """Answer a DescribeAcls.
-
-    Args:
-        body: The request.
-        image: The committed one.
-        config: Says whether there is an authorizer.
-        clock: Measures slices.
+    """Return the response to a DescribeAcls; SECURITY_DISABLED without an authorizer.
 
     Raises:
-        CloseConnectionError: The filter has an unknown number.
+        CloseConnectionError: The filter has an unknown code.
     """
     wanted = filter_of(body)
     finish(check_each([wanted]))
@@ -58,10 +52,10 @@ async def describe_rules(
 
 
 def check_each(parts: Iterable[AclEntry | AclFilter]) -> Steps[None]:
-    """Look whether rules or filters are of known kinds; in steps.
+    """Check the codes of rules or filters, in steps.
 
     Raises:
-        CloseConnectionError: One is not: as in Kafka that is no request.
+        CloseConnectionError: One is unknown; Kafka closes the connection, too.
     """
     for part in parts:
         if has_unknown(part):

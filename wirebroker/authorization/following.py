@@ -1,4 +1,4 @@
-"""The authorizer of this process, which follows the cluster's ACLs; loaded if there is one."""
+"""The authorizer of this process, kept up to date with the cluster's ACLs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Metadata(Protocol):
-    """The cluster as this node sees it (quorum/image/metadata_follower.py)."""
+    """The metadata follower (quorum/image/metadata_follower.py)."""
 
     @property
     def image(self) -> ClusterImage: ...
@@ -25,16 +25,15 @@ class _Metadata(Protocol):
 
 
 def follow_acls(config: Config, metadata: _Metadata) -> Authorization | None:
-    """Return who decides what clients may do; None: nobody was asked for.
+    """Return this process's authorization; None if no authorizer is configured.
 
-    A change of the ACLs holds before whoever asked for it is answered.
+    With the controller in this process, an ACL change applies before its response is sent.
 
     Raises:
         StartError: The authorizer cannot be used.
     """
     if not config.str("authorizer.class.name"):
         return None
-    # Most brokers have none, and do without 4 ms of a start.
     from wirebroker.authorization.access import Authorization  # noqa: PLC0415
     from wirebroker.authorization.authorizer import (  # noqa: PLC0415
         StandardAuthorizer,
@@ -56,6 +55,6 @@ def follow_acls(config: Config, metadata: _Metadata) -> Authorization | None:
 
 
 def unserved_protection(image: ClusterImage, config: Config) -> tuple[str, ...]:
-    """Return in plain words which kinds of protection the metadata holds and nobody enforces."""
+    """Return the kinds of protection in the metadata that nothing enforces."""
     has_authorizer = bool(config.str("authorizer.class.name"))
     return ("ACLs",) if image.acls and not has_authorizer else ()

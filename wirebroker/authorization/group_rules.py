@@ -1,6 +1,6 @@
-"""Requests about groups and their offsets: what each needs, and what is answered without it.
+"""Rules of requests about groups and their offsets.
 
-Source: Kafka's KafkaApis; the error answers of its request classes.
+Source: Kafka's KafkaApis; the error responses of its request classes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.errors import ErrorCode
 
-    # Completes an answer to OffsetFetch.
+    # Completes an OffsetFetch response.
     _Finish = Callable[[Mapping[str, Any]], Steps[Mapping[str, Any]]]
 
 _FIRST_NULL_PROTOCOL: Final = 7
@@ -56,7 +56,7 @@ _NOT_ASKED: Final = -(1 << 31)
 
 
 def join_group(asked: AskedRequest) -> Ruling:
-    """Refuse who may not read the group."""
+    """Require READ of the group."""
     if asked.asking.may(READ_GROUP, asked.body.group_id):
         return SERVED
     empty = None if asked.version >= _FIRST_NULL_PROTOCOL else ""
@@ -64,14 +64,14 @@ def join_group(asked: AskedRequest) -> Ruling:
 
 
 def read_group(asked: AskedRequest) -> Ruling:
-    """Refuse who may not read the group: Heartbeat, LeaveGroup."""
+    """Require READ of the group: Heartbeat, LeaveGroup."""
     if asked.asking.may(READ_GROUP, asked.body.group_id):
         return SERVED
     return refused(GROUP_DENIED)
 
 
 def sync_group(asked: AskedRequest) -> Ruling:
-    """Refuse who may not read the group; what lacks its protocol is refused for that first."""
+    """Require READ of the group; a missing protocol is refused first, by the handler."""
     body = asked.body
     lacks_protocol = body.protocol_type is None or body.protocol_name is None
     if asked.version >= _FIRST_SYNC_WITH_PROTOCOL and lacks_protocol:
@@ -80,7 +80,7 @@ def sync_group(asked: AskedRequest) -> Ruling:
 
 
 def describe_groups(asked: AskedRequest) -> Steps[Ruling]:
-    """Describe the groups that may be described; tell what else may be done to each."""
+    """Require DESCRIBE of each group; add the authorized operations."""
     asking, body = asked.asking, asked.body
     body.groups, others = yield from split(asking, DESCRIBE_GROUP, body.groups, str)
     failures = yield from told(others, _denied_group)
@@ -101,7 +101,7 @@ def describe_groups(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def list_groups(asked: AskedRequest) -> Ruling:
-    """Show all groups to who may describe the cluster, to others what they may describe."""
+    """List all groups with DESCRIBE of the cluster, otherwise those with DESCRIBE."""
     asking = asked.asking
     if asking.may(DESCRIBE_CLUSTER, logs_denied=False):
         return SERVED
@@ -111,7 +111,7 @@ def list_groups(asked: AskedRequest) -> Ruling:
 
 
 def delete_groups(asked: AskedRequest) -> Steps[Ruling]:
-    """Delete the groups that may be deleted."""
+    """Require DELETE of each group."""
     body = asked.body
     body.groups_names, others = yield from split(asked.asking, DELETE_GROUP, body.groups_names, str)
     failures = yield from told(dict.fromkeys(others), _denied_group)
@@ -123,7 +123,7 @@ def _denied_group(group_id: str) -> Fields:
 
 
 def offset_commit(asked: AskedRequest) -> Steps[Ruling]:
-    """Commit for the topics that may be read, if the group may."""
+    """Require READ of the group and of each topic."""
     asking, body = asked.asking, asked.body
     if not asking.may(READ_GROUP, body.group_id):
         return Ruling({"topics": (yield from of_topics(body.topics, GROUP_DENIED))})
@@ -131,11 +131,11 @@ def offset_commit(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def commit_of_topics(asked: AskedRequest, *, by_id: bool) -> Steps[Ruling]:
-    """Commit for the topics that may be read.
+    """Require READ of each topic.
 
     Args:
-        asked: An OffsetCommit or TxnOffsetCommit; the other topics are taken out of its body.
-        by_id: Whether it names topics by their ids.
+        asked: An OffsetCommit or TxnOffsetCommit; denied topics are removed from its body.
+        by_id: Whether it names topics by id.
     """
     asked.body.topics, others = yield from _readable(asked, by_id=by_id)
     if not others:
@@ -149,7 +149,7 @@ def _readable(asked: AskedRequest, *, by_id: bool) -> Steps[tuple[list[Any], lis
         topics = asked.body.topics
         return (yield from split(asked.asking, READ_TOPIC, topics, lambda topic: str(topic.name)))
     by_ids = asked.image.topics_by_id
-    # Of an id that nobody knows the handler says so.
+    # The handler refuses unknown ids.
     known = [topic for topic in asked.body.topics if topic.topic_id in by_ids]
     unknown = [topic for topic in asked.body.topics if topic.topic_id not in by_ids]
     allowed, others = yield from split(
@@ -159,7 +159,7 @@ def _readable(asked: AskedRequest, *, by_id: bool) -> Steps[tuple[list[Any], lis
 
 
 def of_topics(topics: Iterable[Any], error: ErrorCode) -> Steps[list[Fields]]:
-    """Return topics of an OffsetCommit's or TxnOffsetCommit's response that all fail alike."""
+    """Return failed topics of an OffsetCommit or TxnOffsetCommit response."""
     return failed_topics(topics, _named_by_id, indexes_of, {"error_code": int(error)})
 
 
@@ -168,7 +168,7 @@ def _named_by_id(topic: Any) -> Fields:
 
 
 def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
-    """Forget the offsets of topics that may be read, if the group may be deleted."""
+    """Require DELETE of the group and READ of each topic."""
     asking, body = asked.asking, asked.body
     if not asking.may(DELETE_GROUP, body.group_id):
         return refused(GROUP_DENIED)
@@ -188,7 +188,7 @@ def offset_delete(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def offset_fetch(asked: AskedRequest) -> Steps[Ruling]:
-    """Show the offsets of topics that may be described, of groups that may."""
+    """Require DESCRIBE of each group and topic."""
     if asked.version >= _FIRST_FETCH_OF_GROUPS:
         return (yield from _fetch_of_groups(asked))
     body = asked.body
@@ -242,7 +242,7 @@ def _fetch_of_groups(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def _described(asked: AskedRequest, group: Any) -> Steps[_Finish]:
-    """Take the topics that are denied out of a wish; return what completes its answer."""
+    """Remove denied topics from a group's request; return what completes its response."""
     asking = asked.asking
     if group.topics is None:
 

@@ -1,7 +1,6 @@
-"""Handlers behind their rules: what a dispatcher is given where there is an authorizer.
+"""Handlers wrapped with their rules, where an authorizer is configured.
 
-Without one the handlers themselves are called, and nothing of this costs anybody anything. A rule
-that has much to ask about goes on in slices of the loop's time.
+Without one the handlers are called directly. Long rules continue in slices.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-# Of a rule's steps (ruling.STEP), before the rest waits for its turns.
+# Steps of a rule (ruling.STEP) before the rest runs in slices.
 _STEPS_AT_ONCE: Final = 4
 
 
@@ -41,7 +40,7 @@ class _Metadata(Protocol):
 
 
 class _Node(Protocol):
-    """What handlers are given: a broker, or a controller."""
+    """The first argument of handlers: a broker or a controller."""
 
     clock: Clock
 
@@ -50,18 +49,18 @@ class _Node(Protocol):
 
 
 def guarded(registry: Registry, authorization: Authorization) -> Registry:
-    """Return a broker's handlers, each behind its rule."""
+    """Return a broker's handlers, wrapped with their rules."""
     behind = Registry()
     for handler in registry.handlers():
         if not handler.needs or handler.is_forwarded or handler.key in ASKING_THEMSELVES:
             behind.add(handler)
-        else:  # one without a rule would be open to everybody
+        else:  # KeyError without a rule: any client could send it
             behind.add(_behind(handler, BROKER_RULES[handler.key], authorization))
     return behind
 
 
 def guarded_controller(registry: Registry, authorization: Authorization) -> Registry:
-    """Return the handlers of a controller listener, each behind its rule."""
+    """Return the handlers of a controller listener, wrapped with their rules."""
     behind = Registry()
     for handler in registry.handlers():
         asks_itself = handler.key is ApiKey.DESCRIBE_CONFIGS
@@ -113,7 +112,7 @@ def _decoded(handler: Handler, rule: Rule, authorization: Authorization) -> Call
 
 
 def _soon(steps: Steps[_Result]) -> _Result | None:
-    """Return what some steps come to; None: there are more, which wait for their turns."""
+    """Return the result of some steps; None if they must continue in slices."""
     for _ in range(_STEPS_AT_ONCE):
         try:
             next(steps)
@@ -133,7 +132,7 @@ async def _rest(node: _Node, steps: Steps[Mapping[str, Any]]) -> Mapping[str, An
 
 
 def _raw(handler: Handler, rule: Rule, authorization: Authorization) -> Callable[..., Any]:
-    """Put a rule before a handler that encodes its answer itself: all of it is allowed, or none."""
+    """Wrap a handler that encodes its response; its request is served as a whole or refused."""
     function = handler.function
 
     async def serve(broker: _Node, request: Request) -> Reply:

@@ -1,13 +1,8 @@
-"""What a rule makes of a request: refused, or served for what is allowed of it.
+"""The results of rules, and helpers for rules.
 
-A rule looks at a decoded request before its handler does. It answers in the handler's place
-(`refusal`), or takes out what is denied and puts its error into the handler's answer (`merge`).
-
-A request may name half a million topics, and an answer may have as many: a rule that asks about
-each of them comes in steps, and so does what it makes of the answer, so that whoever runs it can
-serve everybody else meanwhile.
-
-A leaf of this room.
+A rule sees a decoded request before its handler. It refuses the request (`refusal`), or removes
+denied elements and adds their errors to the handler's response (`merge`). A request or response
+may hold half a million topics, so rules and merges run in steps.
 """
 
 from __future__ import annotations
@@ -33,7 +28,7 @@ GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 CLUSTER_DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 TRANSACTIONAL_ID_DENIED: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-# Kafka's sentences for them.
+# Kafka's messages.
 MESSAGES: Final = {
     GROUP_DENIED: "Group authorization failed.",
     TOPIC_DENIED: "Topic authorization failed.",
@@ -43,26 +38,26 @@ MESSAGES: Final = {
 
 
 class AskedRequest(NamedTuple):
-    """A request, as a rule sees it."""
+    """A request as rules see it."""
 
     asking: Asking
     image: ClusterImage
     version: int
-    body: Any  # decoded; a rule may take elements out
+    body: Any  # decoded; rules may remove elements
 
 
-# Makes of the handler's answer the client's; in steps, where that may take long.
+# Turns the handler's response into the client's; in steps if it may take long.
 Merge: TypeAlias = "Callable[[Any], Mapping[str, Any] | Steps[Mapping[str, Any]]]"
 
 
 class Ruling(NamedTuple):
-    """What came of it; nothing: the request is served as it is."""
+    """The result of a rule; without fields the request is served unchanged."""
 
     refusal: Mapping[str, Any] | None = None
     merge: Merge | None = None
 
     def merged(self, answer: Any) -> Steps[Mapping[str, Any]]:
-        """Return the client's answer, in steps."""
+        """Return the client's response, in steps."""
         whole: Mapping[str, Any] | Steps[Mapping[str, Any]] = (
             answer if self.merge is None else self.merge(answer)
         )
@@ -71,22 +66,22 @@ class Ruling(NamedTuple):
 
 SERVED: Final = Ruling()
 Rule: TypeAlias = "Callable[[AskedRequest], Ruling | Steps[Ruling]]"
-# Elements that are asked about between two steps: 1 ms where all of them are denied.
+# Elements between two steps: 1 ms if all are denied.
 STEP: Final = 64
 
 
 def refused(error: ErrorCode, **fields: Any) -> Ruling:
-    """Return the ruling that answers nothing but an error."""
+    """Return a refusal with an error code."""
     return Ruling({"error_code": int(error), **fields})
 
 
 def denied(error: ErrorCode) -> KafkaError:
-    """Return the error as handlers and controllers raise it."""
+    """Return the exception for handlers and controllers to raise."""
     return KafkaError(error, MESSAGES[error])
 
 
 def denied_resource(resource: Any, error: ErrorCode) -> Fields:
-    """Return the result of a resource whose configs are not this principal's."""
+    """Return the result of a denied config resource."""
     return {
         "error_code": int(error),
         "error_message": MESSAGES[error],
@@ -98,7 +93,7 @@ def denied_resource(resource: Any, error: ErrorCode) -> Fields:
 def split(
     asking: Asking, need: Need, elements: Iterable[_Element], name_of: Callable[[_Element], str]
 ) -> Steps[tuple[list[_Element], list[_Element]]]:
-    """Return the elements whose resources are allowed, and those that are not; in steps."""
+    """Return the elements with and without the permission, in steps."""
     verdicts: dict[str, bool] = {}
     allowed: list[_Element] = []
     others: list[_Element] = []
@@ -114,12 +109,12 @@ def split(
 
 
 def adding(field: str, elements: Sequence[Mapping[str, Any]], *, is_first: bool = False) -> Ruling:
-    """Return the ruling that adds elements to an array of the answer.
+    """Return a ruling that adds elements to an array of the response.
 
     Args:
         field: The array.
-        elements: What is added; nothing is no change.
-        is_first: Whether they stand before what the handler answers.
+        elements: The elements.
+        is_first: Whether they precede the handler's elements.
     """
     if not elements:
         return SERVED
@@ -133,7 +128,7 @@ def adding(field: str, elements: Sequence[Mapping[str, Any]], *, is_first: bool 
 
 
 def keeping(field: str, is_shown: Callable[[Any], bool]) -> Ruling:
-    """Return the ruling that leaves out elements of an array of the answer."""
+    """Return a ruling that filters an array of the response."""
 
     def merge(answer: Any) -> Steps[Mapping[str, Any]]:
         shown = yield from kept(answer.get(field) or (), is_shown)
@@ -145,7 +140,7 @@ def keeping(field: str, is_shown: Callable[[Any], bool]) -> Ruling:
 def kept(
     elements: Iterable[_Element], is_kept: Callable[[_Element], bool]
 ) -> Steps[list[_Element]]:
-    """Return the elements that are kept; in steps."""
+    """Return the elements that pass a test, in steps."""
     found: list[_Element] = []
     for count, each in enumerate(elements, 1):
         if is_kept(each):
@@ -156,7 +151,7 @@ def kept(
 
 
 def once(names: Iterable[str]) -> Steps[list[str]]:
-    """Return names that may be repeated, each once; in steps."""
+    """Return names without repetitions, in steps."""
     found: dict[str, None] = {}
     for count, each in enumerate(names, 1):
         found[each] = None
@@ -168,7 +163,7 @@ def once(names: Iterable[str]) -> Steps[list[str]]:
 def told(
     elements: Iterable[_Element], telling: Callable[[_Element], Fields]
 ) -> Steps[list[Fields]]:
-    """Return what is told of each element; in steps."""
+    """Return a result for each element, in steps."""
     found: list[Fields] = []
     for count, each in enumerate(elements, 1):
         found.append(telling(each))
@@ -178,13 +173,13 @@ def told(
 
 
 def with_field(answer: Mapping[str, Any], field: str, value: Any) -> Mapping[str, Any]:
-    """Return an answer with another value; what is large stays so."""
+    """Return a response with another value; a LargeResponse stays one."""
     fields = {**answer, field: value}
     return LargeResponse(fields) if isinstance(answer, LargeResponse) else fields
 
 
 def of_cluster(need: Need, **fields: Any) -> Rule:
-    """Return the rule that asks for one thing of the cluster; `fields` go with the refusal."""
+    """Return a rule that requires a permission on the cluster; `fields` complete the refusal."""
     return lambda asked: SERVED if asked.asking.may(need) else refused(CLUSTER_DENIED, **fields)
 
 
@@ -197,15 +192,15 @@ def failed_topics(
     field: str = "partitions",
     index_field: str = "partition_index",
 ) -> Steps[list[Fields]]:
-    """Return topics whose partitions all fail alike; in steps, as a request may name a million.
+    """Return topics whose partitions all fail with the same error, in steps.
 
     Args:
-        topics: Of the request.
-        head: What is told of a topic besides.
-        indexes: The partitions that the request names of it.
-        same: What is told of each of them besides its index.
-        field: Where they stand in the topic's answer.
-        index_field: Where its index stands in a partition's.
+        topics: The request's topics.
+        head: Returns a topic's other fields.
+        indexes: Returns the partition indexes of a topic.
+        same: The fields of each partition besides its index.
+        field: The name of the partition array.
+        index_field: The name of the index.
     """
     failed: list[Fields] = []
     count = 0
@@ -224,10 +219,10 @@ def failed_topics(
 
 
 def indexes_of(topic: Any) -> Iterable[int]:
-    """Return the partitions of a topic that are named as in most requests."""
+    """Return a topic's partition indexes, in the form of most requests."""
     return (each.partition_index for each in topic.partitions)
 
 
 def named(topic: Any) -> Fields:
-    """Return what is told of a topic in most answers besides its partitions."""
+    """Return a topic's fields besides its partitions, in the form of most responses."""
     return {"name": topic.name}

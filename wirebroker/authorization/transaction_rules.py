@@ -1,6 +1,6 @@
-"""Requests about transactions and producers: what each needs, and what is answered without it.
+"""Rules of requests about transactions and producers.
 
-Source: Kafka's KafkaApis; the error answers of its request classes.
+Source: Kafka's KafkaApis; the error responses of its request classes.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Steps
 
-# From this version on brokers ask for several transactions.
+# Brokers send these versions, for several transactions.
 _FIRST_ADDING_OF_BROKERS: Final = 4
 _FIRST_TXN_COMMIT_BY_ID: Final = 6
 
 
 def init_producer_id(asked: AskedRequest) -> Ruling:
-    """Give an id to who may write idempotently, or to some topic, or by the transactional id."""
+    """Require WRITE of the transactional id, or else IDEMPOTENT_WRITE or WRITE of some topic."""
     asking, body = asked.asking, asked.body
     nothing = {"producer_id": -1, "producer_epoch": -1}
     if body.transactional_id is not None:
@@ -64,7 +64,7 @@ def init_producer_id(asked: AskedRequest) -> Ruling:
 
 
 def add_partitions(asked: AskedRequest) -> Steps[Ruling]:
-    """Add partitions all, or none: one that is denied stands in the way of the others."""
+    """Require WRITE of the transactional id and all topics; one denial fails the whole request."""
     asking, body = asked.asking, asked.body
     if asked.version >= _FIRST_ADDING_OF_BROKERS:
         return SERVED if asking.may(CLUSTER_ACTION) else refused(CLUSTER_DENIED)
@@ -108,7 +108,7 @@ def _not_added(topics: Any, error_of: Callable[[str, int], ErrorCode]) -> Steps[
 
 
 def add_offsets(asked: AskedRequest) -> Ruling:
-    """Refuse who may not write by the transactional id, or read the group."""
+    """Require WRITE of the transactional id and READ of the group."""
     asking, body = asked.asking, asked.body
     if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
         return refused(TRANSACTIONAL_ID_DENIED)
@@ -118,14 +118,14 @@ def add_offsets(asked: AskedRequest) -> Ruling:
 
 
 def end_txn(asked: AskedRequest) -> Ruling:
-    """Refuse who may not write by the transactional id."""
+    """Require WRITE of the transactional id."""
     if asked.asking.may(WRITE_TRANSACTIONAL_ID, asked.body.transactional_id):
         return SERVED
     return refused(TRANSACTIONAL_ID_DENIED)
 
 
 def txn_offset_commit(asked: AskedRequest) -> Steps[Ruling]:
-    """Commit for topics that may be read, if transactional id and group are allowed."""
+    """Require WRITE of the transactional id, READ of the group and of each topic."""
     asking, body = asked.asking, asked.body
     if not asking.may(WRITE_TRANSACTIONAL_ID, body.transactional_id):
         return Ruling({"topics": (yield from of_topics(body.topics, TRANSACTIONAL_ID_DENIED))})
@@ -135,7 +135,7 @@ def txn_offset_commit(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def write_txn_markers(asked: AskedRequest) -> Steps[Ruling]:
-    """Refuse who may neither alter the cluster nor act for it."""
+    """Require ALTER of the cluster or CLUSTER_ACTION."""
     asking = asked.asking
     if asking.may(ALTER_CLUSTER, logs_denied=False) or asking.may(CLUSTER_ACTION):
         return SERVED
@@ -151,7 +151,7 @@ def write_txn_markers(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def describe_transactions(asked: AskedRequest) -> Steps[Ruling]:
-    """Describe transactional ids that may be, with the topics that may."""
+    """Require DESCRIBE of each transactional id; show only topics with DESCRIBE."""
     asking, body = asked.asking, asked.body
     ids = yield from once(body.transactional_ids)
     body.transactional_ids, others = yield from split(asking, DESCRIBE_TRANSACTIONAL_ID, ids, str)
@@ -177,7 +177,7 @@ def describe_transactions(asked: AskedRequest) -> Steps[Ruling]:
 
 
 def list_transactions(asked: AskedRequest) -> Ruling:
-    """Show the transactional ids that may be described."""
+    """List only transactional ids with DESCRIBE."""
     asking = asked.asking
     return keeping(
         "transaction_states",

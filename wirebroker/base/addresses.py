@@ -1,6 +1,6 @@
-"""Addresses of peers as text, as Java writes them: IPv6 in full, without leading zeros.
+"""Peer addresses as text in Java's format: IPv6 in full, without leading zeros.
 
-A leaf.  Source: Java's InetAddress.getHostAddress.
+Source: Java's InetAddress.getHostAddress.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from ipaddress import IPv6Address
 
 
 def host_of(peer: str) -> str:
-    """Return the address of a peer `host:port`, `[host]:port`."""
+    """Return the address of a peer `host:port` or `[host]:port`."""
     return java_host(peer.rpartition(":")[0].strip("[]"))
 
 
 def java_host(host: str) -> str:
-    """Return an address as Java writes it."""
+    """Return an address in Java's format."""
     if ":" not in host:
         return host
     address = IPv6Address(host.partition("%")[0])

@@ -1,6 +1,6 @@
-"""What the log cleaner says of its work, for metrics.
+"""Statistics of the log cleaner, for metrics.
 
-A leaf. Source: Kafka's LogCleaner and LogCleanerManager.
+Source: Kafka's LogCleaner and LogCleanerManager.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class CleanerFigures:
-    """Figures of one broker's cleaner.
+    """Statistics of one broker's cleaner.
 
     Attributes:
-        looked_s: When it last looked for dirty logs, on the clock's monotonic seconds; None: never.
-        max_dirty_percent: Dirty part of the dirtiest log, when it last looked.
-        last_clean_s: How long the last compaction took, in seconds.
-        bytes_before: Of all segments that were compacted.
-        bytes_after: Of what they became.
+        looked_s: When it last searched for dirty logs, in monotonic seconds.
+        max_dirty_percent: Dirty part of the dirtiest log at that time.
+        last_clean_s: Duration of the last compaction.
+        bytes_before: Total size of compacted segments before compaction.
+        bytes_after: Their size afterwards.
     """
 
     looked_s: float | None = None
@@ -28,5 +28,5 @@ class CleanerFigures:
 
     @property
     def recopy_percent(self) -> int:
-        """Part of the compacted bytes that was written again."""
+        """Share of the compacted bytes that was kept."""
         return round(100 * self.bytes_after / self.bytes_before) if self.bytes_before else 0

@@ -1,22 +1,18 @@
-"""Short pauses for Python's cycle collector, however much the broker holds.
+"""Short pauses of Python's cycle collector, however much the broker holds.
 
-A full collection walks every container object: 10,000 partitions are 180,000 objects and take 60 ms
-at a time, in the middle of anything. Reference counts free what a broker makes, whole topics
-included; cycles are rare and young. So:
+A full collection walks every container object: with 10,000 partitions 180,000 objects in 60 ms.
+Reference counts free what a broker creates, including whole topics; cycles are rare and young. So:
 
-- the young generations are collected often, and small;
-- when a full collection takes longer than it should, what survived it is kept: put out of the
-  collector's sight (gc.freeze) until the process ends. The next one starts from nothing.
+- the young generations are collected often;
+- when a full collection takes too long, its survivors are frozen (gc.freeze), and the next one
+  starts from nothing.
 
-The price is a cycle that is already old when something is kept and becomes garbage later: it stays
-until much has been kept. When what is kept has doubled, one collection looks at all of it, which
-takes a tenth of a second for a million objects. A broker with few partitions never gets there, and
-collects as Python does.
+The price: a frozen cycle that becomes garbage stays until the frozen objects have doubled. Then one
+collection examines all of them: a tenth of a second per million.
 
-What a start imports stays for ever: nobody looks for garbage in it (`uncollected`, `keep_all`).
+Objects from imports are never collected (`uncollected`, `keep_all`).
 
-The setting is the process's, so only a process that is a broker uses it (serving.run), no test that
-runs one beside itself.
+The settings affect the whole process, so only a broker's process uses them (serving.run).
 """
 
 from __future__ import annotations
@@ -30,16 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
 
-# 1,000 new containers, 3 of these: a full collection sees what was kept last time, a quarter more
-# at most (CPython's rule), and 3,000 new objects: 1 ms, and 5 where each refers to partitions that
-# the processor's caches have lost. Where thousands are made at once each slice of the work
-# (clock.py) pays for a few of these, none for one of all.
+# A full collection sees the survivors of the last one, at most a quarter more (CPython's rule), and
+# 3,000 new objects: 1 ms, or 5 ms if these refer to partitions outside the processor's caches. Bulk
+# work pays for a few of them in each slice (clock.py).
 _THRESHOLDS: Final = (1_000, 2, 0)
 
-# A full collection that takes longer (CPU time) is the last of its size.
+# After a full collection that takes longer (CPU time) the survivors are frozen.
 _LONGEST_MS: Final = 2.0
 
-# So many objects more than twice what there was are kept before all of them are looked at: 50 MiB.
+# Objects frozen beyond twice the earlier number before all are examined: 50 MiB.
 _ROOM: Final = 200_000
 
 _FULL: Final = 2
@@ -47,7 +42,7 @@ _FULL: Final = 2
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Import modules without collections in between: a fifteenth of what hundreds of them take."""
+    """Suspend collections during imports, which saves a fifteenth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -58,10 +53,9 @@ def uncollected() -> Generator[None]:
 
 
 def collect_kept() -> None:
-    """Look for garbage in what was kept as well, and keep what is left of it.
+    """Collect garbage among the frozen objects too, and freeze the rest.
 
-    For a process that goes on when its broker has ended: that is full of cycles, some 170 KB. It
-    takes some 20 ms, in which nothing is served.
+    For a process that continues after its broker ended. Blocks for about 20 ms.
     """
     gc.unfreeze()
     gc.collect()
@@ -69,7 +63,7 @@ def collect_kept() -> None:
 
 
 class GarbagePolicy:
-    """A context manager: the process's collections are short inside."""
+    """Context manager that keeps the process's collections short."""
 
     __slots__ = ("_before", "_began", "_looks_at_all", "_most_kept")
 
@@ -77,7 +71,7 @@ class GarbagePolicy:
         self._before = gc.get_threshold()
         self._began = 0.0
         self._most_kept = _ROOM
-        # Whether the next full collection sees what was kept before.
+        # Whether the next full collection sees the frozen objects.
         self._looks_at_all = False
 
     def __enter__(self) -> GarbagePolicy:
@@ -96,10 +90,10 @@ class GarbagePolicy:
         gc.unfreeze()
 
     def keep_all(self) -> None:
-        """Keep what there is now: modules, tables, and what start-up has loaded.
+        """Freeze all current objects: modules, tables, and what startup has loaded.
 
-        The collection after it has nothing to see: from its size CPython reckons when the next full
-        one is due, and would else wait for a quarter of all that has been kept.
+        The empty collection afterwards resets the size by which CPython schedules full collections.
+        The next one would otherwise wait for a quarter of the frozen objects.
         """
         gc.freeze()
         self._most_kept = 2 * gc.get_freeze_count() + _ROOM

@@ -1,12 +1,10 @@
-"""Counts of non-negative integers (microseconds, bytes) in ranges, whatever their size.
+"""Histograms of non-negative integers (microseconds, bytes).
 
     histogram.record(1_500)
     histogram.quantile(0.99)        # the upper end of a range: at most 25 % above the value
 
-Values below 4 have a range each; from there every power of two is cut into four ranges, as in
+Values below 4 have a range each; larger powers of two are divided into four ranges, as in
 HdrHistogram with two significant bits.
-
-A leaf.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ _INT64_BYTES: Final = 8
 
 
 def range_of(value: int) -> int:
-    """Return the number of the range that a value lies in."""
+    """Return the index of a value's range."""
     if value < 4:
         return max(value, 0)
     value = min(value, LARGEST)
@@ -38,20 +36,19 @@ def end_of(number: int) -> int:
 
 
 _RANGES: Final = range_of(LARGEST) + 1
-# Slots of one histogram.
 SLOTS: Final = _RANGES + 1
 
 
 def new_slots(histograms: int = 1) -> memoryview:
-    """Return the empty slots of histograms that lie one after another."""
+    """Return empty slots for consecutive histograms."""
     return memoryview(bytearray(histograms * SLOTS * _INT64_BYTES)).cast("q")
 
 
 class IntegerHistogram:
-    """How many values lie in which range, and their sum.
+    """Counts of values per range, and the sum of the values.
 
     Attributes:
-        slots: The counts of values per range, and last the sum of all values, as int64.
+        slots: The counts per range, then the sum, as int64.
     """
 
     __slots__ = ("slots",)
@@ -66,7 +63,7 @@ class IntegerHistogram:
 
     @property
     def count(self) -> int:
-        """Number of values recorded."""
+        """Number of recorded values."""
         return sum(self.counts)
 
     @property
@@ -75,29 +72,29 @@ class IntegerHistogram:
         return self.slots[_RANGES]
 
     def record(self, value: int, times: int = 1) -> None:
-        """Count a value once, or so many times."""
+        """Count a value `times` times."""
         self.slots[range_of(value)] += times
         self.slots[_RANGES] += value * times
 
     def copy(self) -> IntegerHistogram:
-        """Return an independent histogram of the same values."""
+        """Return an independent copy."""
         result = IntegerHistogram()
         result.slots[:] = self.slots
         return result
 
     def plus(self, other: IntegerHistogram, sign: int = 1) -> IntegerHistogram:
-        """Return a histogram of both, or with sign -1 without the values of the other."""
+        """Return the sum of both histograms, or with sign -1 the difference."""
         result = IntegerHistogram()
         for number, (ours, theirs) in enumerate(zip(self.slots, other.slots, strict=True)):
             result.slots[number] = ours + sign * theirs
         return result
 
     def count_to(self, bound: int) -> int:
-        """Return how many values lie in the ranges that end at or below a bound."""
+        """Return the number of values in ranges that end at or below a bound."""
         last = range_of(bound)
         return sum(self.slots[: last + (end_of(last) <= bound)])
 
     def quantile(self, share: float) -> int:
-        """Return a value that the given share (0 to 1) of all values does not exceed; 0 of none."""
+        """Return a value that the given share (0 to 1) of all values does not exceed."""
         sums = list(accumulate(self.counts))
         return end_of(bisect_left(sums, max(1, share * sums[-1]))) if sums[-1] else 0

@@ -1,8 +1,7 @@
-"""asyncio without ssl: 4 MB and the time to load them, of which a broker uses nothing.
+"""asyncio without ssl, which saves a broker 4 MB and loading time.
 
-asyncio imports ssl for transports of its own. Listeners do without: TLS is done below frames
-(net/), by an ssl that is imported where a listener asks for it. Connections that we open by TLS
-stand on those transports (net/client/transport.py), so asyncio gets its ssl when one asks for it.
+asyncio imports ssl for its own transports. Only outgoing TLS connections use them, after `give_ssl`
+(net/client/transport.py); the listeners' TLS (net/tls) imports ssl on demand.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import sys
 
 
 def import_without_ssl() -> None:
-    """Import asyncio as a Python that was built without ssl does; ssl can be imported afterwards.
+    """Import asyncio as in a Python built without ssl; ssl can be imported afterwards.
 
-    For a process that is a broker or a verb, before anything else has imported either; else nothing
-    happens.
+    Does nothing if either is already imported.
     """
     if "asyncio" in sys.modules or "ssl" in sys.modules:
         return
@@ -27,7 +25,7 @@ def import_without_ssl() -> None:
 
 
 def give_ssl() -> None:
-    """Give asyncio the ssl that it went without, if it did: its transports speak TLS then."""
+    """Make TLS work on asyncio's transports after `import_without_ssl`."""
     ssl = importlib.import_module("ssl")
     went_without = [
         module
@@ -37,5 +35,5 @@ def give_ssl() -> None:
     for module in went_without:
         module.ssl = ssl  # type: ignore[attr-defined]
     if went_without:
-        # It names what ssl raises, and the states of a handshake, where it is imported.
+        # It refers to ssl's exceptions and handshake states at import.
         importlib.reload(importlib.import_module("asyncio.sslproto"))

@@ -1,8 +1,7 @@
-"""Threads that nobody has to wait for: a process ends whatever they are in the midst of.
+"""Threads that a process can abandon while their calls still block.
 
-For calls that wait for other machines and can't be broken off: Kerberos's library, and the system's
-lookup of names. `ThreadPoolExecutor` is joined when the interpreter ends, however long that takes;
-these are not.
+For calls that wait for other machines and cannot be canceled: Kerberos and host name lookups. The
+interpreter joins the threads of `ThreadPoolExecutor` at exit, but not these.
 """
 
 from __future__ import annotations
@@ -20,25 +19,19 @@ _Call: TypeAlias = "tuple[Future[Any], Callable[[], Any]]"
 
 
 class LeavableThreads(Executor):
-    """As ThreadPoolExecutor, for what may be left in its midst; made when needed, they stay."""
+    """Executor whose calls can be abandoned; its threads start on demand and stay."""
 
     def __init__(self, most_threads: int, name: str) -> None:
-        """Begin without threads.
-
-        Args:
-            most_threads: At least 1.
-            name: What each is called by, with a number behind it.
-        """
         self._most_threads = most_threads
         self._name = name
         self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._count = 0
-        # As many as there are threads with nothing to do.
+        # Counts the idle threads.
         self._idle = threading.Semaphore(0)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have a thread call a function; return a future of what it returns or raises."""
+        """Call a function in a thread; return a future of its result."""
         future: Future[Any] = Future()
         self._calls.put((future, partial(fn, *args, **kwargs)))
         with self._lock:
@@ -49,7 +42,6 @@ class LeavableThreads(Executor):
         return future
 
     def _work(self) -> None:
-        """Call one function after the other, for ever; the root of a thread."""
         while True:
             _carry_out(*self._calls.get())
             self._idle.release()
@@ -62,7 +54,7 @@ def _carry_out(future: Future[Any], function: Callable[[], Any]) -> None:
         result = function()
     except BaseException as error:  # noqa: BLE001 - it is the caller's
         future.set_exception(error)
-        # It holds the error, which holds this frame: what the function had open would stay so.
+        # Breaks the cycle of future, exception and frame, which would keep resources open.
         del future
     else:
         future.set_result(result)

@@ -1,11 +1,10 @@
-"""How many lines the log has of what peers do: as many a minute, the rest are counted.
+"""Limit for the log lines that peers cause; lines beyond it are only counted.
 
-A peer that is refused tries again, thousands of times a minute if it likes. So lines that a peer
-causes say whom they are about (`about`), and of those that are alike, one sentence about one
-address, sixty a minute are told. The next says that there are more; how many, and what the
-last one said, stands before the first line of any kind after that minute, or at the process's end.
-Addresses are cheap as well: of all that are bounded six hundred a minute are told, and whoever
-comes after that is counted by sentence alone. At level debug each line is told.
+A refused peer may retry thousands of times a minute. So a line that a peer causes names its subject
+(`about`), and of lines with the same message and subject sixty a minute are written. The next one
+announces that more are counted; a later line gives their number and the last text. As a peer may
+have many addresses, six hundred limited lines a minute are written in total; further subjects are
+counted by message alone. Level debug has no limit.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _INTERVAL_S: Final = 60.0
-# An address and sentence; one line a second is what a person may still want to read.
+# For one message and subject: one line a second is still readable.
 _MOST_ALIKE: Final = 60
 _MOST_OF_ALL: Final = 600
 
 
 def about(peer: str, listener: str) -> Mapping[str, object]:
-    """Return what bounds a line (its `extra`).
+    """Return the `extra` that limits a log line.
 
     Args:
         peer: Address and port.
@@ -34,13 +33,13 @@ def about(peer: str, listener: str) -> Mapping[str, object]:
 
 
 def about_topic(name: str) -> Mapping[str, object]:
-    """Return what bounds a line that requests of anybody cause, about one topic."""
+    """Return the `extra` for a line about a topic, which any client may cause."""
     return {"about": name}
 
 
 @dataclass(slots=True)
 class _Kind:
-    """Lines that are alike: how many were told, how many were not, and the last of those."""
+    """Equal lines: how many were written and left out, and the last left out."""
 
     about: str
     told: int = 0
@@ -49,25 +48,21 @@ class _Kind:
 
 
 class LineBound:
-    """The lines of one process. Its clock is that of the lines, seconds since 1970."""
+    """The limited lines of one process, on the lines' own clock."""
 
     __slots__ = ("_began_s", "_kinds", "_told")
 
-    # Each kind but those of many addresses has told a line: there are about _MOST_OF_ALL at most.
+    # Each kind but "many addresses" has written a line: there are about _MOST_OF_ALL at most.
 
     def __init__(self) -> None:
-        """Begin without lines."""
         self._began_s = 0.0
-        # By address, level and sentence.
+        # By subject, level and message.
         self._kinds: dict[tuple[str, int, str], _Kind] = {}
         self._told = 0
 
     def take(self, record: logging.LogRecord) -> Iterator[logging.LogRecord]:
-        """Yield what is to be written of a line: nothing, itself, or that more are left out.
-
-        Before it comes what is due: how many were left out of a minute that is over.
-        """
-        # A clock that is set back ends the minute, too.
+        """Yield what to write for a line: summaries of an elapsed minute, the line or a notice."""
+        # Setting the clock back ends the minute, too.
         if self._kinds and not 0 <= record.created - self._began_s < _INTERVAL_S:
             yield from self.rest()
         whom = getattr(record, "about", None)
@@ -88,11 +83,11 @@ class LineBound:
             yield _saying(kind.last, f"more lines such as this, about {kind.about}, are counted: ")
 
     def rest(self) -> Iterator[logging.LogRecord]:
-        """Yield how many lines were left out; begin a minute anew."""
+        """Yield summaries of the left-out lines and start a new minute."""
         kinds, self._kinds, self._told = self._kinds, {}, 0
         for kind in kinds.values():
             if kind.last is not None and kind.left_out > 1:
-                count = kind.left_out - 1  # the first was told
+                count = kind.left_out - 1  # the first was written
                 yield _saying(
                     kind.last, f"{count} lines about {kind.about} were left out, the last: "
                 )
@@ -107,7 +102,7 @@ class LineBound:
 
 
 def _light(record: logging.LogRecord) -> logging.LogRecord:
-    """Return a line that keeps nothing alive: no error, whose frames have connections."""
+    """Return a copy without the exception, whose frames hold connections."""
     return logging.makeLogRecord(
         {
             "name": record.name,
@@ -121,5 +116,4 @@ def _light(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def _saying(record: logging.LogRecord, what: str) -> logging.LogRecord:
-    """Return a line that is said of another."""
     return logging.makeLogRecord(record.__dict__ | {"msg": what + record.getMessage()})

@@ -1,11 +1,10 @@
-"""What the process says: one readable line per event, or one JSON object per line.
+"""Log output: one readable line per event, or one JSON object per line.
 
     2026-11-21 10:12:33.123 WARNING wirebroker.net: closing 127.0.0.1:50312 on PLAINTEXT: ...
 
-One of several processes of a command is named: `INFO [worker 2] wirebroker: stopping`.
-Times are UTC in JSON and local in text. Control characters are escaped, so that nothing a peer
-sends can begin a line of its own. The traceback of an unexpected error follows its line, indented
-by four blanks; in JSON it is a field. How many lines peers can cause: log_bound.py.
+One of several processes is named: `INFO [worker 2] wirebroker: stopping`. Times are UTC in JSON and
+local in text. Control characters are escaped, so that a peer cannot forge a line. The traceback of
+an unexpected error follows its line, indented; in JSON it is a field.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 LogFormat = Literal["text", "json"]
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
-# Those that speak for the broker: its own, and the one that has Kafka's name (authorization/audit).
+# The broker's loggers; the second has Kafka's name (authorization/audit.py).
 _OWN_LOGGERS: Final = ("wirebroker", "kafka.authorizer.logger")
 
 # C0 and C1 controls and the two Unicode line ends.
@@ -36,7 +35,7 @@ _ESCAPES: Final[Mapping[int, str]] = {
     0x2029: "\\u2029",
 }
 
-# A peer's 32 KiB client id does not make a 32 KiB line.
+# Truncates messages, such as those with a 32 KiB client id.
 _LONGEST_MESSAGE: Final = 2000
 
 
@@ -48,14 +47,14 @@ def configure_logging(
     process: str = "",
     redact: Callable[[str], str] = str,
 ) -> None:
-    """Send everything that is logged to `stream` (standard error), once per process.
+    """Send all log output to `stream` (default: standard error); call once per process.
 
     Args:
-        level: One of LOG_LEVELS; that of our own loggers. Libraries speak from warning on.
-        log_format: Lines for people or for machines.
-        stream: Where to.
-        process: Which one speaks, if it is one of several of a command.
-        redact: Removes what no line may show.
+        level: One of LOG_LEVELS, for the broker's loggers; libraries log from warning on.
+        log_format: For people or for machines.
+        stream: Destination.
+        process: Name of this process, if there are several.
+        redact: Removes secrets.
     """
     assert level in LOG_LEVELS, f"no log level {level!r}"
     out = stream or sys.stderr
@@ -72,19 +71,19 @@ def configure_logging(
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Writes lines; of those that peers cause as many as log_bound.py says."""
+    """Handler that limits the lines that peers cause (log_bound.py)."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._bound = LineBound()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, or count it; its caller holds the handler's lock."""
+        """Write or count a line; the handler's lock is held."""
         for each in self._bound.take(record):
             super().emit(each)
 
     def close(self) -> None:
-        """Say what was left out; the process ends."""
+        """Write the summaries of left-out lines and close."""
         for each in self._bound.rest():
             super().emit(each)
         super().close()
@@ -106,7 +105,7 @@ class TextFormatter(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, and the traceback's lines if there is one."""
+        """Return one line, followed by the lines of a traceback."""
         time = datetime.fromtimestamp(record.created).astimezone()
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         milliseconds = int(record.msecs)
@@ -125,10 +124,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Lines for machines: time (RFC 3339, UTC), level, logger, message, traceback if any.
-
-    And `process`, if it is one of several.
-    """
+    """JSON lines: time (RFC 3339, UTC), process, level, logger, message, traceback."""
 
     def __init__(self, process: str = "", redact: Callable[[str], str] = str) -> None:
         super().__init__()

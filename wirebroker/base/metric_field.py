@@ -1,7 +1,4 @@
-"""What the fields of the table of metrics are made of, and how they are read (metrics.py).
-
-A leaf: imports nothing of ours.
-"""
+"""Field types of the table of metrics (metrics.py)."""
 
 from __future__ import annotations
 
@@ -14,22 +11,21 @@ from typing import Any, NamedTuple
 
 
 class Kind(Enum):
-    """What a metric's numbers mean."""
+    """Type of a metric."""
 
-    COUNTER = "counter"  # only grows
+    COUNTER = "counter"  # never decreases
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
 
 
 class Row(NamedTuple):
-    """One metric.
+    """Description of one metric.
 
     Attributes:
-        name: As it is shown; the unit is part of it.
-        kind: What its numbers mean.
+        name: Displayed name, including the unit.
+        kind: Its type.
         doc: One sentence.
-        label: What its numbers are told apart by; empty for a metric that is one number. Several
-            have a comma between them, as their values have then.
+        label: Label names, comma-separated like their values; empty for a single number.
     """
 
     name: str
@@ -42,8 +38,8 @@ class Histogram:
     """Counts of values per range.
 
     Attributes:
-        bounds: Upper ends of the ranges, ascending, each included; a last range has none.
-        counts: Values per range, one more than bounds.
+        bounds: Upper ends of the ranges, ascending and inclusive; the last range has none.
+        counts: Values per range.
         total: Sum of all values.
         largest: The largest value since the last reset.
     """
@@ -59,11 +55,11 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """Number of values recorded."""
+        """Number of recorded values."""
         return sum(self.counts)
 
     def record(self, value: float) -> None:
-        """Count one value (about 0.25 us)."""
+        """Count one value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
         if value > self.largest:  # noqa: PLR1730 - max() would be half of this function
@@ -74,56 +70,50 @@ class Histogram:
         return sum(self.counts[self.bounds.index(bound) + 1 :])
 
     def reset(self) -> None:
-        """Forget all values."""
+        """Remove all values."""
         self.counts = [0] * (len(self.bounds) + 1)
         self.total = self.largest = 0.0
 
 
 Value = int | Histogram
-# What is asked for a gauge's number, or for its numbers by the values of its label.
+# Returns a gauge's number, or its numbers by label value.
 Gauge = Callable[[], int | Mapping[str, int]]
 
 
 def counter(name: str, doc: str) -> Any:
-    """Return the field of a count."""
+    """Return a field for a counter."""
     return field(default=0, metadata={"row": Row(name, Kind.COUNTER, doc, "")})
 
 
 def counters(name: str, doc: str, label: str) -> Any:
-    """Return the field of a count for each value of a label."""
+    """Return a field for a counter per label value."""
     row = Row(name, Kind.COUNTER, doc, label)
     return field(default_factory=Counter[str], metadata={"row": row})
 
 
 def histogram(name: str, doc: str, bounds: Sequence[float]) -> Any:
-    """Return the field of counts by ranges."""
+    """Return a field for a histogram."""
     row = Row(name, Kind.HISTOGRAM, doc, "")
     return field(default_factory=lambda: Histogram(bounds), metadata={"row": row})
 
 
 def gauge(name: str, doc: str, label: str = "") -> Any:
-    """Return the field of what is asked when it is read; until its owner sets it there is none."""
+    """Return a field for a function that returns the current value; empty until set."""
     return field(default=dict, metadata={"row": Row(name, Kind.GAUGE, doc, label)})
 
 
 def counted(name: str, doc: str, label: str) -> Any:
-    """Return the field of what somebody else counts, who is asked for it as for a gauge."""
+    """Return a field for a function that returns counters."""
     return field(default=dict, metadata={"row": Row(name, Kind.COUNTER, doc, label)})
 
 
 def rows(of: Any) -> dict[str, Row]:
-    """Return the rows of a class of metrics by the names of its fields."""
+    """Return the rows of a class of metrics by field name."""
     return {each.name: each.metadata["row"] for each in fields(of) if "row" in each.metadata}
 
 
 class Sample(NamedTuple):
-    """One number of a metric, or one histogram.
-
-    Attributes:
-        row: Which metric.
-        label: The label's value; empty if it has none.
-        value: What it is now.
-    """
+    """One number or histogram of a metric; `label` is the label's value, or empty."""
 
     row: Row
     label: str
@@ -131,7 +121,7 @@ class Sample(NamedTuple):
 
 
 def samples(metrics: Any) -> Iterator[Sample]:
-    """Yield what all metrics of an object are now, in the order of its fields."""
+    """Yield the current values of all metrics, in field order."""
     for name, row in rows(metrics).items():
         found: Value | Mapping[str, int] | Gauge = getattr(metrics, name)
         value = found() if callable(found) else found

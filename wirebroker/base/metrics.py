@@ -1,4 +1,4 @@
-"""The table of metrics: what a broker counts about itself, a field each, and its row beside it.
+"""The table of metrics: one field with its row for each metric of a broker.
 
     requests_late: int = counter("wirebroker_requests_late_total", "Requests that …")
 
@@ -6,12 +6,10 @@
     metrics.connections_opened[listener] += 1     # one number for each value of a label
     metrics.loop_hold_ms.record(held_ms)          # how many values lie in which range
 
-Plain integers: nothing is looked up, locked or called where something is counted. What somebody
-else knows anyway is no count but a gauge, a function that is asked when it is read. A new metric is
-a field here and a line where it is counted; metric_field.samples gives all of them, to be shown.
+Counting needs no lookup, lock or call. Values that another part already has are gauges: functions
+that are called on reading (metric_field.samples).
 
-Names are those by which Kafka's metrics are known to dashboards (the names that Strimzi's rules
-give them); what Kafka doesn't have begins with `wirebroker_`.
+Names are those of Kafka's metrics in dashboards (Strimzi's rules), or begin with `wirebroker_`.
 """
 
 from __future__ import annotations
@@ -27,16 +25,16 @@ if TYPE_CHECKING:
 
     from wirebroker.base.metric_field import Gauge, Histogram
 
-# How long the loop was held, in milliseconds; 20 is the promise of docs/design.md.
+# Durations of loop turns in milliseconds; docs/design.md allows 20.
 HOLD_BOUNDS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 1000.0)
 
 
 @dataclass(slots=True, eq=False)
 class Metrics:
-    """The metrics of one broker.
+    """Metrics of one broker.
 
     Attributes:
-        request_meters: Times, sizes and errors by API, which metrics/request_rows.py shows.
+        request_meters: Times, sizes and errors by API (metrics/request_rows.py).
     """
 
     request_meters: RequestMeters = field(default_factory=RequestMeters)

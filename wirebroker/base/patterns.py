@@ -1,7 +1,7 @@
-"""Regular expressions that a peer sends (re2's only door).
+"""Regular expressions from peers; the only module that imports re2, at first use.
 
-RE2 matches in time linear in the text, whatever the pattern: Python's own engine could be made to
-hold the loop for years. Kafka uses the same language (RE2/J). Imported at first use.
+RE2 (in Kafka: RE2/J) matches in linear time, while a pattern could make Python's engine hold the
+loop for years.
 
 Source: KIP-1152 (patterns for transactional ids).
 """
@@ -16,7 +16,7 @@ from wirebroker.codecs.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     import re
 
-# A compiled pattern takes some hundred bytes a character, more with counted repetitions.
+# A compiled pattern takes about 100 bytes per character, more with counted repetitions.
 _MOST_CHARACTERS = 10_000
 _MOST_BYTES = 1 << 20
 
@@ -25,7 +25,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     """Compile a peer's pattern.
 
     Raises:
-        KafkaError: INVALID_REGULAR_EXPRESSION: it is none, or takes more than a megabyte.
+        KafkaError: INVALID_REGULAR_EXPRESSION: invalid, too long, or larger than 1 MiB compiled.
     """
     re2: Any = importlib.import_module("re2")  # untyped
     if len(text) > _MOST_CHARACTERS:

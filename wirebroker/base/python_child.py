@@ -1,4 +1,4 @@
-"""How a process of ours starts another: the same Python, the same sources, a signal of its own."""
+"""Python subprocesses with the same interpreter and sources, in their own session."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import wirebroker
 async def start_module(
     name: str, *arguments: str, longest_line: int = 1 << 16
 ) -> asyncio.subprocess.Process:
-    """Start a module of ours; its standard input and output are pipes.
+    """Start a module of the project with pipes for its standard input and output.
 
     Args:
-        name: Of the module, `wirebroker.…`.
-        arguments: For people who look at processes.
+        name: `wirebroker.…`.
+        arguments: Shown in process lists.
         longest_line: Of its output, in bytes.
 
     Raises:
-        OSError: No process can be had.
+        OSError: The process cannot be started.
     """
     root = str(Path(wirebroker.__file__).parent.parent)
     search_path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
@@ -35,6 +35,6 @@ async def start_module(
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": search_path},
         limit=longest_line,
-        # A SIGINT from the terminal is for whoever starts it, and ends it.
+        # The terminal's SIGINT reaches only the parent, which then ends this process.
         start_new_session=True,
     )

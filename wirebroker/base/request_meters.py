@@ -1,14 +1,14 @@
-"""How long requests take, phase by phase, how large they are, and the errors of their responses.
+"""Times of requests by phase, their sizes, and the error codes of their responses.
 
     total = queue + local + remote + send
 
-    queue    from the loop's notice of the request's bytes to its handler
-    local    in the handler, until it returns a response or what to wait for
+    queue    from the arrival of the request's bytes to the call of its handler
+    local    in the handler, until it returns a response or a pending one
     remote   until the response is ready: waits for records, followers, members, the controller
-    send     until the socket has taken the last byte of a response that it did not take at once
+    send     until the socket has taken all of a response that it did not take immediately
 
-Nearly all requests are answered at once, so that local is their total: `served` counts one value.
-Of others, the slow ones, each phase is counted. A queue time below 0.25 ms counts as 0.
+Most responses are ready when the handler returns; `served` then counts one value, the local time.
+For other, slow requests each phase is counted.
 
 Source: Kafka's RequestMetrics and RequestChannel.
 """
@@ -30,24 +30,24 @@ except ImportError:  # not compiled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Shorter times in the queue count as none: what serves the loop's other sockets is not slow.
+# Shorter queue times count as 0: serving other sockets does not make a request slow.
 _NOTICED_QUEUE_S: Final = 0.000_25
 _US: Final = 1_000_000.0
 
-# Measures durations that are only shown; they decide nothing.
+# Measures durations for display only.
 STOPWATCH: Final = time.perf_counter
 
-# Looked up once: a module's attribute costs 40 ns each time.
+# Cached: a module attribute costs 40 ns per access.
 _COUNT_REQUEST: Final[Any] = None if _histogram is None else _histogram.count_request
 _COUNT_SLOW: Final[Any] = None if _histogram is None else _histogram.count_slow
 _COUNT_SENT: Final[Any] = None if _histogram is None else _histogram.count_sent
 
-# Fetch requests of consumers, and those of followers, have meters of their own, as in Kafka.
+# As in Kafka, fetches of consumers and followers have separate meters.
 FETCH_NAMES: Final = ("FetchConsumer", "FetchFollower")
 
 
 class Phase(Enum):
-    """A part of the time of a request, by the name that Kafka's metrics have for it."""
+    """Part of a request's time, by its name in Kafka's metrics."""
 
     TOTAL = "totaltimems"
     QUEUE = "requestqueuetimems"
@@ -57,7 +57,7 @@ class Phase(Enum):
 
 
 class _SlowPhases:
-    """The phases of an API's slow requests: histograms whose slots lie one after another.
+    """Histograms of an API's slow requests, in consecutive slots.
 
     Attributes:
         slots: All of them, in the order of `_histogram.c`.
@@ -73,20 +73,20 @@ class _SlowPhases:
         self.totals, self.queue, self.local, self.remote, self.send = parts
 
 
-# For APIs without slow requests; it never changes.
+# For APIs without slow requests; never modified.
 _NONE_SLOW: Final = _SlowPhases()
 
 
 class RequestMeter:
-    """The figures of one API, in microseconds and bytes.
+    """Statistics of one API, in microseconds and bytes.
 
     Attributes:
-        totals: Of all requests.
-        sizes: Bytes of requests, header included.
-        errors: Responses' error codes other than 0: how often.
+        totals: Times of all requests.
+        sizes: Sizes of requests, including headers.
+        errors: Responses per error code other than 0.
         last_us: Total of the last response.
         was_slow: Whether its phases were counted.
-        stopwatch: Returns seconds on a clock that never goes back.
+        stopwatch: Returns monotonic seconds.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class RequestMeter:
 
     def __init__(self, stopwatch: Callable[[], float]) -> None:
         self.stopwatch = stopwatch
-        # C reads the same clock as the usual stopwatch.
+        # The C code reads the default stopwatch's clock.
         self._is_fast = _COUNT_REQUEST is not None and stopwatch is STOPWATCH
         self.totals = IntegerHistogram()
         self.sizes = IntegerHistogram()
@@ -113,16 +113,15 @@ class RequestMeter:
         self.errors: Counter[int] = Counter()
         self.last_us = 0
         self.was_slow = False
-        # Most APIs never have a slow request.
         self._slow = _NONE_SLOW
 
     def served(self, received_s: float, began_s: float, size: int) -> None:
-        """Count a request whose response is ready now, when its handler returns.
+        """Count a request whose handler returns a response.
 
         Args:
-            received_s: When the loop noticed its bytes; 0.0 if that is not known.
+            received_s: When the loop noticed its bytes; 0.0 if unknown.
             began_s: When its handler was called.
-            size: Its bytes, header included.
+            size: In bytes, header included.
         """
         if received_s and began_s - received_s > _NOTICED_QUEUE_S:
             self._count_slow(received_s, began_s, self.stopwatch(), size)
@@ -136,11 +135,11 @@ class RequestMeter:
         self.was_slow = False
 
     def served_later(self, received_s: float, began_s: float, returned_s: float) -> None:
-        """Count a request whose response is ready now; its handler has returned at `returned_s`."""
+        """Count a request whose response is ready now; its handler returned at `returned_s`."""
         self._count_slow(received_s, began_s, returned_s, -1)
 
     def _count_slow(self, received_s: float, began_s: float, returned_s: float, size: int) -> None:
-        """Count every phase of a request, and its size unless that is negative."""
+        """Count every phase of a request, and its size unless it is negative."""
         slow = self._slow_phases()
         now_s = self.stopwatch()
         self.was_slow = True
@@ -183,11 +182,11 @@ class RequestMeter:
         return part.plus(rest)
 
     def sent_late(self, total_us: int, send_us: int, *, was_slow: bool) -> None:
-        """Add the time until a response had left, which was counted without it.
+        """Add the send time of a response that was counted without it.
 
         Args:
-            total_us: As it was counted.
-            send_us: Since then.
+            total_us: Its counted total.
+            send_us: Time since then.
             was_slow: Whether its phases were counted.
         """
         slow = self._slow_phases()
@@ -205,14 +204,13 @@ class RequestMeter:
         slow.totals.record(after_us)
 
     def _slow_phases(self) -> _SlowPhases:
-        """Return the phases of this API's slow requests."""
         if self._slow is _NONE_SLOW:
             self._slow = _SlowPhases()
         return self._slow
 
 
 class LateSend:
-    """A response that the socket did not take at once: the last that its meter counted."""
+    """The last counted response, which the socket did not take immediately."""
 
     __slots__ = ("_began_s", "_meter", "_total_us", "_was_slow")
 
@@ -223,18 +221,18 @@ class LateSend:
         self._began_s = began_s
 
     def ended(self) -> None:
-        """Count its time: the socket has taken it."""
+        """Count the send time: the socket has taken the response."""
         meter = self._meter
         send_us = int((meter.stopwatch() - self._began_s) * _US)
         meter.sent_late(self._total_us, send_us, was_slow=self._was_slow)
 
 
 class RequestMeters:
-    """The meters of one broker's APIs, by the names that Kafka's metrics have for them.
+    """Meters of one broker's APIs, by their names in Kafka's metrics.
 
     Attributes:
         by_name: FetchConsumer and FetchFollower for the two kinds of Fetch.
-        stopwatch: Returns seconds on a clock that never goes back.
+        stopwatch: Returns monotonic seconds.
     """
 
     __slots__ = ("by_name", "stopwatch")

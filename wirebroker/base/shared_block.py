@@ -1,10 +1,8 @@
-"""Memory that the next receive overwrites, unless somebody keeps what lies in it.
+"""Memory that the next receive overwrites, unless a user of its contents prevents that.
 
-A frame is a view into a block that all connections share, or into memory of its own. Who has a
-frame need not know which (nor net/frames/receive_area.py, whose blocks these are):
-
-- a view is copied out by `owned(view)`, or
-- `keep(view)` leaves what the last receive has filled as it is, with every view into it.
+A frame is a view into a block that all connections share, or into its own memory. Its users need
+not know which: `owned(view)` copies a view out of a shared block if necessary, or `keep(view)`
+preserves what the last receive has filled, with every view into it.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class SharedBlock(bytearray):
-    """Shared memory; its type tells a view into it from a view that owns its bytes.
+    """Shared memory; its type distinguishes views into it from views that own their bytes.
 
-    A type of its own, and a module of its own: what extends a built-in type cannot be compiled.
+    In its own module, because subclasses of built-in types cannot be compiled.
 
     Attributes:
-        leave: Has whoever receives into the block leave it as it is up to what is filled.
+        leave: Makes the receiver preserve the filled part.
     """
 
     __slots__ = ("leave",)
@@ -30,21 +28,17 @@ class SharedBlock(bytearray):
 
 
 def is_shared(view: memoryview) -> bool:
-    """Tell whether the view's bytes may be overwritten by the next receive."""
+    """Return whether the next receive may overwrite the view's bytes."""
     return type(view.obj) is SharedBlock
 
 
 def owned(view: memoryview) -> memoryview:
-    """Return a writable view of the same bytes that stays as it is: copied only if it has to be."""
+    """Return a writable view that is never overwritten; copy the bytes if necessary."""
     return memoryview(bytearray(view)) if type(view.obj) is SharedBlock else view
 
 
 def keep(view: memoryview) -> None:
-    """Leave what the last receive has filled to whoever holds views into it.
-
-    Args:
-        view: A view into what the last receive has filled, or one that owns its bytes.
-    """
+    """Preserve what the last receive has filled; no effect on a view that owns its bytes."""
     block = view.obj
     if type(block) is SharedBlock:
         block.leave()

@@ -1,4 +1,4 @@
-"""Signals that a loop is told of, also where loops can't be (Windows)."""
+"""Signal handlers on the event loop, including on Windows, where loops lack them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def on_signal(name: str, told: Callable[[], None], *, unless_ignored: bool = False) -> None:
-    """Call `told` on the running loop when a signal comes; nothing where there is none so named.
+    """Call a function on the running loop when a signal arrives; ignore unknown signals.
 
     Args:
-        name: Such as SIGTERM.
-        told: Called on the loop, between other callbacks.
-        unless_ignored: Whether one that this process was started to ignore stays ignored.
+        name: For example SIGTERM.
+        told: Called between other callbacks.
+        unless_ignored: Whether an inherited SIG_IGN stays in force.
     """
     number = getattr(signal, name, None)
     if number is None or (unless_ignored and signal.getsignal(number) is signal.SIG_IGN):

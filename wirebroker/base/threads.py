@@ -1,20 +1,17 @@
-"""Threads for work that blocks, by classes: each has its own, so that none waits behind another's.
+"""Threads for blocking work, by classes, so that no kind of work waits for another.
 
     answer = await in_thread(Work.TOPICS, make, topic)
 
-Nobody uses asyncio's one pool for everything, where a few slow searches held up every topic that
-was to be made. Laws:
+In asyncio's default pool a few slow searches would delay the creation of topics. Rules:
 
-- Who waits for a class is named here. Within one, work is done in the order in which it came.
-- A connection has one request in hand, so it waits for one piece of work at a time; what may take
-  long (searches, cold pages, files to be removed) comes in short pieces, each behind the pieces of
-  everybody else. A class's queue is therefore no longer than there are connections, partitions
-  being loaded and duties.
-- Parsing in a thread takes the GIL from the loop: pieces of it last 2 ms, or hold no GIL.
+- All classes are listed here. Within a class, work is done in order of arrival.
+- A connection waits for one piece of work at a time, and long work (searches, cold pages, file
+  removal) comes in short pieces. A class's queue is therefore no longer than the number of
+  connections, loading partitions and background tasks.
+- Parsing in a thread takes the GIL from the loop: its pieces last 2 ms, or hold no GIL.
 
-Threads are made when first needed and stay. The fsyncs of the group commit are a class as well.
-Nothing ends a thread that waits for another machine. Whoever stops waits for it 1 s, and leaves it
-(leavable_threads.py): neither loop nor process is held up by a realm that does not answer.
+Threads start when first needed and stay. Work that waits for another machine cannot be stopped: a
+shutdown waits 1 s for it and then abandons it (leavable_threads.py).
 """
 
 from __future__ import annotations
@@ -35,28 +32,28 @@ _Arguments = TypeVarTuple("_Arguments")
 
 
 class Work(Enum):
-    """The classes of work: a name for its threads, how many there are at most.
+    """Classes of work: a name for the threads, and their maximum number.
 
     Attributes:
-        may_be_left: Whether it may wait for other machines, for longer than a stop waits for it.
+        may_be_left: Whether it may wait for other machines and be abandoned.
     """
 
     METADATA = ("metadata", 1)  # the sync that every change of the cluster waits for
-    TOPICS = ("topics", 2)  # making and moving away directories, what stands about them in files
-    SYNCS = ("sync", 16)  # the group commit's
+    TOPICS = ("topics", 2)  # creating and moving directories, writing files about them
+    SYNCS = ("sync", 16)  # group commits
     APPENDS = ("append", 3)  # checking and writing large batches
-    SEARCHES = ("search", 2)  # by time: cold indexes, batches to be unpacked, in pieces of 2 ms
-    WARMING = ("warm", 4)  # pages that a reader wants, 1 MiB at a time
-    CODING = ("coding", 2)  # requests and answers of up to 1 MiB
+    SEARCHES = ("search", 2)  # by time: cold indexes, compressed batches, in pieces of 2 ms
+    WARMING = ("warm", 4)  # loading pages for readers, 1 MiB at a time
+    CODING = ("coding", 2)  # requests and responses of up to 1 MiB
     LARGE_CODING = ("large-coding", 1)  # larger ones
-    LISTENERS = ("listener", 1)  # sockets that are bound
-    LOGINS = ("login", 2, True)  # clients whose files are read: by Kerberos, by new keys of tokens
-    OUR_LOGINS = ("our-login", 2, True)  # what we ask of a realm, which may wait
-    OUR_TOKENS = ("our-token", 4, True)  # of servers of tokens, one each, likewise
-    KEYS = ("token-keys", 4, True)  # of servers of keys, likewise
-    LOOKUPS = ("lookup", 1, True)  # names of hosts, for limits of their connections
-    LOADING = ("load", 2)  # coordinators' partitions, producers' states
-    UPKEEP = ("upkeep", 2)  # what nobody waits for: files that go, snapshots, pages given back
+    LISTENERS = ("listener", 1)  # binding sockets, loading TLS keys
+    LOGINS = ("login", 2, True)  # client logins that read files: Kerberos, new token keys
+    OUR_LOGINS = ("our-login", 2, True)  # Kerberos logins of the broker, which may block
+    OUR_TOKENS = ("our-token", 4, True)  # one for each token server, which may block
+    KEYS = ("token-keys", 4, True)  # servers of token keys, which may block
+    LOOKUPS = ("lookup", 1, True)  # host names in connection limits
+    LOADING = ("load", 2)  # coordinators' partitions, producer states
+    UPKEEP = ("upkeep", 2)  # background work: deleted files, snapshots, pages given back
 
     def __init__(self, thread_name: str, most_threads: int, may_be_left: bool = False) -> None:
         self.thread_name = thread_name
@@ -64,10 +61,10 @@ class Work(Enum):
         self.may_be_left = may_be_left
 
 
-# A request or an answer of so many bytes takes 0.2 s; more would hold up who has less.
+# Coding this much takes 0.2 s; larger messages would delay smaller ones.
 _LARGE_CODING_BYTES = 1 << 20
 
-# What a stop waits for threads that may be left: most are done with it by then.
+# How long a shutdown waits for abandonable threads.
 _LEFT_AFTER_S = 1.0
 
 _pools: dict[Work, Executor] = {}
@@ -78,7 +75,7 @@ _ends: dict[asyncio.Future[Any], Callable[[], None]] = {}
 def begin_in_thread(
     work: Work, function: Callable[[*_Arguments], _Result], *arguments: *_Arguments
 ) -> asyncio.Future[_Result]:
-    """Have a thread of a class call a function; return a future of what it returns or raises."""
+    """Call a function in a thread of a class; return a future of its result."""
     pool = _pools.get(work)
     if pool is None:
         pool = _pools[work] = _new_pool(work)
@@ -101,25 +98,25 @@ def _new_pool(work: Work) -> Executor:
 async def in_thread(
     work: Work, function: Callable[[*_Arguments], _Result], *arguments: *_Arguments
 ) -> _Result:
-    """Have a thread of a class call a function, and wait for what it returns or raises."""
+    """Call a function in a thread of a class and return its result."""
     return await begin_in_thread(work, function, *arguments)
 
 
 def end_with_loop(work: asyncio.Future[Any], end: Callable[[], None]) -> None:
-    """Have something that may wait for long ended by `until_idle`, when its loop is to close."""
+    """Register the function by which `until_idle` ends long work."""
     _ends[work] = end
     work.add_done_callback(_ends.pop)
 
 
 def coding(size: int) -> Work:
-    """Return the class for parsing or encoding something of `size` bytes."""
+    """Return the class for parsing or encoding `size` bytes."""
     return Work.CODING if size <= _LARGE_CODING_BYTES else Work.LARGE_CODING
 
 
 async def until_idle() -> None:
-    """Wait until no thread works for this event loop, which may then be closed.
+    """Wait until no thread works for this event loop, which can then be closed.
 
-    One that may be left is waited for 1 s: what it finds is nobody's then.
+    Abandonable work gets 1 s; then its result is dropped.
     """
     await _until_done(may_be_left=True, most_s=_LEFT_AFTER_S)
     for work, future in _mine(may_be_left=True):
@@ -142,7 +139,7 @@ def _mine(*, may_be_left: bool) -> list[tuple[Work, asyncio.Future[Any]]]:
     loop = asyncio.get_running_loop()
     return [
         (work, future)
-        # Loops of other threads add to it meanwhile: a copy is made in one go.
+        # Loops of other threads change it concurrently; the copy is atomic.
         for future, work in tuple(_running.items())
         if future.get_loop() is loop and work.may_be_left is may_be_left
     ]

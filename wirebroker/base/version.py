@@ -1,4 +1,4 @@
-"""Which wirebroker this is: its version, and whether its hot path is compiled (a leaf)."""
+"""The version of wirebroker, and whether its hot path is compiled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wirebroker import __version__
 
-# One of those that a compiled build compiles, all together (compiling/modules.txt).
+# One of the modules that are compiled together (compiling/modules.txt).
 _COMPILED_MODULE = Path(__file__).parent.parent / "codecs" / "frames"
 
 PLAIN_BUILD = (
@@ -17,10 +17,10 @@ PLAIN_BUILD = (
 
 
 def is_compiled() -> bool:
-    """Tell whether the modules of the hot path are compiled; imports none of them."""
+    """Return whether the modules of the hot path are compiled; import none of them."""
     return any(_COMPILED_MODULE.with_suffix(suffix).exists() for suffix in EXTENSION_SUFFIXES)
 
 
 def version_text() -> str:
-    """Return the version, as `0.1.0` or `0.1.0 (compiled)`."""
+    """Return the version, `0.1.0` or `0.1.0 (compiled)`."""
     return f"{__version__} (compiled)" if is_compiled() else __version__

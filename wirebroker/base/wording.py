@@ -1,7 +1,4 @@
-"""Words and names in text for people.
-
-A leaf.
-"""
+"""Words and names in text for people."""
 
 from __future__ import annotations
 
@@ -12,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def camel_case(name: str) -> str:
-    """Return the name of a constant as Kafka shows it: OFFSET_FETCH is OffsetFetch."""
+    """Return a constant's name as Kafka shows it: OFFSET_FETCH is OffsetFetch."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def lower_camel_case(name: str) -> str:
-    """Return the name of a field as Kafka shows it: producer_id is producerId."""
+    """Return a field's name as Kafka shows it: producer_id is producerId."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 
@@ -32,6 +29,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def few_of(names: Sequence[str], most: int) -> str:
-    """Return names with commas between, and how many there are beyond the first `most`."""
+    """Return the first `most` names, separated by commas, and the number of others."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown

@@ -1,12 +1,11 @@
-"""Who is told that a broker serves, besides people: supervisors, and who waits for Kafka's words.
+"""Notifications that the broker is ready: to systemd, and in Kafka's words.
 
-    NOTIFY_SOCKET                   systemd's, where a unit has Type=notify: READY=1, STOPPING=1
-    WIREBROKER_READY_WORDS=kafka    lines by which others know that Apache Kafka has started
+    NOTIFY_SOCKET                   systemd's, for units with Type=notify: READY=1, STOPPING=1
+    WIREBROKER_READY_WORDS=kafka    lines that Apache Kafka prints when it has started
 
-The container image sets the second: what starts Kafka in containers for tests reads its log until
-one of the lines comes.
+The container image sets the second, because test libraries wait for one of the lines.
 
-A leaf.  Source: systemd's sd_notify(3); the wait strategies of testcontainers for Python, Java, Go.
+Source: systemd's sd_notify(3); testcontainers for Python, Java and Go.
 """
 
 from __future__ import annotations
@@ -25,18 +24,11 @@ STOPPING: Final = "STOPPING=1"
 
 
 def tell_supervisor(state: str, environment: Mapping[str, str]) -> None:
-    """Tell the process that supervises this one, if it has said where.
-
-    What cannot be told is logged: the broker serves all the same.
-
-    Args:
-        state: READY or STOPPING.
-        environment: The process environment.
-    """
+    """Send READY or STOPPING to the supervising process, if it has set NOTIFY_SOCKET."""
     address = environment.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
-    if address.startswith("@"):  # Linux's abstract names begin with a zero
+    if address.startswith("@"):  # abstract names of Linux begin with a zero byte
         address = "\0" + address[1:]
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
@@ -47,12 +39,7 @@ def tell_supervisor(state: str, environment: Mapping[str, str]) -> None:
 
 
 def waited_for(node_id: int, environment: Mapping[str, str]) -> list[str]:
-    """Return the lines for standard output that others wait for, if they are wanted.
-
-    Args:
-        node_id: Of this broker.
-        environment: The process environment.
-    """
+    """Return Kafka's ready lines for standard output, if they are configured."""
     if environment.get("WIREBROKER_READY_WORDS") != "kafka":
         return []
     return [

@@ -1,7 +1,4 @@
-"""The sockets that a broker listens on, bound before anything is written.
-
-So a port in use is told first of all.
-"""
+"""Binding of listeners, before anything is written: a port in use is reported first."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ def bind_all(
     """Bind listeners, in their order.
 
     Raises:
-        StartError: One cannot be bound; none is.
+        StartError: One cannot be bound; the others are closed.
     """
     bound: list[tuple[ListenerConfig, socket.socket]] = []
     for listener in listeners:
@@ -46,7 +43,7 @@ def bind_all(
 
 
 def endpoint_of(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
-    """Return what the registration says of a listener, for Quorum.endpoints."""
+    """Return the endpoint of a listener for the registration, see Quorum.endpoints."""
     port = sock.getsockname()[1]
     if listener.advertised is None:
         return Endpoint(listener.name, listener.host, port, listener.protocol_number)

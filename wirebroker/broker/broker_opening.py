@@ -1,13 +1,12 @@
-"""Makes a broker of locked directories and a quorum: its parts built, opened and following.
+"""Construction of a broker from locked directories and a quorum.
 
-    quorum            the metadata log replayed into an image
-    register          as a broker of Apache Kafka does; what a kill has left is taken from the
-                      incarnation before
-    replicas          every log opened, recovered if the last stop was no clean one
-    coordinators      of groups and transactions, which know nothing yet
-    follow, unfence   from now on it follows the metadata, and leads
+    quorum            replay the metadata log into an image
+    register          as a broker of Apache Kafka, replacing an incarnation that was killed
+    replicas          open every log; recover it unless the last shutdown was clean
+    coordinators      of groups and transactions, still empty
+    follow, unfence   follow the metadata, and lead
 
-server.py says what comes before and after.
+server.py has the steps before and after.
 """
 
 from __future__ import annotations
@@ -45,16 +44,16 @@ if TYPE_CHECKING:
     from wirebroker.quorum.membership.quorum import Quorum
     from wirebroker.storage.files import Files
 
-# How long a start waits until the controller knows where replicas lie.
+# How long a start waits until the controller knows the replicas' directories.
 _TELL_S = 5.0
 
 
 class BrokerOpening:
-    """The way from a start to a broker that leads.
+    """The steps from a start to a broker that leads.
 
     Attributes:
         is_registered: Whether the controller knows of this start.
-        replication: What goes on between this node and others, as soon as it is built.
+        replication: Set once it is built.
     """
 
     __slots__ = (
@@ -80,16 +79,9 @@ class BrokerOpening:
         clock: Clock,
         network_clock: Clock,
     ) -> None:
-        """Take what it is made of.
+        """Store the parts: a quorum and listeners that are bound, not yet open.
 
-        Args:
-            config: As it was given, without dynamic configs.
-            directories: Opened before `open`.
-            files: The file system that they lie on.
-            quorum: Bound, not yet open.
-            reception: Its sockets are bound; their addresses are registered.
-            clock: The broker's.
-            network_clock: Clients are held up by it.
+        `config` is without dynamic configs, and `network_clock` measures throttle times.
         """
         self._config = config
         self._directories = directories
@@ -102,12 +94,12 @@ class BrokerOpening:
         self.replication: Replication | None = None
 
     async def open(self) -> Broker:
-        """Return the broker, which follows the metadata and leads what it is to lead.
+        """Return the broker, which follows the metadata and leads its partitions.
 
         Raises:
-            StartError: Something that the user can mend.
-            KafkaError: The controller refuses it.
-            OSError: A disk that cannot be gone on without.
+            StartError: The user can fix the problem.
+            KafkaError: The controller refuses the broker.
+            OSError: An indispensable disk failed.
         """
         quorum, directories = self._quorum, self._directories
         await quorum.open(
@@ -115,10 +107,10 @@ class BrokerOpening:
             cluster_id=directories.cluster_id,
             directory_id=directories.online[0].directory_id,
         )
-        # What a newer broker wrote is refused before anything is touched.
+        # Refuses data of a newer broker before anything is changed.
         directories.begin_use()
         await self._register()
-        # All parts are built from this image, and follow what comes after it (follow_metadata).
+        # All parts are built from this image; follow_metadata brings later changes.
         loaded = quorum.metadata.image
         config = dynamic_config(self._config, loaded, self._config.node_id)
         quorum.use_config(config)
@@ -138,16 +130,15 @@ class BrokerOpening:
         return broker
 
     async def _register(self) -> None:
-        """Register as a broker of the cluster: what a kill has left of the last is gone by that."""
         directories = self._directories.online
-        # Of one that has failed nobody knows how it was left.
+        # It is unknown how a failed directory was left.
         epochs = {each.previous_broker_epoch for each in self._directories.of_logs}
         await self._quorum.lifecycle.register(
             cluster_id=self._directories.cluster_id,
             endpoints=await self._quorum.endpoints(self._reception.endpoints),
             log_directories=[directory.directory_id for directory in directories],
             rack=self._config.optional_str("broker.rack"),
-            # Directories that tell of different incarnations tell of no clean stop.
+            # Different epochs mean that the shutdown was not clean.
             previous_broker_epoch=epochs.pop() if len(epochs) == 1 else -1,
         )
         self.is_registered = True
@@ -249,7 +240,7 @@ class BrokerOpening:
 
     async def _begin_to_lead(self, replication: Replication) -> None:
         replication.start()
-        # A replica in a directory that the controller does not know of may not lead.
+        # A replica in a directory that is unknown to the controller may not lead.
         await replication.directories.until_told(timeout_s=_TELL_S)
         await self._quorum.lifecycle.unfence()
 

@@ -1,13 +1,13 @@
-"""The controller of this process: its log, its rules, and the listeners that others reach it by.
+"""The controller of this process: its log, rules and listeners.
 
-    node.bind()                 so that a port in use is said before anything is written
-    await node.open(...)        the log replayed and led; from now on other nodes are answered, for
-                                brokers that are served here must not be fenced while ours starts
-    await node.close()          no one waits any more, connections end, what was submitted is done
+    node.bind()
+    await node.open(...)        replay and lead the log; serve other nodes from now on, so that
+                                their brokers are not fenced while this node's broker starts
+    await node.close()          end waiting requests and connections, finish submitted operations
 
-Without a listener in controller.listener.names it serves the broker of its own process alone.
+Without a listener in controller.listener.names it serves only the broker of its process.
 
-Source: Kafka's ControllerServer, whose sockets are not its broker's either.
+Source: Kafka's ControllerServer, whose sockets are also separate from its broker's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker")
 
-# Modules whose handlers serve a controller listener.
+# Modules with handlers for controller listeners.
 _API_MODULES: Final = (
     "acls",
     "describe_cluster",
@@ -61,9 +61,8 @@ _SINGLE: Final = (
     "the controller at {} is the only one of its cluster: while it is down brokers go on serving, "
     "but none fails over and nothing is changed"
 )
-# Some for each of hundreds of brokers.
+# Several for each of hundreds of brokers.
 _MOST_CONNECTIONS: Final = 1_000
-# How long requests in hand may take when the controller is told to stop.
 _STOP_GRACE_S: Final = 1.0
 
 
@@ -71,7 +70,7 @@ class ControllerNode:
     """The controller role of one process.
 
     Attributes:
-        controller: What it is, once it is open.
+        controller: Set by `open`.
     """
 
     __slots__ = (
@@ -105,33 +104,33 @@ class ControllerNode:
 
     @property
     def bound(self) -> list[BoundListener]:
-        """Return the listeners that are bound, in the order in which they are written."""
+        """The bound listeners, in configuration order."""
         return [
             BoundListener(each.name, *_address(sock), each.advertised, is_open=each.is_open)
             for each, sock in self._sockets
         ]
 
     def bind(self) -> None:
-        """Take the ports.
+        """Bind the ports.
 
         Raises:
-            StartError: One cannot be had.
+            StartError: One cannot be bound.
         """
         self._sockets = bind_all(self._wanted, self._settings)
 
     async def open(
         self, log_directory: str, rules: Controller, first_users: Sequence[MetadataRecord] = ()
     ) -> QuorumController:
-        """Read the metadata log, lead it, and answer others.
+        """Replay the metadata log, lead it, and serve other nodes.
 
         Args:
-            log_directory: Where `__cluster_metadata-0` lies; locked and formatted already.
+            log_directory: Directory of `__cluster_metadata-0`, locked and formatted.
             rules: With the configuration of this node, the only voter.
-            first_users: Records of users that a new cluster begins with.
+            first_users: User records for a new cluster.
 
         Raises:
             StartError: The log cannot be used.
-            OSError: The disk.
+            OSError: The disk failed.
         """
         controller = self.controller = await QuorumController.open(
             log_directory,
@@ -151,7 +150,7 @@ class ControllerNode:
         return controller
 
     async def close(self) -> None:
-        """Finish what was submitted, and let go of connections and files."""
+        """Finish submitted operations and close connections and files."""
         for listener in self._listeners:
             listener.close()
         await self.end_duties()
@@ -163,7 +162,7 @@ class ControllerNode:
             await self.controller.close()
 
     async def abandon(self) -> None:
-        """End as by a kill: nobody is answered."""
+        """End as after a kill, without responses."""
         for listener in self._listeners:
             listener.close()
         await self.end_duties()
@@ -173,7 +172,7 @@ class ControllerNode:
             await self.controller.close()
 
     async def end_duties(self) -> None:
-        """Do nothing more of its own accord."""
+        """Stop background tasks."""
         self._sasl.close()
         if self._elections is not None:
             await self._elections.stop()
@@ -181,7 +180,7 @@ class ControllerNode:
             await self._token_removal.stop()
 
     def release(self) -> None:
-        """Let go of the ports, whatever has become of the rest."""
+        """Close the ports, in any state."""
         for listener in self._listeners:
             listener.close()
         if self._table is not None:
@@ -190,7 +189,7 @@ class ControllerNode:
             sock.close()
 
     def serve(self, controller: QuorumController) -> None:
-        """Answer others from now on; `open` does it."""
+        """Serve other nodes from now on; called by `open`."""
         for module in _API_MODULES:
             importlib.import_module(f"wirebroker.api.controller.{module}")
         registry = CONTROLLER_REGISTRY
@@ -225,7 +224,7 @@ def _address(sock: socket.socket) -> tuple[str, int]:
 
 
 def _endpoint(listener: ListenerConfig, sock: socket.socket) -> Endpoint:
-    """Return where others are told to reach a listener; for a wildcard, this machine's name.
+    """Return a listener's endpoint, with this machine's name for a wildcard address.
 
     Source: Kafka's ListenerInfo.withWildcardHostnamesResolved.
     """

@@ -1,8 +1,8 @@
-"""A process that is a controller alone (process.roles=controller).
+"""A process that is only a controller (process.roles=controller).
 
-    bind sockets            so that a port in use is said before anything is written
-    lock log directories    meta.properties tells node and cluster
-    controller              the metadata log replayed into an image; led, and served from here on
+    bind sockets
+    lock log directories    meta.properties has the node and cluster
+    controller              replay the metadata log into an image, lead, and serve
 
 Source: Kafka's ControllerServer and SharedServer.
 """
@@ -37,12 +37,7 @@ logger = logging.getLogger("wirebroker")
 
 
 class ControllerServer:
-    """One controller in one event loop; clock and files may be a test's own.
-
-    Attributes:
-        http: Serves HTTP, if that is asked for.
-        node: What it is.
-    """
+    """One controller in one event loop; tests may pass their own clock and files."""
 
     def __init__(
         self,
@@ -53,7 +48,7 @@ class ControllerServer:
         files: Files | None = None,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
-        """Take what it is made of; `on_failure` is told why it cannot go on."""
+        """Build it; `on_failure` receives the reason why it cannot continue."""
         self.config = config
         self._on_failure = on_failure or logger.error
         self.files = files or Files(max_open_files=config.int("wirebroker.open.files"))
@@ -64,12 +59,12 @@ class ControllerServer:
 
     @property
     def bound(self) -> list[BoundListener]:
-        """Return the open listeners, in the order in which they are written."""
+        """The open listeners, in configuration order."""
         return self.node.bound
 
     @property
     def controllers(self) -> list[BoundListener]:
-        """Return what is not in `bound`: nothing."""
+        """Empty: `bound` has the controller's listeners."""
         return []
 
     @property
@@ -79,15 +74,15 @@ class ControllerServer:
 
     @property
     def data_directories(self) -> list[str]:
-        """Return where the metadata lies, as an absolute path."""
+        """Absolute path of the metadata's directory."""
         return [self._directories.metadata_home]
 
     async def start(self) -> None:
-        """Bring everything up; returns when other nodes are answered.
+        """Start all parts; return when other nodes are served.
 
         Raises:
-            StartError: Something that the user can mend.
-            ConfigError: A listener that cannot be used.
+            StartError: The user can fix the problem.
+            ConfigError: A listener cannot be used.
         """
         wanted = self.config.int("wirebroker.open.files")
         self.files.bound_open_files(data_files_within(raise_open_file_limit(), wanted=wanted))
@@ -108,7 +103,7 @@ class ControllerServer:
             raise
 
     async def stop(self) -> None:
-        """Finish what is in flight, and let go."""
+        """Finish requests in flight, and release everything."""
         self._port_file.remove()
         await self.node.close()
         await until_idle()
@@ -130,7 +125,7 @@ class ControllerServer:
         )
 
     def why_not_ready(self) -> str | None:
-        """Say what keeps other nodes from being answered; None: nothing does."""
+        """Return why other nodes are not served, or None."""
         return "it starts" if self.node.controller is None else None
 
     async def _open_http(self) -> None:

@@ -1,4 +1,4 @@
-"""Puts quotas in force where requests and connections come in."""
+"""Enforcement of quotas for requests and connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def enforce(broker: Broker, dispatcher: Dispatcher, table: ConnectionTable) -> None:
-    """Have requests charged, and connections counted, by the quotas that there are, from now on."""
+    """Apply the current and later quotas to requests and connections."""
 
     def use(quotas: ClientQuotas) -> None:
         dispatcher.quotas = broker.quotas if broker.quotas.are_there else None

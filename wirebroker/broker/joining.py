@@ -1,8 +1,7 @@
-"""`wirebroker join` as a process: a broker that serves as a member, under an id that it may choose.
+"""`wirebroker join` as a process: a broker that joins a cluster, perhaps under an id it chooses.
 
-One that has chosen its id, and finds that another broker was registered with it first, or that a
-voter has it (clusters below 3.7 don't say so in their metadata), chooses a higher one and begins
-anew; the directory, which was new, is as new again.
+If another broker registers the chosen id first, or a voter has it (which clusters below 3.7 do not
+show), it chooses a higher one and restarts with an empty directory.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from wirebroker.broker.log_settings import configure_as
 from wirebroker.broker.server import Server
 from wirebroker.broker.serving import run
-from wirebroker.broker.workers.layout import check_alone
+from wirebroker.broker.worker_layout import check_alone
 from wirebroker.config.protection import check_protection
 from wirebroker.quorum.membership.join import (
     config_of_member,
@@ -33,7 +32,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 class Joining:
-    """What is given to `wirebroker join`, but the id; see config_of_member."""
+    """Arguments of `wirebroker join` except the id; see config_of_member."""
 
     def __init__(
         self,
@@ -58,15 +57,15 @@ class Joining:
         )
 
     def run(self, node_id: int | None, *, port_file: Path | None) -> int:
-        """Serve until told to stop; return the process's exit status.
+        """Serve until stopped; return the process's exit status.
 
         Args:
-            node_id: Which broker it is; None for the one of the directory or file, or a free one.
+            node_id: None for that of the directory or file, or a free one.
             port_file: Where the port is written.
 
         Raises:
-            ConfigError: Something that was given cannot be used.
-            StartError: What keeps the broker from starting.
+            ConfigError: An argument cannot be used.
+            StartError: The broker cannot start.
         """
         if node_id is None:
             node_id = self._node_id_given()
@@ -76,7 +75,7 @@ class Joining:
 
     def _run_as_any(self, port_file: Path | None) -> int:
         build = partial(Server, has_chosen_id=True)
-        # What was given is checked, whatever the id: before anybody is waited for.
+        # Checks the arguments before waiting for controllers.
         settings = self._checked(1)
         wait_s = settings.int("initial.broker.registration.timeout.ms") / 1000
         configure_as(settings)

@@ -1,4 +1,4 @@
-"""The broker's log as its settings ask for it."""
+"""Configuration of the broker's log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirebroker.base.logs import configure_logging
 if TYPE_CHECKING:
     from wirebroker.config import Config
 
-# Characters of a config provider's value that is hidden; shorter ones may be part of any word.
+# Shorter values of config providers are not hidden: they may be part of any word.
 LEAST_HIDDEN: Final = 6
 
 

@@ -1,4 +1,4 @@
-"""A quorum of this node alone: the controller is in this process."""
+"""A quorum whose only controller is in this process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OwnQuorum:
         clock: Clock,
         first_users: Sequence[MetadataRecord] = (),
     ) -> None:
-        """Begin; `first_users` are records of users that a new cluster begins with."""
+        """Store the parts; `first_users` are user records for a new cluster."""
         self._config = config
         self._first_users = first_users
         self._node = ControllerNode(config, clock=clock, files=files)
@@ -51,27 +51,27 @@ class OwnQuorum:
 
     @property
     def controller(self) -> QuorumController | None:
-        """The controller, from `open` on."""
+        """The controller, once it is open."""
         return self._node.controller
 
     @property
     def listeners(self) -> list[BoundListener]:
-        """Those by which other nodes reach the controller."""
+        """The controller's listeners for other nodes."""
         return self._node.bound
 
     def bind(self) -> None:
-        """Take their ports; see Quorum."""
+        """See Quorum."""
         self._node.bind()
 
     @property
     def metadata(self) -> MetadataFollower:
-        """What the controller has committed, and this node has followed."""
+        """Metadata that this node has applied."""
         assert self.controller is not None, "it is open"
         return self.controller.follower
 
     @property
     def channel(self) -> ControllerChannel:
-        """The way to the controller in this process."""
+        """Channel to the controller in this process."""
         assert self._channel is not None, "it is open"
         return self._channel
 
@@ -82,11 +82,11 @@ class OwnQuorum:
         return self._lifecycle
 
     async def find_cluster_id(self) -> str | None:
-        """Return None: the directory tells it, or a new one is drawn."""
+        """Return None: the directory has the id, or a new one is generated."""
         return None
 
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
-        """Read the log, and become its leader; see Quorum."""
+        """Replay the log and become its leader; see Quorum."""
         del directory_id
         node_id = self._config.node_id
         rules = Controller(self._config, node_id=node_id, cluster_id=cluster_id)
@@ -96,7 +96,7 @@ class OwnQuorum:
         self._lifecycle = OwnLifecycle(self._channel, controller.follower, node_id=node_id)
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-        """Return the listeners by this machine's name, where they are every interface's."""
+        """Return the listeners, with this machine's name for wildcard addresses."""
         return [each._replace(host=each.host or socket.gethostname()) for each in endpoints]
 
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
@@ -113,23 +113,23 @@ class OwnQuorum:
         self.lifecycle.disk_failed()
 
     def use_config(self, config: Config) -> None:
-        """Have the controller's rules go by it, and know what it says of this broker."""
+        """Apply a configuration to the controller and to this broker's cordoned directories."""
         assert self.controller is not None, "it is open"
         self.controller.rules.use_config(config)
         self.lifecycle.tell_cordoned()
 
     def serve(self) -> None:
-        """Begin the snapshot that is due."""
+        """Start the pending snapshot."""
         assert self.controller is not None, "it is open"
         self.controller.log.allow_snapshots()
 
     async def retire(self) -> None:
-        """Have other brokers lead, if there are any that serve; see Quorum."""
+        """Move the leaderships to other brokers, if any are serving; see Quorum."""
         if self.lifecycle.has_others:
             await self._shut_down()
 
     async def leave(self) -> int:
-        """Say that this node leads nothing any more, and end the controller; return the epoch."""
+        """End this node's leaderships and the controller; return the broker epoch."""
         await self._shut_down()
         await self._node.close()
         self._node.release()
@@ -139,13 +139,13 @@ class OwnQuorum:
         try:
             await self.lifecycle.shut_down()
         except KafkaError as error:
-            # The next start finds it as after a kill.
+            # The next start handles this like a kill.
             LOGGER.warning(
                 "the leaderships are not given away: %s", error.message or error.code.name
             )
 
     async def give_up(self) -> None:
-        """End all duties, let go of the ports; the next start finds the log as after a kill."""
+        """End background tasks and close the ports; leave the log as after a kill."""
         if self._lifecycle is not None:
             await self._lifecycle.end()
         await self._node.end_duties()

@@ -1,4 +1,4 @@
-"""The file that tells whoever started the broker which port it has (`--port-file`)."""
+"""File with the broker's port for the process that started it (`--port-file`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PortFile:
-    """One such file, or none if nobody wants it."""
+    """A port file, or none."""
 
     __slots__ = ("_path",)
 
@@ -21,14 +21,14 @@ class PortFile:
         self._path = path
 
     def remove(self) -> None:
-        """Remove it: whoever waits for it must not read the port of an earlier run."""
+        """Remove the port of an earlier run."""
         if self._path is not None:
-            # What cannot be removed is said when the port is to be written.
+            # `write` reports the problem.
             with contextlib.suppress(OSError):
                 self._path.unlink()
 
     def write(self, port: int) -> None:
-        """Write the port whole: whoever finds the file can read it.
+        """Write the port atomically.
 
         Raises:
             StartError: It cannot be written.

@@ -1,13 +1,13 @@
-"""What clients reach a broker by: its listeners, what they ask of clients, the connections.
+"""The broker's listeners for clients: sockets, authentication, connections.
 
-    take ports       so that a port in use is said before anything is written
-    open             connections are served by a dispatcher; nothing is accepted yet
-    follow           limits, keys, logins, listeners that dynamic configs add and remove
-    accept           from here on clients are answered
-    accept no more   who is connected is still served
-    close            when what is in flight is answered
+    bind
+    open             a dispatcher serves connections; nothing is accepted yet
+    follow           limits, keys, logins and listeners of dynamic configs
+    accept           serve clients from now on
+    accept no more   connected clients are still served
+    close            after requests in flight are served
 
-The controller's listeners are apart from these (controller_node.py).
+The controller's listeners are separate (controller_node.py).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 class Reception:
-    """The listeners of one broker, and the clients that have come by them.
+    """The listeners of one broker, and their connections.
 
     Attributes:
-        settings: Of the network, as they were at the start.
-        sockets: The listeners of the start, with the sockets that were bound for them.
-        listeners: Those that accept now; None before `open`.
+        settings: Network settings at the start.
+        sockets: The listeners of the start, with their sockets.
+        listeners: The open listeners; None before `open`.
         table: The connections; None before `open`.
     """
 
@@ -61,13 +61,7 @@ class Reception:
     )
 
     def __init__(self, config: Config, *, clock: Clock, login_clock: Clock) -> None:
-        """Begin without sockets.
-
-        Args:
-            config: Says what listeners ask of clients.
-            clock: Connections wait by it.
-            login_clock: Says when logins and tokens end.
-        """
+        """Begin without sockets; `clock` times connections, `login_clock` logins and tokens."""
         self._clock = clock
         self.settings = NetworkSettings.from_config(config)
         self.sockets: list[tuple[ListenerConfig, socket.socket]] = []
@@ -76,15 +70,12 @@ class Reception:
         self._sasl = ListenerSasl(login_clock, token_secret=config.optional_str(SECRET_KEY))
         self._tls = ListenerTls(self.settings)
         self._broker: Broker | None = None
-        # Held while a configuration is taken over.
+        # Held while a configuration is applied.
         self._following = asyncio.Lock()
 
     @property
     def bound(self) -> list[BoundListener]:
-        """Return the listeners of the start that are open, in the order in which they are written.
-
-        To be asked once they are open.
-        """
+        """The listeners of the start that are open, in configuration order."""
         listeners = self._open_listeners
         return [
             BoundListener(
@@ -99,18 +90,18 @@ class Reception:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Return host and port of the first listener, as a client on this machine reaches it."""
+        """Host and port of the first listener, as clients on this machine reach it."""
         listener = self._open_listeners.first
         return ("127.0.0.1" if is_everywhere(listener.host) else listener.host), listener.port
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Return what the registration says of the listeners, for Quorum.endpoints."""
+        """Endpoints for the registration, see Quorum.endpoints."""
         return [endpoint_of(listener, sock) for listener, sock in self.sockets]
 
     @property
     def auto_listeners(self) -> frozenset[str]:
-        """Return the listeners whose clients are told the address that they reached us at."""
+        """Listeners that advertise the address to which the client connected."""
         return _told_where_they_came(listener for listener, _ in self.sockets)
 
     @property
@@ -119,25 +110,25 @@ class Reception:
         return self.listeners
 
     async def read_login_keys(self, config: Config) -> None:
-        """Read keys of tokens and of Kerberos, so that what is wrong is said at the start.
+        """Read keys of tokens and Kerberos now, so that errors are reported at the start.
 
         Raises:
-            ConfigError: They cannot be read, or what reads them is missing.
+            ConfigError: They cannot be read, or a library is missing.
         """
         await self._sasl.read_keys(listeners_of(config))
 
     async def read_tls_keys(self) -> None:
-        """Read the keys of the listeners whose sockets are bound.
+        """Read the TLS keys of the bound listeners.
 
         Raises:
-            StartError: Those of one can't be used.
+            StartError: A listener's keys cannot be used.
         """
         await self._tls.open([each for each, _ in self.sockets])
 
     def open(
         self, broker: Broker, dispatcher: Dispatcher, *, most_sockets: int, metrics: Metrics
     ) -> None:
-        """Have connections served, and charged by the quotas that there are."""
+        """Prepare to serve connections under the current quotas."""
         self._broker = broker
         self._sasl.serve(dispatcher, lambda: broker.metadata.image, broker.cluster_id)
         self.table = ConnectionTable(
@@ -157,7 +148,7 @@ class Reception:
         self.listeners = OpenListeners(self.table, sockets)
 
     async def try_config(self, config: Config) -> None:
-        """Try whether listeners could be opened with these keys.
+        """Check whether listeners can be opened with these keys.
 
         Raises:
             ConfigError: They cannot.
@@ -165,15 +156,15 @@ class Reception:
         await self._tls.try_listeners(listeners_of(config))
 
     async def follow_config(self) -> None:
-        """Take over what dynamic configs have changed about connections."""
+        """Apply changes of dynamic configs to connections."""
         assert self._broker is not None
         async with self._following:
             if not self._broker.is_stopping:
-                # The newest: what is read from files meanwhile must not outlive it.
+                # The newest config, because reading files takes time.
                 await self.use_config(self._broker.config)
 
     async def use_config(self, config: Config) -> None:
-        """Have listeners, and what they ask of clients, be those of a configuration."""
+        """Apply a configuration to the listeners and their authentication."""
         assert self._broker is not None
         listeners = self._open_listeners
         listeners.close_gone(config)
@@ -187,25 +178,25 @@ class Reception:
         self._open_listeners.start()
 
     def accept_no_more(self) -> None:
-        """Stop accepting, for good."""
+        """Stop accepting, permanently."""
         if self.listeners is not None:
             self.listeners.close()
 
     async def close(self, *, grace_s: float) -> None:
-        """Let requests in flight finish, for so long at most, and end all connections."""
+        """Let requests in flight finish within the grace period, and close all connections."""
         if self.table is not None:
             await self.table.close(grace_s=grace_s)
         self._sasl.close()
 
     def cut(self) -> None:
-        """End as by a kill: nobody is answered any more."""
+        """End as after a kill, without responses."""
         self.accept_no_more()
         if self.table is not None:
             self.table.cut()
         self._sasl.close()
 
     def release(self) -> None:
-        """Let go of the ports, whether or not anything was opened."""
+        """Close the ports, in any state."""
         self._sasl.close()
         for _, sock in self.sockets:
             sock.close()

@@ -1,14 +1,14 @@
-"""Builds a broker, starts its parts in order, stops them in reverse. Read this first.
+"""Builds a broker, starts its parts in order, and stops them in reverse. Read this first.
 
-    bind sockets            so that a port in use is said before anything is written
-    HTTP                    if it is asked for: from here on it says that the broker is not ready
-    lock log directories    meta.properties tells node and cluster; a quorum elsewhere tells it too
-    open the broker         the metadata replayed, the node registered, every log opened, all of it
-                            following the metadata, and leading (broker_opening.py)
-    accept                  the ready line; Metadata is answered from here on (reception.py)
+    bind sockets
+    HTTP                    if configured; reports that the broker is not ready
+    lock log directories    meta.properties or a remote quorum has the cluster id
+    open the broker         replay the metadata, register, open every log, follow the metadata,
+                            lead (broker_opening.py)
+    accept                  print the ready line; serve Metadata from now on (reception.py)
 
-Stopping: have other brokers take the leaderships, accept no more, let requests in flight finish,
-close every log, mark the directories clean. serving.py makes a process of it.
+Stopping: move the leaderships to other brokers, accept no more, let requests in flight finish,
+close every log, mark the directories clean. serving.py runs it as a process.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from wirebroker.http.server import HttpServer
     from wirebroker.net.listeners.open_listeners import OpenListeners
     from wirebroker.net.listeners.ready_lines import BoundListener
-    from wirebroker.otlp.push import MetricsPush
     from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.quorum.membership.quorum import Quorum
@@ -63,12 +62,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker")
 
-# How long requests in flight may take to finish when the broker is told to stop.
+# How long requests in flight may take during a shutdown.
 STOP_GRACE_S = 5.0
 
 
 class Server:
-    """One broker in one event loop. Clock and files may be a test's own."""
+    """One broker in one event loop; tests may pass their own clock and files."""
 
     def __init__(
         self,
@@ -84,10 +83,10 @@ class Server:
         first_users: Sequence[MetadataRecord] = (),
         has_chosen_id: bool = False,
     ) -> None:
-        """Take what the broker is made of.
+        """Build the parts.
 
-        `on_failure` is told why it cannot go on; connections wait by `network_clock`, if it isn't
-        the same.
+        `on_failure` receives the reason why the broker cannot continue; `network_clock` times the
+        waits of connections.
         """
         self.config = config
         self.metrics = metrics or Metrics()
@@ -115,12 +114,10 @@ class Server:
             clock=self.clock,
             network_clock=network_clock,
         )
-        # Serves from before the broker opens until it is closed, if it is asked for.
         self.http: HttpServer | None = None
-        self._push: MetricsPush | None = None
 
     def _joined(self, on_failure: Callable[[str], None], *, has_chosen_id: bool) -> Quorum:
-        # It reaches controllers by connections: modules that a node of its own does without.
+        # Imports client modules that a node with its own controller does not need.
         from wirebroker.quorum.membership.joined_quorum import JoinedQuorum  # noqa: PLC0415
 
         return JoinedQuorum(
@@ -133,7 +130,7 @@ class Server:
 
     @property
     def controller(self) -> QuorumController | None:
-        """The controller in this process, if there is one, once it is open."""
+        """The controller in this process, if any, once it is open."""
         return self.quorum.controller if isinstance(self.quorum, OwnQuorum) else None
 
     @property
@@ -143,12 +140,12 @@ class Server:
 
     @property
     def bound(self) -> list[BoundListener]:
-        """Return the open listeners, in the order in which they are written."""
+        """The open listeners, in configuration order."""
         return self.reception.bound
 
     @property
     def controllers(self) -> list[BoundListener]:
-        """Return the open listeners of the controller in this process."""
+        """The open listeners of the controller in this process."""
         return self.quorum.listeners
 
     @property
@@ -158,30 +155,30 @@ class Server:
 
     @property
     def data_directories(self) -> list[str]:
-        """Return where data lies, as absolute paths."""
+        """Absolute paths of the log directories."""
         return [directory.path for directory in self._directories.of_logs]
 
     @property
     def address(self) -> tuple[str, int]:
-        """Return host and port of the first listener, as a client on this machine reaches it."""
+        """Host and port of the first listener, as clients on this machine reach it."""
         return self.reception.address
 
     @property
     def listeners(self) -> OpenListeners | None:
-        """The listeners that accept, or will at once; None as long as the broker is not open."""
+        """The listeners, accepting or about to; None until the broker is open."""
         return self.reception.listeners
 
     @property
     def replication(self) -> Replication | None:
-        """What goes on between this node and others, once it is built."""
+        """Replication between this node and others, once it is built."""
         return self._opening.replication
 
     async def start(self) -> None:
-        """Bring everything up; returns when Metadata is answered.
+        """Start all parts; return when Metadata is served.
 
         Raises:
-            StartError: Something that the user can mend.
-            ConfigError: A listener that cannot be used.
+            StartError: The user can fix the problem.
+            ConfigError: A listener cannot be used.
         """
         open_files = raise_open_file_limit()
         data_files = data_files_within(open_files, wanted=self.config.int("wirebroker.open.files"))
@@ -191,7 +188,7 @@ class Server:
             self.reception.sockets = self._bind()
             self.quorum.bind()
             await self.reception.read_tls_keys()
-            await self._be_watched()
+            await self._open_monitoring()
             self._directories.open(await self.quorum.find_cluster_id())
             self._port_file.remove()
             broker = self.broker = await self._opening.open()
@@ -219,7 +216,6 @@ class Server:
             broker, self._handlers(broker), gate=self._gate, metrics=self.metrics
         )
         self.reception.open(broker, dispatcher, most_sockets=most_sockets, metrics=self.metrics)
-        # Those that dynamic configs have added, and what they limit.
         broker.config_followers.append(self._follow_config)
         await self._follow_config(broker.config)
         broker.config_trials.append(self.reception.try_config)
@@ -232,7 +228,7 @@ class Server:
         return self.controller is not None
 
     def why_not_ready(self) -> str | None:
-        """Say what keeps clients from being served; None: nothing does."""
+        """Return why clients are not served, or None."""
         if self.broker is None or self.listeners is None:
             return "it recovers its logs" if self._opening.is_registered else "it starts"
         if self.broker.is_stopping:
@@ -243,7 +239,7 @@ class Server:
         return None
 
     async def stop(self) -> None:
-        """Finish what is in flight, write everything down and let go."""
+        """Finish requests in flight, write everything to disk, and release everything."""
         if self.broker is not None:
             self._port_file.remove()
             await self.quorum.retire()
@@ -262,7 +258,7 @@ class Server:
             assert self.replication is not None, "it was started with the broker"
             await self.replication.stop()
             await self.broker.replicas.until_settled()
-            # In a thread, so that a second SIGINT is heard while disks are waited for.
+            # In a thread, so that a second SIGINT works while the disks are slow.
             await in_thread(
                 Work.TOPICS, partial(self.broker.replicas.close, broker_epoch=broker_epoch)
             )
@@ -270,10 +266,9 @@ class Server:
         await self._release()
 
     async def abandon(self) -> None:
-        """End as by a kill: nothing is answered, given away, flushed or marked clean.
+        """End as after a kill: without responses, leadership moves, flushes or clean marks.
 
-        What was written is in the files; the next start finds them as after a kill. Call it once,
-        after `start`.
+        Call it once, after `start`.
         """
         broker = self.broker
         assert broker is not None, "it was started"
@@ -293,17 +288,12 @@ class Server:
         await self._release()
 
     async def _follow_config(self, _config: Config) -> None:
-        """Take over what dynamic configs have changed about compaction and connections."""
+        """Apply changes of dynamic configs to compaction and connections."""
         assert self.compactor is not None
         self.compactor.config_changed()
         await self.reception.follow_config()
 
     def _bind(self) -> list[tuple[ListenerConfig, socket.socket]]:
-        """Take the ports of the listeners.
-
-        Raises:
-            StartError: One cannot be had.
-        """
         return bind_all(listeners_of(self.config), self.reception.settings)
 
     async def _open_http(self) -> None:
@@ -313,18 +303,13 @@ class Server:
         self.http = await open_http(self.config, why_not_ready=self.why_not_ready)
         add_metrics(self.http.routes, self)
 
-    async def _be_watched(self) -> None:
-        """Let others ask how it is, and tell those who don't ask, where that is set."""
+    async def _open_monitoring(self) -> None:
+        """Open HTTP, if configured."""
         if self.config.list("wirebroker.http.listeners"):
             await self._open_http()
-        if self.config.str("wirebroker.otlp.endpoint"):
-            from wirebroker.otlp.push import MetricsPush  # noqa: PLC0415 - as HTTP itself
-
-            self._push = MetricsPush(self)
-            self._push.start()
 
     def _handlers(self, broker: Broker) -> Registry:
-        """Return what serves clients: where they may not do everything, behind who decides it."""
+        """Return the handlers for clients, guarded by the authorizer if there is one."""
         metadata, controller = broker.metadata, self.controller
         authorization = (
             follow_acls(self.config, metadata) if controller is None else controller.authorization
@@ -334,12 +319,12 @@ class Server:
         from wirebroker.authorization.guarded import guarded  # noqa: PLC0415 - if asked for
 
         broker.authorization = authorization
-        # What sessions have prepared was decided under the ACLs of then.
+        # Prepared requests of sessions depend on earlier ACLs.
         authorization.tell_changes(self._gate.raise_epoch)
         return guarded(REGISTRY, authorization)
 
     async def _give_up(self) -> None:
-        """Let go of everything after a start that failed."""
+        """Release everything after a failed start."""
         if self.replication is not None:
             await self.replication.stop()
         await self.quorum.give_up()
@@ -348,8 +333,6 @@ class Server:
         await self._release()
 
     async def _release(self) -> None:
-        if self._push is not None:
-            await self._push.close()
         if self.http is not None:
             await self.http.close()
         self.reception.release()

@@ -1,6 +1,6 @@
-"""A broker as a process: its log, the loop, signals, the ready lines, the exit status.
+"""A broker as a process: logging, event loop, signals, ready lines, exit status.
 
-SIGTERM, SIGHUP and SIGINT stop it in order; a second SIGINT ends the process at once.
+SIGTERM, SIGHUP and SIGINT shut it down cleanly; a second SIGINT ends the process immediately.
 """
 
 from __future__ import annotations
@@ -94,16 +94,16 @@ def run(
     build: Callable[..., BrokerServer] = Server,
     process: str = "",
 ) -> int:
-    """Serve until told to stop; return the process's exit status.
+    """Serve until stopped; return the process's exit status.
 
     Args:
-        config: What is set.
+        config: The settings.
         port_file: Where the port is written.
-        build: Makes the server, as Server is made.
-        process: What its log lines name it, if it is one of several.
+        build: Has the signature of Server.
+        process: Name in log lines, if there are several processes.
 
     Raises:
-        StartError, ConfigError: What keeps the broker from starting.
+        StartError, ConfigError: The broker cannot start.
     """
     configure_as(config, process=process)
     for warning in config.warnings():
@@ -137,12 +137,12 @@ async def _serve(
 
     on_signal("SIGTERM", told_to_stop.set)
     on_signal("SIGINT", on_interrupt)
-    # A closed terminal; under nohup it is ignored, and stays so, as by Java's machine.
+    # The terminal was closed. nohup's SIG_IGN stays in force, as in the JVM.
     on_signal("SIGHUP", told_to_stop.set, unless_ignored=True)
     failures: list[str] = []
 
     def on_failure(line: str) -> None:
-        # While it starts, it is said as the reason why nothing has started.
+        # During the start it is reported as the reason of the StartError.
         if isinstance(server, ControllerServer) or server.listeners is not None:
             logger.error("%s", line)
         failures.append(line)
@@ -170,7 +170,7 @@ async def _serve(
 
 
 async def _start(server: _AnyServer, told_to_stop: asyncio.Event) -> bool:
-    """Start; return False if the broker was told to stop while it waited for the controllers."""
+    """Start; return False if stopped while waiting for the controllers."""
     starting = asyncio.create_task(server.start(), name="start")
     if is_member(server.config):
         stopping = asyncio.create_task(told_to_stop.wait())

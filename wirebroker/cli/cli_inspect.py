@@ -1,8 +1,6 @@
-"""The commands that look at data directories: dump, verify, repair.
+"""Commands that read data directories: dump, verify, repair.
 
-Exit status: 0 nothing found, 1 damage found, 2 a mistake in the arguments or files that cannot be
-read. Whoever closes our output early (`| head`) has what they wanted: that ends the command, not as
-a failure. What does the work is imported when it is needed: `wirebroker serve` stays quick.
+Exit status: 0 nothing found, 1 damage found, 2 an error in the arguments or an unreadable file.
 """
 
 from __future__ import annotations
@@ -22,25 +20,25 @@ if TYPE_CHECKING:
 
 _DAMAGE_STATUS = 1
 
-_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 _progress = click.option(
     "--progress/--no-progress",
     default=None,
-    help="Show how far it is on standard error. [default: if that is a terminal]",
+    help="Show progress on standard error. [default: if it is a terminal]",
 )
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR...")
 @_json
-@click.option("--records", is_flag=True, help="Show records, not batches alone.")
-@click.option("--deep", is_flag=True, help="Show the records of compressed batches, too.")
+@click.option("--records", is_flag=True, help="Show records, not only batches.")
+@click.option("--deep", is_flag=True, help="Show the records of compressed batches too.")
 @click.option(
     "--from-offset", type=click.IntRange(0), default=0, metavar="N", help="First offset to show."
 )
 @click.option("--to-offset", type=click.IntRange(0), metavar="N", help="Last offset to show.")
 @click.option(
-    "--max", "most", type=click.IntRange(0), metavar="N", help="At most so many rows of each file."
+    "--max", "most", type=click.IntRange(0), metavar="N", help="Show at most N rows of each file."
 )
 @_progress
 def dump(
@@ -56,10 +54,10 @@ def dump(
 ) -> int:
     """Print the contents of a data directory's files.
 
-    Segments, indexes, snapshots, checkpoints; records of internal topics are decoded. A folder
-    stands for all the files in it that are understood.
+    Supported are segments, indexes, snapshots and checkpoints; records of internal topics are
+    decoded. A folder means all supported files in it.
     """
-    from wirebroker.inspect.rows.dump import (  # noqa: PLC0415 - keeps serve quick
+    from wirebroker.inspect.rows.dump import (  # noqa: PLC0415 - keeps serve fast
         DumpOptions,
         UnknownFileError,
         paths_to_dump,
@@ -101,22 +99,23 @@ def _bar(is_wanted: bool | None, total_bytes: int) -> Progress:
     from wirebroker.base.clock import SystemClock  # noqa: PLC0415
     from wirebroker.cli.plumbing.progress import Progress  # noqa: PLC0415
 
-    # On a terminal that shows the rows as well, a line of progress between them only flickers.
+    # On a terminal that also shows the rows, a progress line between them would flicker.
     is_shown = sys.stderr.isatty() and not sys.stdout.isatty() if is_wanted is None else is_wanted
     return Progress(sys.stderr if is_shown else None, total_bytes, SystemClock())
 
 
-@click.command(short_help="Say what is wrong in data directories.")
+@click.command(short_help="Check data directories for damage.")
 @click.argument(
     "directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True)
 )
 @_json
 @_progress
 def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None) -> int:
-    """Say what is wrong in data directories, those of one broker, running or stopped.
+    """Check data directories for damage.
 
-    Nothing is written. Errors are what no start mends; warnings what the next one mends or what may
-    be right; notes the rest. Exit status 1 if there are errors.
+    Give all directories of one broker, running or stopped. Nothing is written. Errors remain after
+    a restart; warnings are fixed by the next start or may be correct; notes are the rest. The exit
+    status is 1 if there are errors.
     """
     from wirebroker.base.clock import SystemClock  # noqa: PLC0415
     from wirebroker.inspect.rows.json_lines import json_line  # noqa: PLC0415
@@ -158,18 +157,18 @@ def verify(*, directories: tuple[str, ...], as_json: bool, progress: bool | None
 @click.argument(
     "directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True)
 )
-@click.option("--dry-run", is_flag=True, help="Write nothing: only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 @click.option(
     "--full",
     is_flag=True,
-    help="Read every segment, also what was on the disk for sure: what follows damage is lost.",
+    help="Read all segments, also those before the recovery point; records after damage are lost.",
 )
 @click.option(
     "--config",
     "file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The broker's server.properties. Without one its profile for one node applies.",
+    help="The broker's server.properties. Without it, the profile for one node applies.",
 )
 @_json
 @_progress
@@ -182,10 +181,11 @@ def repair(
     as_json: bool,
     progress: bool | None,
 ) -> int:
-    """Recover the data directories of a stopped broker, as its next start would.
+    """Recover the data directories of a stopped broker.
 
-    Logs are cut at the first damage beyond their recovery point, indexes built anew, leftovers
-    removed, unfinished swaps completed. Exit status 1 if a log cannot be opened.
+    It does what the broker's next start would do: truncate logs at the first damage after their
+    recovery point, rebuild indexes, remove leftovers, complete unfinished swaps. The exit status is
+    1 if a log cannot be opened.
     """
     from wirebroker.base.clock import SystemClock  # noqa: PLC0415
     from wirebroker.inspect.repair import Repair, RepairError, as_text  # noqa: PLC0415
@@ -205,7 +205,7 @@ def repair(
         if as_json:
             printer.line(json_line(row))
         elif row.get("action") == "created" and row["after_bytes"] == 0:
-            empty_count += 1  # two for each partition that nothing was ever written to
+            empty_count += 1  # two for each partition that was never written
         else:
             printer.line(as_text(row))
 

@@ -1,6 +1,6 @@
-"""`wirebroker serve` and `wirebroker join`: a broker runs until it is told to stop.
+"""`wirebroker serve` and `wirebroker join`: run a broker until it is stopped.
 
-Settings are checked before the server is imported, so that a mistake is told of at once.
+Settings are checked before the server is imported, so that errors are reported immediately.
 """
 
 from __future__ import annotations
@@ -31,33 +31,32 @@ def _parse_port(_context: click.Context, _option: click.Parameter, text: str | N
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= _GREATEST_PORT):
         raise click.ClickException(
-            f"--port {text} cannot be used: ports go from 0 to {_GREATEST_PORT}"
+            f"--port {text} cannot be used: the port must be 0 to {_GREATEST_PORT}"
         )
     return int(text)
 
 
-# Flags of every command that starts a broker, in the order in which help shows them.
 _BROKER_FLAGS = (
-    click.option("--data-dir", metavar="DIR", help="Where data lies (log.dirs). [default: ./data]"),
-    click.option("--host", metavar="HOST", help="Address to listen at. [default: 127.0.0.1]"),
+    click.option("--data-dir", metavar="DIR", help="Data directory (log.dirs). [default: ./data]"),
+    click.option("--host", metavar="HOST", help="Address to listen on. [default: 127.0.0.1]"),
     click.option(
         "--port",
         callback=_parse_port,
         metavar="N",
-        help="Port to listen at; 0 picks a free one. [default: 9092]",
+        help="Port to listen on; 0 selects a free one. [default: 9092]",
     ),
     click.option(
         "--set",
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Set one config; may be given many times.",
+        help="Set a config (repeatable).",
     ),
     click.option(
         "--port-file",
         type=FilePath(),
         metavar="FILE",
-        help="Write the port to this file once the broker is ready.",
+        help="Write the port to this file when the broker is ready.",
     ),
 )
 
@@ -74,44 +73,50 @@ def _of_a_broker(command: Callable[..., int]) -> Callable[..., int]:
     "file",
     type=FilePath(),
     metavar="FILE",
-    help="A server.properties file. Without one a profile for one node applies.",
+    help="A server.properties file. Without it, a profile for one node applies.",
 )
 @_of_a_broker
 @click.option(
     "--unprotected",
     is_flag=True,
-    help="Run open although settings or ACLs ask for protection that is not there yet.",
+    help="Start although settings or ACLs require protection that is not available.",
 )
 @click.option(
     "--test-mode",
     is_flag=True,
-    help="Let tests see requests, move the clock and set faults, over HTTP at /test/v1. "
-    "The disk is not waited for.",
+    help=(
+        "Let tests inspect requests, move the clock and inject faults over HTTP at /test/v1, "
+        "without waiting for the disk."
+    ),
 )
 @click.option(
     "--add-scram",
     multiple=True,
     metavar="USER",
-    help="A user that a new cluster begins with, as Kafka's storage tool takes them: "
-    "SCRAM-SHA-512=[name=NAME,password=PASSWORD]; may be given many times.",
+    help=(
+        "Create a user in a new cluster, as kafka-storage.sh does: "
+        "SCRAM-SHA-512=[name=NAME,password=PASSWORD] (repeatable)."
+    ),
 )
 @click.option(
     "--workers",
     type=click.IntRange(1, 100),
     metavar="N",
-    help="Start N brokers of one cluster on this machine, each a process with a port of its own.",
+    help="Start N brokers of one cluster on this machine, each a process with its own port.",
 )
 @click.option(
     "--release-version",
     metavar="RELEASE",
-    help="The release of Apache Kafka whose features a new cluster begins with: 4.3, or 4.4. "
-    "[default: 4.4]",
+    help=(
+        "Release of Apache Kafka whose features a new cluster starts with: 4.3 or 4.4. [default: "
+        "4.4]"
+    ),
 )
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log lines.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Format of log lines.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Least level that is logged. [default: info]",
+    help="Lowest level that is logged. [default: info]",
 )
 def serve(
     *,
@@ -129,13 +134,13 @@ def serve(
     log_format: str | None,
     log_level: str | None,
 ) -> int:
-    """Start a broker and serve until it is stopped.
+    """Start a broker and run it until it is stopped.
 
     Settings are taken from flags, then from KAFKA_ environment variables (KAFKA_LOG_DIRS is
     log.dirs), then from the file, then from Kafka's defaults.
     """
-    from wirebroker.broker.workers.layout import check_alone  # noqa: PLC0415
-    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.broker.worker_layout import check_alone  # noqa: PLC0415
+    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help fast
     from wirebroker.config.protection import check_protection  # noqa: PLC0415
     from wirebroker.config.rows.releases import RELEASE_VERSION  # noqa: PLC0415
     from wirebroker.config.sources.sources import load_config  # noqa: PLC0415
@@ -177,10 +182,9 @@ def serve(
 def _run_alone(
     config: Config, port_file: Path | None, first_users: list[MetadataRecord], *, test_mode: bool
 ) -> int:
-    """Import what a broker is, now that its settings are known to be good, and run it."""
     from wirebroker.base.garbage import uncollected  # noqa: PLC0415
     from wirebroker.base.lean_asyncio import import_without_ssl  # noqa: PLC0415
-    from wirebroker.config.listeners.listeners import opens_tls  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config.listeners.listeners import opens_tls  # noqa: PLC0415 - keeps --help fast
 
     with uncollected():
         if not opens_tls(config):
@@ -205,10 +209,10 @@ def _serve_workers(
     config: Config, load: Callable[..., Config], asked: tuple[Any, ...], *, test_mode: bool
 ) -> int:
     from wirebroker.broker.workers.running import Asked, run  # noqa: PLC0415 - likewise
-    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - rarely used
 
     if test_mode:
-        raise ConfigError("--test-mode cannot be used with --workers: it is for one broker")
+        raise ConfigError("--test-mode cannot be used with --workers: it supports only one broker")
     wanted = Asked(*asked)
     return run(config, load(flags=wanted.flags, is_one_node=False), wanted)
 
@@ -220,7 +224,7 @@ def _parse_node_id(
         return None
     if not (text.isascii() and text.isdigit() and int(text) <= _GREATEST_NODE_ID):
         raise click.ClickException(
-            f"--node-id {text} cannot be used: ids go from 0 to {_GREATEST_NODE_ID}"
+            f"--node-id {text} cannot be used: the id must be 0 to {_GREATEST_NODE_ID}"
         )
     return int(text)
 
@@ -231,8 +235,9 @@ def _parse_node_id(
     "--node-id",
     callback=_parse_node_id,
     metavar="N",
-    help="Which broker this is. [default: as the data directory or the file says, else the lowest "
-    "free one]",
+    help=(
+        "Id of this broker. [default: from the data directory or the file, else the lowest free id]"
+    ),
 )
 @click.option(
     "--config",
@@ -255,12 +260,12 @@ def join(
 ) -> int:
     """Start a broker as a member of a running Apache Kafka cluster.
 
-    HOST:PORT is one of its controllers. The data directory is formatted for that cluster if it is
-    new. A file (--config) need not say the role nor the controllers; with one that does,
-    `serve --config` does the same.
+    HOST:PORT is one of its controllers. A new data directory is formatted for that cluster. The
+    file (--config) needs neither the role nor the controllers; with a file that has them, use
+    `serve --config` instead.
     """
     from wirebroker.broker.joining import Joining  # noqa: PLC0415
-    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help quick
+    from wirebroker.config import ConfigError, StartError  # noqa: PLC0415 - keeps --help fast
 
     flags = _parse_settings(settings)
     joining = Joining(
@@ -275,22 +280,22 @@ def join(
 def _first_users(users: tuple[str, ...], config: Config) -> list[MetadataRecord]:
     if not users:
         return []
-    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - rarely used
     from wirebroker.config.quorum import is_member  # noqa: PLC0415
-    from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415 - few want it
+    from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415 - rarely used
 
     if is_member(config):
-        raise ConfigError("--add-scram cannot be used: the users are those of the cluster to join")
+        raise ConfigError("--add-scram cannot be used: the users come from the cluster to join")
     return first_users(users)
 
 
 def _check_release(release_version: str | None, config: Config) -> None:
-    from wirebroker.config import ConfigError  # noqa: PLC0415 - few want it
+    from wirebroker.config import ConfigError  # noqa: PLC0415 - rarely used
     from wirebroker.config.quorum import is_member  # noqa: PLC0415
 
     if release_version is not None and is_member(config):
         raise ConfigError(
-            "--release-version cannot be used: the features are those of the cluster to join"
+            "--release-version cannot be used: the features come from the cluster to join"
         )
 
 

@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the verbs: `wirebroker commands --markdown > docs/cli.md`."""
+"""Generator of docs/cli.md: `wirebroker commands --markdown > docs/cli.md`."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ if TYPE_CHECKING:
 _INTRODUCTION: Final = """\
 # The command line
 
-Made from the verbs in the source, so don't edit it (`wirebroker commands --markdown`).
+Generated from the verbs in the source by `wirebroker commands --markdown`; do not edit it.
 
-Exit status: 0 done; 1 the cluster can't be reached or refuses, or damage is found; 2 a mistake in
-the arguments, or what keeps a broker from starting. After SIGINT or SIGTERM `serve` and `join` stop
-cleanly, with 0; other verbs end with 130 after SIGINT, 143 after SIGTERM.
+Exit status: 0 done; 1 the cluster cannot be reached or refuses, or damage is found; 2 an error in
+the arguments, or the broker cannot start. After SIGINT or SIGTERM, `serve` and `join` shut down
+cleanly with 0; other verbs end with 130 after SIGINT, 143 after SIGTERM.
 
 | verb | what it does |
 | --- | --- |
 """
 
 _CLUSTER: Final = """
-## Verbs that ask a cluster
+## Verbs that use a cluster
 
-They work against any Kafka from 2.4 on, and have these flags. What deletes, or moves what was
-committed, says first what it would do, and does it with `--yes`. `--config` of `topic create` and
-`topic alter` sets a topic's configs; there the file of a client's is `--client-config` alone.
+They work with Kafka 2.4 and later, and have these flags. Verbs that delete data or move committed
+offsets only show what they would do, unless `--yes` is given. In `topic create` and `topic alter`,
+`--config` sets a topic config, and only `--client-config` names a file of client settings.
 """
 
 _SCRIPTS: Final = """
 ## Kafka's own tools
 
-By their names and flags, so that Apache Kafka's documentation can be followed: write
+They have Kafka's names and flags, so that Apache Kafka's documentation applies: write
 `wirebroker kafka-topics …` or `wirebroker kafka-topics.sh …` for `bin/kafka-topics.sh …`. Other
-scripts of Kafka are refused with a message that says what to use instead. What they print to
-standard output is what Apache Kafka's print (compared by transcripts). The exit status is 0, or 1
-after any failure. Flags may be cut short, and nothing is asked before data is deleted, as there.
+scripts of Kafka are refused with a message that says what to use instead. Standard output is the
+same as Apache Kafka's (compared by transcripts). The exit status is 0, or 1 after any failure. As
+in Kafka, flags can be abbreviated, and data is deleted without confirmation.
 
 | script | what it does |
 | --- | --- |
 """
 
-# Names of the flags that running.py gives to all of them.
+# Parameters of running.py's shared flags.
 _SHARED: Final = frozenset({"bootstrap", "timeout_s", "output"}) | SECURITY_FLAG_NAMES
 
 
 def verbs_as_markdown(root: click.Group) -> str:
-    """Return the whole of docs/cli.md."""
+    """Return the contents of docs/cli.md."""
     parts = [_INTRODUCTION]
     parts += [f"| [{verb.name}](#{verb.name}) | {verb.help} |\n" for verb in VERBS]
     parts += [_CLUSTER, _flags(click.Context(root), list(_shared_flags(root)))]
@@ -71,7 +71,9 @@ def verbs_as_markdown(root: click.Group) -> str:
         shown = [each for each in command.params if not asks_cluster or each.name not in _SHARED]
         parts.append(_flags(context, shown))
         if asks_cluster:
-            parts.append("\nIt asks [a cluster](#verbs-that-ask-a-cluster).\n")
+            parts.append(
+                "\nIt has the flags of [verbs that use a cluster](#verbs-that-use-a-cluster).\n"
+            )
     parts += [_SCRIPTS, *(f"| [{each.name}](#{each.name}) | {each.help} |\n" for each in SCRIPTS)]
     for context in _contexts(root):
         if _verb_of(context) in scripts:
@@ -82,7 +84,6 @@ def verbs_as_markdown(root: click.Group) -> str:
 
 
 def _verb_of(context: click.Context) -> str:
-    """Return the verb that a command is, or is below."""
     return context.command_path.split(" ")[1]
 
 
@@ -109,7 +110,6 @@ def verbs_as_text(root: click.Group) -> str:
 
 
 def _contexts(root: click.Group) -> Iterator[click.Context]:
-    """Walk all verbs, and those below them, in order."""
     top = click.Context(root, info_name="wirebroker")
     for name in root.list_commands(top):
         yield from _below(top, root, name)

@@ -1,8 +1,7 @@
-"""The command line: the way to all verbs (cli/table.py), and how it is said what is wrong.
+"""Entry point of the command line: the root of the verbs (cli/table.py), and error messages.
 
-Whatever goes wrong with the arguments, the settings or the start is one line on standard error
-that says what and how to mend it, and exit status 2. Each verb is imported when it is asked for,
-the server when it is served: `--version` and `--help` stay quick.
+Errors in the arguments, the settings or the start are one line on standard error that says how to
+fix them, with exit status 2. Modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import click
 from wirebroker.cli.verb_group import VerbGroup
 
 _USAGE_STATUS = 2
-_INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells count
+_INTERRUPTED_STATUS = 130  # 128 + SIGINT, as in shells
 
 
 def run(arguments: list[str]) -> int:
@@ -24,7 +23,7 @@ def run(arguments: list[str]) -> int:
             click.echo(error.message, err=True)
             return _USAGE_STATUS
         command = error.ctx.command_path if error.ctx else "wirebroker"
-        said = " ".join(error.format_message().split())  # click lists choices on lines of their own
+        said = " ".join(error.format_message().split())  # click puts choices on separate lines
         message = f"{said.rstrip('.')} (see {command} --help)"
     except click.ClickException as error:
         message = error.format_message()
@@ -38,7 +37,7 @@ def run(arguments: list[str]) -> int:
 
 def _print_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
     if is_asked and not context.resilient_parsing:
-        from wirebroker.base.version import version_text  # noqa: PLC0415 - few want it
+        from wirebroker.base.version import version_text  # noqa: PLC0415 - rarely used
 
         click.echo(f"wirebroker {version_text()}")
         context.exit()
@@ -61,18 +60,18 @@ def cli(context: click.Context) -> None:
 
 
 @click.command()
-@click.option("--markdown", is_flag=True, help="As docs/configs.md.")
+@click.option("--markdown", is_flag=True, help="Print Markdown, for docs/configs.md.")
 def configs(*, markdown: bool) -> None:
-    """Print every config with its default."""
-    from wirebroker.config.docs import as_markdown, as_text  # noqa: PLC0415 - keeps --help quick
+    """Print all configs with their defaults."""
+    from wirebroker.config.docs import as_markdown, as_text  # noqa: PLC0415 - keeps --help fast
 
     click.echo(as_markdown() if markdown else as_text(), nl=False)
 
 
 @click.command()
-@click.option("--markdown", is_flag=True, help="As docs/cli.md.")
+@click.option("--markdown", is_flag=True, help="Print Markdown, for docs/cli.md.")
 def commands(*, markdown: bool) -> None:
-    """Print every verb with its flags."""
+    """Print all verbs with their flags."""
     from wirebroker.cli.docs import verbs_as_markdown, verbs_as_text  # noqa: PLC0415
 
     click.echo(verbs_as_markdown(cli) if markdown else verbs_as_text(cli), nl=False)

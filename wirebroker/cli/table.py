@@ -1,4 +1,4 @@
-"""The verbs, in the order in which `wirebroker --help` and docs/cli.md name them."""
+"""The verbs, in the order of `wirebroker --help` and docs/cli.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Verb(NamedTuple):
-    """One verb: what it is called, where its command is, what it does in one line."""
+    """A verb: its name, its command, and its summary."""
 
     name: str
     place: str  # module:attribute
@@ -17,31 +17,31 @@ VERBS: Final = (
     Verb(
         "serve",
         "wirebroker.cli.cli_serve:serve",
-        "Start a broker and serve until it is stopped.",
+        "Start a broker and run it until it is stopped.",
     ),
     Verb(
         "join",
         "wirebroker.cli.cli_serve:join",
         "Start a broker as a member of a running Apache Kafka cluster.",
     ),
-    Verb("configs", "wirebroker.cli.main:configs", "Print every config with its default."),
-    Verb("topic", "wirebroker.cli.verbs.topic:topic", "List, make, change and delete topics."),
+    Verb("configs", "wirebroker.cli.main:configs", "Print all configs with their defaults."),
+    Verb("topic", "wirebroker.cli.verbs.topic:topic", "List, create, change and delete topics."),
     Verb(
         "produce",
         "wirebroker.cli.verbs.produce:produce",
-        "Write the lines of standard input to a topic, each as a record.",
+        "Write each line of standard input to a topic, as a record.",
     ),
     Verb(
         "consume",
         "wirebroker.cli.verbs.consume:consume",
-        "Print the records of topics, and go on as more come.",
+        "Print the records of topics, and wait for more.",
     ),
     Verb(
         "group",
         "wirebroker.cli.verbs.group:group",
-        "Show consumer groups and their lag, move and delete them.",
+        "Show consumer groups and their lag, move their offsets, delete them.",
     ),
-    Verb("config", "wirebroker.cli.verbs.config:config", "Read and change configs."),
+    Verb("config", "wirebroker.cli.verbs.config:config", "Show and change configs."),
     Verb("cluster", "wirebroker.cli.verbs.cluster:cluster", "Show a cluster and its brokers."),
     Verb(
         "features",
@@ -51,7 +51,7 @@ VERBS: Final = (
     Verb(
         "quorum",
         "wirebroker.cli.verbs.quorum:quorum",
-        "Show the quorum of controllers and who follows it.",
+        "Show the quorum of controllers and its observers.",
     ),
     Verb(
         "transaction",
@@ -61,46 +61,46 @@ VERBS: Final = (
     Verb(
         "certs",
         "wirebroker.cli.verbs.certs:certs",
-        "Make an authority and certificates for a broker and clients, for development.",
+        "Create a CA and certificates for a broker and clients, for development.",
     ),
     Verb(
         "share",
         "wirebroker.cli.verbs.share:share",
         "Show share groups, whose members read the same partitions (KIP-932).",
     ),
-    Verb("acl", "wirebroker.cli.verbs.acl:acl", "Show and change who may do what (ACLs)."),
-    Verb("user", "wirebroker.cli.verbs.user:user", "Show, make and delete users of SCRAM."),
+    Verb("acl", "wirebroker.cli.verbs.acl:acl", "Show and change permissions (ACLs)."),
+    Verb("user", "wirebroker.cli.verbs.user:user", "Show, create and delete users of SCRAM."),
     Verb(
         "token",
         "wirebroker.cli.verbs.token:token",
-        "Make, show, renew and end delegation tokens.",
+        "Create, show, renew and expire delegation tokens.",
     ),
-    Verb("quota", "wirebroker.cli.verbs.quota:quota", "Show and change how much clients may do."),
+    Verb("quota", "wirebroker.cli.verbs.quota:quota", "Show and change client quotas."),
     Verb("reassign", "wirebroker.cli.verbs.reassign:reassign", "Move replicas to other brokers."),
     Verb(
         "elect",
         "wirebroker.cli.verbs.elect:elect",
-        "Have leaders of partitions elected anew.",
+        "Elect leaders of partitions.",
     ),
     Verb(
         "doctor",
         "wirebroker.cli.verbs.doctor:doctor",
-        "Ask a cluster what support would ask, and say what to do about each answer.",
+        "Check a cluster's health and suggest a fix for each problem.",
     ),
     Verb(
         "bench",
         "wirebroker.cli.verbs.bench:bench",
-        "Write records to a topic made for it, read them back, and say how fast that went.",
+        "Measure throughput: write records to a temporary topic and read them back.",
     ),
     Verb(
         "shadow",
         "wirebroker.cli.verbs.shadow:shadow",
-        "Copy partitions of a cluster, byte for byte, and verify them on the way.",
+        "Copy partitions of a cluster byte for byte, and verify them.",
     ),
     Verb(
         "dump", "wirebroker.cli.cli_inspect:dump", "Print the contents of a data directory's files."
     ),
-    Verb("verify", "wirebroker.cli.cli_inspect:verify", "Say what is wrong in data directories."),
+    Verb("verify", "wirebroker.cli.cli_inspect:verify", "Check data directories for damage."),
     Verb(
         "repair",
         "wirebroker.cli.cli_inspect:repair",
@@ -109,32 +109,32 @@ VERBS: Final = (
     Verb(
         "pipeline",
         "wirebroker.cli.verbs.pipeline:pipeline",
-        "Run a job on Spark, where wirebroker[spark] is installed.",
+        "Run a Spark job (requires wirebroker[spark]).",
     ),
     Verb(
         "profile",
         "wirebroker.cli.verbs.profile:profile",
-        "Keep clusters by names of one's own, and choose which verbs ask.",
+        "Manage profiles: named clusters, one of which is in use.",
     ),
     Verb(
         "completion",
         "wirebroker.cli.plumbing.completion:completion",
         "Print a shell completion script: bash, zsh or fish.",
     ),
-    Verb("commands", "wirebroker.cli.main:commands", "Print every verb with its flags."),
+    Verb("commands", "wirebroker.cli.main:commands", "Print all verbs with their flags."),
 )
 
-# Kafka's own tools by their names; apart, as help and docs/cli.md name them.
+# Listed separately in help and docs/cli.md.
 SCRIPTS: Final = (
     Verb(
         "kafka-topics",
         "wirebroker.cli.kafka.topics:kafka_topics",
-        "List, make, change and delete topics, as kafka-topics.sh.",
+        "List, create, change and delete topics, as kafka-topics.sh.",
     ),
     Verb(
         "kafka-console-producer",
         "wirebroker.cli.kafka.console_producer:kafka_console_producer",
-        "Write the lines of standard input to a topic, as kafka-console-producer.sh.",
+        "Write each line of standard input to a topic, as kafka-console-producer.sh.",
     ),
     Verb(
         "kafka-console-consumer",
@@ -169,17 +169,17 @@ SCRIPTS: Final = (
     Verb(
         "kafka-dump-log",
         "wirebroker.cli.kafka.dump_log:kafka_dump_log",
-        "Print what the files of a partition hold, as kafka-dump-log.sh.",
+        "Print the contents of a partition's files, as kafka-dump-log.sh.",
     ),
     Verb(
         "kafka-producer-perf-test",
         "wirebroker.cli.kafka.producer_perf_test:kafka_producer_perf_test",
-        "Write many records and say how fast that went, as kafka-producer-perf-test.sh.",
+        "Measure the throughput of a producer, as kafka-producer-perf-test.sh.",
     ),
     Verb(
         "kafka-broker-api-versions",
         "wirebroker.cli.kafka.operators.broker_api_versions:kafka_broker_api_versions",
-        "Print the versions of requests that brokers serve, as kafka-broker-api-versions.sh.",
+        "Print the API versions of brokers, as kafka-broker-api-versions.sh.",
     ),
     Verb(
         "kafka-cluster",

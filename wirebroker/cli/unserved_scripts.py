@@ -1,38 +1,38 @@
-"""Scripts of Kafka's bin directory that are not here, and what to use instead.
+"""Unsupported scripts of Kafka's bin directory, and what to use instead.
 
-In the container image each has a link too (deploy/container/link-tools).
+The container image has a link for each (deploy/container/link-tools).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-_CLIENTS: Final = "run it from a distribution of Apache Kafka: it works with this broker"
-_CONNECT: Final = (
-    "Kafka Connect is a program for itself: run it from Apache Kafka, with this broker"
-)
-_NOT_SERVED: Final = "the groups that it is about are not served (docs/compatibility.md)"
-_ZOOKEEPER: Final = "there is no ZooKeeper and none is needed: start `wirebroker serve`"
+_CLIENTS: Final = "run it from Apache Kafka; it works with this broker"
+_CONNECT: Final = "Kafka Connect is a separate program: run it from Apache Kafka, with this broker"
+_NOT_SERVED: Final = "its groups are not supported (docs/compatibility.md)"
+_ZOOKEEPER: Final = "ZooKeeper is not used: start `wirebroker serve`"
 
-# By name without .sh.
+# By name, without .sh.
 UNSERVED: Final = {
     "connect-distributed": _CONNECT,
     "connect-mirror-maker": _CONNECT,
     "connect-plugin-path": _CONNECT,
     "connect-standalone": _CONNECT,
-    "kafka-client-metrics": "use `wirebroker kafka-configs --entity-type client-metrics`",
+    "kafka-client-metrics": (
+        "client metrics (KIP-714) are not supported: read the broker's metrics (docs/monitoring.md)"
+    ),
     "kafka-connect-distributed": _CONNECT,
     "kafka-connect-standalone": _CONNECT,
     "kafka-console-share-consumer": _NOT_SERVED,
     "kafka-consumer-perf-test": "use `wirebroker bench`",
     "kafka-delegation-tokens": "use `wirebroker token`",
     "kafka-e2e-latency": "use `wirebroker bench`",
-    "kafka-jmx": "there is no JMX: read metrics over HTTP (docs/monitoring.md)",
+    "kafka-jmx": "JMX is not supported: read metrics over HTTP (docs/monitoring.md)",
     "kafka-metadata-shell": "use `wirebroker dump`",
     "kafka-mirror-maker": "use `wirebroker shadow`, or connect-mirror-maker of Apache Kafka",
     "kafka-preferred-replica-election": "use `wirebroker kafka-leader-election`",
     "kafka-replica-verification": "use `wirebroker verify`",
-    "kafka-run-class": "there are no Java classes: use the verb of `wirebroker --help`",
+    "kafka-run-class": "Java classes are not supported: use a verb of `wirebroker --help`",
     "kafka-server-start": "use `wirebroker serve --config FILE`",
     "kafka-server-stop": "send SIGTERM to the process of `wirebroker serve`",
     "kafka-share-consumer-perf-test": _NOT_SERVED,
@@ -48,7 +48,7 @@ UNSERVED: Final = {
     "zookeeper-server-stop": _ZOOKEEPER,
     "zookeeper-shell": _ZOOKEEPER,
 }
-# Families of names, where a name of the family is not above.
+# Prefixes of other names.
 _FAMILIES: Final = {
     "kafka-streams-": _CLIENTS,
     "kafka-connect-": _CONNECT,

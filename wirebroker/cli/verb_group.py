@@ -1,7 +1,4 @@
-"""The root of the verbs: each one's module is imported when it is asked for.
-
-So `--version` and `--help` cost nothing of what `topic` or `serve` need.
-"""
+"""Root of the verbs, which imports each verb's module on first use."""
 
 from __future__ import annotations
 
@@ -18,14 +15,14 @@ from wirebroker.cli.unserved_scripts import instead_of
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Where the verbs are that ask a cluster: in plain text, unless they find out that it is by TLS.
+# Modules that import TLS only if it is needed.
 _ASKING: Final = ("wirebroker.cli.verbs.", "wirebroker.cli.kafka.")
 _SUFFIX: Final = ".sh"
 _SCRIPT_NAMES: Final = frozenset(each.name for each in SCRIPTS)
 
 
 class VerbGroup(click.Group):
-    """A click group over the table."""
+    """A click group over the table of verbs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the table's order."""
@@ -33,10 +30,10 @@ class VerbGroup(click.Group):
         return [verb.name for verb in (*VERBS, *SCRIPTS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one verb; the name of a script may end in .sh.
+        """Import a verb; the name of a script may end in .sh.
 
         Raises:
-            click.UsageError: Kafka has a script of that name, which is not here.
+            click.UsageError: The name is an unsupported script of Kafka.
         """
         name = cmd_name.removesuffix(_SUFFIX)
         names = {cmd_name, name} if name in _SCRIPT_NAMES else {cmd_name}
@@ -49,13 +46,13 @@ class VerbGroup(click.Group):
                     return cast("click.Command", getattr(import_module(module), attribute))
         instead = instead_of(name)
         if instead is not None and not ctx.resilient_parsing:
-            raise click.UsageError(f"{name} is not here: {instead}")
+            raise click.UsageError(f"{name} is not supported: {instead}")
         return None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb.
+        """Return the verb.
 
         Raises:
             click.UsageError: There is no such verb; the error suggests a similar one.
@@ -64,7 +61,7 @@ class VerbGroup(click.Group):
         if self.get_command(ctx, name) is None and not (
             name.startswith("-") or ctx.resilient_parsing
         ):
-            from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+            from difflib import get_close_matches  # noqa: PLC0415 - only for errors
 
             near = get_close_matches(name, self.list_commands(ctx), n=1)
             hint = f". Did you mean {near[0]!r}?" if near else ""
@@ -72,8 +69,8 @@ class VerbGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the verbs that begin so, by the table alone, or the flags."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - for shells alone
+        """Return the verbs or flags with this prefix, without imports of verbs."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for completion
 
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
@@ -84,9 +81,9 @@ class VerbGroup(click.Group):
         ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs by the table alone."""
+        """Write the list of verbs, without imports of verbs."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(verb.name, verb.help) for verb in VERBS])
-        with formatter.section("As Kafka's own scripts"):
+        with formatter.section("Kafka's scripts"):
             formatter.write_dl([(script.name, script.help) for script in SCRIPTS])

@@ -1,4 +1,4 @@
-"""The text `host:port,host:port` by which a cluster is named."""
+"""Addresses of a cluster as text: `host:port,host:port`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ DEFAULT_PORT: Final = 9092
 
 
 def addresses_of(text: str) -> list[PeerAddress]:
-    """Read a list of addresses; a host without a port means 9092, `[::1]:9092` is IPv6.
+    """Parse a list of addresses; the default port is 9092, `[::1]:9092` is IPv6.
 
     Raises:
-        ValueError: It is none; the message says what is wrong.
+        ValueError: An address is invalid; the message explains it.
     """
     return [_address(each.strip()) for each in text.split(",") if each.strip()] or [_address("")]
 
@@ -22,7 +22,7 @@ def _address(text: str) -> PeerAddress:
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
         port = rest.removeprefix(":")
-    elif text.count(":") > 1:  # an IPv6 address as it is
+    elif text.count(":") > 1:  # an IPv6 address without brackets
         host, port = text, ""
     else:
         host, _, port = text.partition(":")

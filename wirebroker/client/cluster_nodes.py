@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from wirebroker.client.errors import check
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from wirebroker.client.kafka_client import KafkaClient
+    from wirebroker.net.client.connection import Body
 
 # DescribeCluster's endpoint_type.
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
-# Earlier requests have no such fields.
+# First versions with these fields.
 _FIRST_WITH_TYPES: Final = 1
 _FIRST_WITH_FENCED: Final = 2
 
 
+class Requesting(Protocol):
+    """A client that sends a request to any node."""
+
+    async def request(self, key: ApiKey, body: Body, /) -> Any:
+        """Return the response."""
+        ...
+
+
 async def describe_cluster(
-    client: KafkaClient,
+    client: Requesting,
     *,
     endpoint_type: int = BROKERS,
     fenced: bool = False,
@@ -29,12 +37,9 @@ async def describe_cluster(
 
     Args:
         client: The cluster.
-        endpoint_type: BROKERS or CONTROLLERS, as the first addresses of the client are.
-        fenced: Whether fenced brokers are listed too.
-        operations: Whether to request the operations that the user is allowed on the cluster.
-
-    Raises:
-        ClientError: The cluster refuses or does not respond.
+        endpoint_type: BROKERS or CONTROLLERS, like the bootstrap addresses.
+        fenced: Whether to include fenced brokers.
+        operations: Whether to include the operations that the user is allowed.
     """
 
     def body(version: int) -> dict[str, Any]:

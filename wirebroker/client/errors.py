@@ -1,7 +1,4 @@
-"""What keeps a verb from being done, in words for whoever typed it.
-
-A message says what went wrong and, where it is known, what to do next.
-"""
+"""Errors of the client, with messages for the user: what failed and, if known, what to do."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class ClientError(Exception):
-    """A cluster that can't be reached or that refuses.
+    """A cluster that cannot be reached or returns an error.
 
     Attributes:
-        code: The error code that it has answered; 0 if it is none of a cluster's answers.
-        told: The answer's own message, if it had one.
+        code: The response's error code; 0 without a response.
+        told: The response's error message, or None.
     """
 
     def __init__(self, message: str, *, code: int = 0, told: str | None = None) -> None:
@@ -29,11 +26,11 @@ class ClientError(Exception):
 
 
 class UnservedError(ClientError):
-    """A broker that doesn't serve what it is asked for, being older or another."""
+    """A request that the broker does not serve."""
 
 
 class FlagNames(NamedTuple):
-    """The flags by which whoever reads a message can name another cluster, or ask it otherwise."""
+    """Flags that messages suggest to the user."""
 
     address: str
     tls: str
@@ -41,7 +38,6 @@ class FlagNames(NamedTuple):
     login: str
 
 
-# Of the verbs.
 FLAG_NAMES: Final = FlagNames(
     address="-b HOST:PORT or WIREBROKER_BOOTSTRAP",
     tls="--tls or --tls-ca FILE",
@@ -50,8 +46,7 @@ FLAG_NAMES: Final = FlagNames(
 )
 
 
-# What an answer says that will be otherwise in a moment: leaders and coordinators that move, or
-# that were made just now.
+# Retriable errors: leaders and coordinators that move or were just created.
 PASSING: Final = frozenset(
     {
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -67,7 +62,7 @@ PASSING: Final = frozenset(
     }
 )
 
-# Where the name of a code is not enough, or an answer's own message is missing.
+# For codes whose names do not suffice, and responses without a message.
 _MEANINGS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "that can't be the name of a topic",
@@ -95,7 +90,7 @@ _MEANINGS: Final = {
 
 
 def explained(code: int, message: str | None = None) -> str:
-    """Return what an answer's error says: its own message, else what its code means."""
+    """Return the text of an error: the response's message, else the code's meaning."""
     name = error_name(code)
     if message:
         return f"{message.rstrip('.')} ({name})"
@@ -104,12 +99,12 @@ def explained(code: int, message: str | None = None) -> str:
 
 
 def check(code: int, what: str, message: str | None = None) -> None:
-    """Raise what an answer's error code says, unless it is 0.
+    """Raise the error of a response.
 
     Args:
-        code: The answer's error_code.
-        what: What could not be done, as `topic orders cannot be created`.
-        message: The answer's error_message, if it has one.
+        code: The response's error_code.
+        what: The failure in words, such as `topic orders cannot be created`.
+        message: The response's error_message, if any.
 
     Raises:
         ClientError: The code is not 0.
@@ -119,7 +114,7 @@ def check(code: int, what: str, message: str | None = None) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean …?` if a known name is like this one, else nothing."""
+    """Return `; did you mean …?` for a similar known name, else an empty text."""
     from difflib import get_close_matches  # noqa: PLC0415 - 5 ms, for mistakes alone
 
     near = get_close_matches(name, list(known), n=1)

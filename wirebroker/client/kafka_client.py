@@ -1,11 +1,11 @@
-"""One cluster, asked by a tool: any broker, a certain one, the controller, a coordinator.
+"""A client of one cluster: any broker, a given one, the controller, a coordinator.
 
     async with KafkaClient(addresses, timeout_s=30, …) as client:
         answer = await client.request(ApiKey.LIST_GROUPS, {})
         metadata = await client.metadata(["orders"])
 
-Versions are agreed on with each broker (net/client), so any Kafka from 2.4 on will do. Where the
-newest versions name topics by id, older ones, which name them by name, are asked for: `at_most`.
+Versions are negotiated with each broker (net/client), for Kafka 2.4 and later. `at_most` limits
+the version, for example where later versions name topics by id.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from wirebroker.net.client.connection import Body, Handshake
     from wirebroker.net.client.transport import Dialer
 
-# How long what passes by itself is given, each time.
+# Pauses between retries.
 _RETRY: Final = Backoff(first_s=0.05, most_s=0.5)
 # FindCoordinator's key_type.
 _GROUP: Final = 0
-# The last version that asks for one key and not for several.
+# Last version for a single key.
 _ONE_KEY: Final = 3
 _CLIENT_ID: Final = "wirebroker-cli"
-# What connections say of their end (net/client).
+# Parts of error messages of net/client.
 _NO_TLS: Final = "there is no TLS with it"
 _CLOSED: Final = "it has closed the connection"
 _BY_TLS: Final = "answers there by TLS"
@@ -60,12 +60,12 @@ _LOCAL_HOSTS: Final = ("127.", "localhost", "::1")
 
 
 class KafkaClient:
-    """A cluster as one verb sees it.
+    """A client of one cluster; failed requests raise ClientError.
 
     Attributes:
-        timeout_s: For each request, and for all tries of it together.
-        clock: What deadlines go by.
-        asks_controllers: Whether the first addresses are controllers (`use_controllers`).
+        timeout_s: For each request with all its retries.
+        clock: For deadlines.
+        asks_controllers: Whether the bootstrap addresses are controllers (`use_controllers`).
     """
 
     __slots__ = (
@@ -99,18 +99,18 @@ class KafkaClient:
         flags: FlagNames = FLAG_NAMES,
         retry: Backoff = _RETRY,
     ) -> None:
-        """Take addresses of brokers, at least one; nothing is connected yet.
+        """Store the addresses; nothing is connected yet.
 
         Args:
-            bootstrap: Where to begin.
-            timeout_s: For each request, and for all tries of it together.
-            dialer: Makes connections.
-            clock: What deadlines go by.
+            bootstrap: Addresses of brokers, at least one.
+            timeout_s: For each request with all its retries.
+            dialer: Opens connections.
+            clock: For deadlines.
             random: For pauses.
-            handshake: What follows on each connection: a login.
-            client_id: How brokers' logs call it.
-            flags: By which whoever is told of a failure can do something about it.
-            retry: The pauses before what passes by itself is tried again.
+            handshake: Runs on each new connection: a login.
+            client_id: The client id.
+            flags: Flags that messages suggest to the user.
+            retry: Pauses between retries.
         """
         assert bootstrap
         self.timeout_s = timeout_s
@@ -131,7 +131,7 @@ class KafkaClient:
         self._coordinators: dict[str, int] = {}
         self._controller_id = -1
         self.asks_controllers = False
-        # The bootstrap address that was last answered from.
+        # The address that responded last.
         self._first: PeerAddress | None = None
 
     async def __aenter__(self) -> KafkaClient:
@@ -141,25 +141,25 @@ class KafkaClient:
         self.abort()
 
     def abort(self) -> None:
-        """Close all connections; whoever waits for an answer gets a ClientError."""
+        """Close all connections; pending requests raise ClientError."""
         for node in self._nodes.values():
             node.abort()
 
     def within(self, timeout_s: float) -> KafkaClient:
-        """Return the same client, on the same connections, with another patience."""
+        """Return a client with the same connections and another timeout."""
         other = copy(self)
         other.timeout_s = timeout_s
         return other
 
     def apart(self) -> KafkaClient:
-        """Return the same client, on connections of its own."""
+        """Return a client with separate connections."""
         other = copy(self)
         other._nodes = {}
         return other
 
     @property
     def is_asked_locally(self) -> bool:
-        """Whether an address that it began with is one of this machine."""
+        """Whether a bootstrap address is of this machine."""
         return any(each.host.startswith(_LOCAL_HOSTS) for each in self._bootstrap)
 
     # --- requests ---
@@ -167,11 +167,7 @@ class KafkaClient:
     async def request(
         self, key: ApiKey, body: Body, *, at_most: int | None = None, timeout_s: float | None = None
     ) -> Any:
-        """Ask any broker; the addresses that were given are tried one after the other.
-
-        Raises:
-            ClientError: Nobody answers.
-        """
+        """Send a request to any broker, trying the addresses in order."""
         problems: list[CannotConnectError] = []
         first = [self._first] if self._first else []
         for address in dict.fromkeys((*first, *self._bootstrap, *self._brokers.values())):
@@ -200,10 +196,10 @@ class KafkaClient:
         at_most: int | None = None,
         timeout_s: float | None = None,
     ) -> Any:
-        """Ask a certain broker, or a certain controller if the first addresses are controllers.
+        """Send a request to a broker; to a controller if `asks_controllers`.
 
         Raises:
-            ClientError: It is not known, or does not answer.
+            ClientError: The node is unknown.
         """
         address = self._brokers.get(broker_id)
         kind = "controller" if self.asks_controllers else "broker"
@@ -231,11 +227,7 @@ class KafkaClient:
     async def request_of_controller(
         self, key: ApiKey, body: Body, *, at_most: int | None = None
     ) -> Any:
-        """Ask the broker that answers for the controller: with KRaft any, before it a certain one.
-
-        Raises:
-            ClientError: It does not answer.
-        """
+        """Send a request to the controller; with KRaft, to any broker, which forwards it."""
         if self._controller_id < 0:
             await self._find_nodes()
         if self._controller_id < 0:
@@ -251,20 +243,20 @@ class KafkaClient:
         error_of: Callable[[Any], int],
         at_most: int | None = None,
     ) -> Any:
-        """Ask a group's coordinator, whoever it is by then.
+        """Send a request to a group's coordinator, and follow it if it moves.
 
         Args:
-            group: Its id.
-            key: What is asked for.
-            body: As of `request`.
-            error_of: Finds in an answer the code that tells whether the coordinator is another.
-            at_most: The highest version to be used.
+            group: The group's id.
+            key: The API.
+            body: See `request`.
+            error_of: Returns a response's error code, to detect that the coordinator moved.
+            at_most: Highest version to use.
 
         Returns:
-            The last answer; there may be an error in it.
+            The last response, which may contain an error.
 
         Raises:
-            ClientError: There is none, or it does not answer.
+            ClientError: There is no coordinator.
         """
         answer: Any = None
         async for _ in self.tries():
@@ -278,7 +270,7 @@ class KafkaClient:
         return answer
 
     async def coordinator_of(self, group: str) -> tuple[int, PeerAddress]:
-        """Return the broker that coordinates a group, and its address.
+        """Return a group's coordinator and its address.
 
         Raises:
             ClientError: There is none.
@@ -287,11 +279,7 @@ class KafkaClient:
         return broker_id, self._brokers[broker_id]
 
     async def use_controllers(self) -> None:
-        """Send what is for the controller to the active one; the first addresses are controllers.
-
-        Raises:
-            ClientError: None responds, or they are brokers.
-        """
+        """Send requests to the active controller; the bootstrap addresses must be controllers."""
         found = await describe_cluster(self, endpoint_type=CONTROLLERS)
         self._brokers = {
             each.broker_id: PeerAddress(each.host, each.port) for each in found.brokers
@@ -306,30 +294,23 @@ class KafkaClient:
             await self.metadata([])
 
     async def broker_ids(self) -> list[int]:
-        """Return the ids of all brokers.
-
-        Raises:
-            ClientError: Nobody answers.
-        """
+        """Return the ids of all brokers."""
         await self.metadata([])
         return sorted(self._brokers)
 
-    # --- what the cluster is ---
+    # --- metadata ---
 
     async def metadata(
         self, topics: Sequence[str] | None = None, *, may_create: bool = False
     ) -> Any:
-        """Ask for brokers and topics, and remember the brokers.
+        """Request brokers and topics, and remember the brokers.
 
         Args:
-            topics: Which; None is all.
-            may_create: Whether those that are missing are made, if the cluster does so.
+            topics: Topic names; None for all.
+            may_create: Whether the cluster may create missing topics.
 
         Returns:
-            A MetadataResponse; topics in it may have an error_code.
-
-        Raises:
-            ClientError: Nobody answers.
+            A MetadataResponse, whose topics may have an error_code.
         """
 
         def body(version: int) -> dict[str, Any]:
@@ -362,7 +343,7 @@ class KafkaClient:
     # --- time, connections ---
 
     async def tries(self) -> AsyncIterator[None]:
-        """Go round at once, then after growing pauses, until `timeout_s` is over."""
+        """Iterate immediately and after growing pauses, for `timeout_s`."""
         deadline = self.clock.monotonic() + self.timeout_s
         failures = 0
         while True:
@@ -374,7 +355,7 @@ class KafkaClient:
             await pause(delay_s)
 
     async def together(self, *work: Any) -> list[Any]:
-        """Await several requests at once; the first that fails ends the others."""
+        """Await several requests; the first failure cancels the others."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(each) for each in work]
@@ -401,7 +382,7 @@ def _coordinator_question(group: str) -> Body:
 
 
 def _nobody(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
-    """Say that no address has answered, and what to do about it."""
+    """Return a message that no address responds, and what to do."""
     said = "; ".join(f"{each.peer}: {_why(each).rstrip('.')}" for each in problems)
     if any(isinstance(each, AuthenticationFailedError) for each in problems):
         return f"no login at {said}"
@@ -416,7 +397,7 @@ def _nobody(problems: Sequence[CannotConnectError], flags: FlagNames) -> str:
 
 
 def _why(error: CannotConnectError) -> str:
-    """Say in few words why there is no connection."""
+    """Return a short reason for a failed connection."""
     what = error.what
     if "Connect call failed" in what and f"Errno {errno.ECONNREFUSED}" in what:
         return "connection refused"

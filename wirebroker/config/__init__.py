@@ -1,9 +1,8 @@
-"""The configs: their table, the values in force, and what is asked, changed, shown of them.
+"""Settings: the config table, the values in force, checks, dynamic changes and descriptions.
 
     from wirebroker.config import Config, ConfigError, StartError, TopicSettings
 
-README.md tells the modules.  A leaf: any layer may import it. The whole table is read where one of
-these names is asked for: who needs a single module (config/java/jaas.py) doesn't wait for it.
+These names are loaded on first use, so that importing one module does not load the whole table.
 """
 
 from importlib import import_module

@@ -1,10 +1,9 @@
-"""What DescribeConfigs answers: for each config its value, its source and its synonyms.
+"""Descriptions of configs for DescribeConfigs: value, source and synonyms.
 
-A config's synonyms are the places that could give its value, highest precedence first; the first
-one's source is the config's. `layers` are the sources of settings in that order, without the
-defaults.
+A config's synonyms are the places that can set its value, highest precedence first, as are
+`layers`, without the defaults.
 
-A leaf.  Source: Kafka's ConfigHelper and DynamicBrokerConfig, compared with a running Kafka 4.4.0.
+Source: Kafka's ConfigHelper and DynamicBrokerConfig, compared with a running Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _UNKNOWN_TYPE: Final = 0
 
 
 class Synonym(NamedTuple):
-    """One of the places that could give a config's value, in a DescribeConfigs response."""
+    """A place that can set a config's value."""
 
     name: str
     value: str | None
@@ -41,7 +40,7 @@ class Synonym(NamedTuple):
 
 
 class DescribedConfig(NamedTuple):
-    """One config as DescribeConfigs answers it; field for field the response's."""
+    """A config of a DescribeConfigs response, with the response's fields."""
 
     name: str
     value: str | None
@@ -56,13 +55,7 @@ class DescribedConfig(NamedTuple):
 def describe_topic(
     layers: Layers, defaults: Mapping[str, ConfigValue], overrides: Mapping[str, str]
 ) -> list[DescribedConfig]:
-    """Describe a topic's configs in the order of their names.
-
-    Args:
-        layers: The broker's settings.
-        defaults: The values that the broker gives a topic without overrides.
-        overrides: The topic's own settings.
-    """
+    """Describe a topic's configs, ordered by name."""
     described: list[DescribedConfig] = []
     for name, row in sorted(TOPIC_ROWS.items()):
         if row.internal and name not in overrides:
@@ -79,12 +72,7 @@ def describe_topic(
 
 
 def describe_group(layers: Layers, overrides: Mapping[str, str]) -> list[DescribedConfig]:
-    """Describe a group's configs in the order of their names: all rows, and other overrides.
-
-    Args:
-        layers: The broker's settings.
-        overrides: The group's own settings.
-    """
+    """Describe a group's configs, ordered by name: all rows, and other overrides."""
     described: list[DescribedConfig] = []
     for name in sorted(GROUP_ROWS.keys() | overrides.keys()):
         own = (
@@ -113,11 +101,9 @@ def describe_group(layers: Layers, overrides: Mapping[str, str]) -> list[Describ
 
 
 def describe_broker(layers: Layers, values: Mapping[str, ConfigValue]) -> list[DescribedConfig]:
-    """Describe a broker's configs in the order of their names: all rows, and what else is set.
+    """Describe a broker's configs, ordered by name: all rows, and other names that are set.
 
-    Args:
-        layers: The broker's settings.
-        values: The values of rows; a row without effect may be missing unless it is set.
+    `values` may lack rows without effect that are not set.
     """
     described: list[DescribedConfig] = []
     for name, row in ROWS.items():
@@ -153,10 +139,7 @@ def _other_names(layers: Layers) -> set[str]:
 
 
 def _described_other(name: str, layers: Layers, *, has_defaults: bool = True) -> DescribedConfig:
-    """Describe a config that is set without being one of the rows that every broker has.
-
-    One of a type that nobody knows is listed without its value, which could be a secret.
-    """
+    """Describe a config that is set but is not a row; without a known type, its value is hidden."""
     row = row_of(name)
     base = base_name(name)
     if row is None:
@@ -172,7 +155,6 @@ def _described_other(name: str, layers: Layers, *, has_defaults: bool = True) ->
 
 
 def _is_secret(layers: Layers, names: Sequence[str]) -> bool:
-    """Tell whether the first of these settings, in the order of precedence, is a SecretText."""
     texts = (layer[each] for _, layer in layers for each in names if each in layer)
     return isinstance(next(texts, None), SecretText)
 
@@ -184,10 +166,10 @@ def _shown(text: str) -> str | None:
 def _synonyms(
     layers: Layers, name: str, names: tuple[str, ...], *, has_defaults: bool = True
 ) -> tuple[Synonym, ...]:
-    """List where `name` gets its value from, highest precedence first.
+    """List the sources of `name`, highest precedence first.
 
-    As in Kafka, what stands before the first entry of that very name is left out; so a topic's
-    retention.ms that comes from log.retention.hours has no synonyms and counts as a default.
+    As in Kafka, entries before the first one of that exact name are omitted: a topic's retention.ms
+    from log.retention.hours has no synonyms and counts as a default.
     """
     found = [
         Synonym(each, _shown(layer[each]), source)
@@ -223,5 +205,4 @@ def _described(
 
 
 def _fitting(text: str | None) -> str | None:
-    """Return a text that fits into a response, None in place of a longer one."""
     return None if text is None or len(text.encode()) > LONGEST_STRING_BYTES else text

@@ -1,7 +1,4 @@
-"""docs/configs.md, made from the config table: `wirebroker configs --markdown > docs/configs.md`.
-
-A leaf.
-"""
+"""Generator of docs/configs.md: `wirebroker configs --markdown > docs/configs.md`."""
 
 from __future__ import annotations
 
@@ -20,23 +17,24 @@ if TYPE_CHECKING:
 _INTRODUCTION: Final = """\
 # Configs
 
-Made from the table in the source, so don't edit it (`wirebroker configs --markdown`). Names, types,
-ranges and defaults are Apache Kafka 4.4's; names that begin with `wirebroker.` are ours.
+Generated from the table in the source by `wirebroker configs --markdown`; do not edit it. Names,
+types, ranges and defaults are those of Apache Kafka 4.4; names that begin with `wirebroker.` exist
+only in wirebroker.
 
-The column *changed* tells whether AlterConfigs may change the config while the broker runs, at
-Kafka's levels: *cluster-wide* for all brokers or for one, *per-broker* for one only, *read-only*
-not at all. A change takes effect at once; what cannot is refused, as Kafka refuses it. The column
-*read* tells whether anything here reads the config: what nothing reads is kept and shown, and does
-nothing.
+The column *changed* shows whether AlterConfigs may change the config while the broker runs:
+*cluster-wide* for all brokers or for one, *per-broker* for one only, *read-only* not at all. A
+change takes effect immediately; other changes are refused, as in Kafka. The column *read* shows
+whether wirebroker reads the config; a config that it does not read is stored and shown, and has no
+effect.
 
-Settings are taken from flags (`--set key=value`), then from `KAFKA_` environment variables, then
-from the file given by `--config`, then from the default.
+The sources of settings, highest precedence first: flags (`--set key=value`), `KAFKA_` environment
+variables, the file given by `--config`, the default.
 """
 
 _PROFILE: Final = """
 ## Without a configuration file
 
-`wirebroker serve` without `--config` starts from these settings instead of Kafka's defaults:
+`wirebroker serve` without `--config` uses these settings instead of Kafka's defaults:
 
 | config | value |
 | --- | --- |
@@ -45,8 +43,8 @@ _PROFILE: Final = """
 _BROKER: Final = """
 ## Broker configs
 
-A listener may have its own value of {of_listeners}, in a
-file or by AlterConfigs: `listener.name.<listener>.max.connections`, its name in small letters.
+A listener can have its own value of {of_listeners}, in a
+file or by AlterConfigs: `listener.name.<listener>.max.connections`, with the name in lower case.
 
 | config | type | default | allowed | what it does | changed | read |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -55,11 +53,11 @@ file or by AlterConfigs: `listener.name.<listener>.max.connections`, its name in
 _WITHOUT_EFFECT: Final = """
 ## Without effect
 
-These configs of Kafka have no effect. In a file they are accepted, with one warning line each;
-those that ask for protection keep the broker from starting
-([guide](guide.md#protection-that-isnt-there-yet)). DescribeConfigs shows their values,
-by default Kafka's. AlterConfigs changes those that Kafka can change while it runs, within Kafka's
-bounds (threads double or halve at most; classes must be Kafka's own).
+These Kafka configs have no effect. A file may contain them; one warning lists them. Those that
+require protection prevent the start of the broker
+([guide](guide.md#protection-that-isnt-there-yet)). DescribeConfigs shows their values, by default
+Kafka's. AlterConfigs changes those that Kafka can change at run time, within Kafka's limits (thread
+counts at most double or halve; classes must be Kafka's own).
 
 | config | type | default | allowed | why | changed |
 | --- | --- | --- | --- | --- | --- |
@@ -68,8 +66,8 @@ bounds (threads double or halve at most; classes must be Kafka's own).
 _TOPIC: Final = """
 ## Topic configs
 
-Set per topic when it is created or later; the default is the value of the broker config named
-last, the first of several that is set.
+Set per topic when it is created or later. The default is the value of the broker config in the
+table; of several, the first that is set.
 
 | config | type | default | allowed | what it does | broker config | read |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -77,7 +75,7 @@ last, the first of several that is set.
 
 
 def as_markdown() -> str:
-    """Return the whole of docs/configs.md."""
+    """Return the contents of docs/configs.md."""
     parts = [_INTRODUCTION, _PROFILE]
     parts += [f"| `{name}` | `{value}` |\n" for name, value in ONE_NODE_PROFILE.items()]
     of_listeners = " and ".join(f"`{name}`" for name in READ_PER_LISTENER)

@@ -1,8 +1,8 @@
-"""The rows of group configs: each group has them, but no group that is served reads them.
+"""Rows of group configs, which the served group protocols do not read.
 
 Most take their default from the broker config `group.<name>`.
 
-A leaf.  Source: Kafka's GroupConfig; names and defaults are Apache Kafka 4.4.0's.
+Source: Kafka's GroupConfig; names and defaults are Apache Kafka 4.4.0's.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ _WITH_BROKER_DEFAULT: Final = (
 
 
 def _given(name: str, type_: ConfigType | None, giver: str) -> ConfigRow:
-    """Return the row of a group config whose default is a broker config's value."""
     row = ROWS[giver]
     return replace(row, name=name, type=type_ or row.type, synonyms=(giver,))
 
 
 _ALL: Final = (
     *(_given(name, None, f"group.{name}") for name in _WITH_BROKER_DEFAULT),
-    # The first of the broker's list.
+    # Takes the first item of the broker's list.
     _given("streams.assignor.name", ConfigType.STRING, "group.streams.assignors"),
     *kept(
         "share groups (KIP-932) are not served.",

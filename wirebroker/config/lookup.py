@@ -1,10 +1,10 @@
-"""The row of a broker config by its name, also of one that a single listener has for itself.
+"""Lookup of a broker config's row by name, including values of a single listener.
 
     max.connections                                 of the broker
     listener.name.internal.max.connections          of its listener INTERNAL; else the broker's
     listener.name.internal.plain.sasl.jaas.config   of one of its SASL mechanisms
 
-A leaf.  Source: Kafka's DynamicBrokerConfig.brokerConfigSynonyms.
+Source: Kafka's DynamicBrokerConfig.brokerConfigSynonyms.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from wirebroker.config.table import BROKER_ROWS, ROWS
 if TYPE_CHECKING:
     from wirebroker.config.rows.row import ConfigRow
 
-# Of a listener; where each stands is its number in registrations.
+# Security protocols; the index is the protocol's number in registrations.
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-# Read when the broker starts, from its file and environment (providers.py).
 CONFIG_PROVIDERS: Final = "config.providers"
-# Configs of which a listener's own value is read here.
+# Configs that are read per listener: all, with SASL, with TLS.
 READ_PER_LISTENER: Final = tuple(
     name for name, row in BROKER_ROWS.items() if row.of_listener is OfListener.CLUSTER_WIDE
 )
-# Those that only listeners with SASL ask for.
 READ_PER_SASL_LISTENER: Final = (
     "connections.max.reauth.ms",
     "sasl.enabled.mechanisms",
@@ -57,9 +55,8 @@ READ_PER_SASL_LISTENER: Final = (
     "sasl.oauthbearer.sub.claim.name",
     "sasl.server.callback.handler.class",
 )
-# Those that only listeners with TLS ask for.
 _READ_PER_TLS_LISTENER: Final = tuple(name for name in BROKER_ROWS if name.startswith("ssl."))
-# What a mechanism of a listener may have for itself (Kafka's ListenerMechanismConfigs).
+# Kafka's ListenerMechanismConfigs.
 _OF_A_MECHANISM: Final = (
     "connections.max.reauth.ms",
     "sasl.jaas.config",
@@ -80,29 +77,29 @@ def listener_config(listener: str, name: str) -> str:
 
 
 def base_name(name: str) -> str:
-    """Return a config's name without the listener, and the SASL mechanism, that it is for."""
+    """Return a config's name without the prefix for a listener and SASL mechanism."""
     match = _OF_A_LISTENER.fullmatch(name)
     return match.group(2) if match else name
 
 
 def mechanism_of(name: str) -> str | None:
-    """Return the SASL mechanism, in capitals, that a listener's own value is for, if for one."""
+    """Return the SASL mechanism, in capitals, of a listener's own value, or None."""
     match = _OF_A_LISTENER.fullmatch(name)
     return match.group(1).upper() if match and match.group(1) else None
 
 
 def is_of_a_listener(name: str) -> bool:
-    """Tell whether the name is one of a listener's own values."""
+    """Return whether the name is a listener's own value."""
     return _OF_A_LISTENER.fullmatch(name) is not None
 
 
 def row_of(name: str) -> ConfigRow | None:
-    """Return the row that tells a broker config's type and range; None if there is none."""
+    """Return the row with a broker config's type and range, or None."""
     return ROWS.get(base_name(name))
 
 
 def is_read(name: str) -> bool:
-    """Tell whether some code here reads the config."""
+    """Return whether some code reads the config."""
     if name == CONFIG_PROVIDERS or name.startswith(f"{CONFIG_PROVIDERS}."):
         return True
     base = base_name(name)
@@ -118,12 +115,12 @@ def is_read(name: str) -> bool:
 
 
 def is_read_only(name: str) -> bool:
-    """Tell whether Kafka refuses to change the config while the broker runs."""
+    """Return whether Kafka refuses to change the config at run time."""
     row = ROWS.get(name)
     return row is not None and row.mutability is Mutability.READ_ONLY
 
 
 def is_list(name: str) -> bool:
-    """Tell whether AlterConfigs may append to a broker config, and subtract from it."""
+    """Return whether AlterConfigs may append to and subtract from a broker config."""
     row = ROWS.get(name)
     return row is not None and row.type is ConfigType.LIST

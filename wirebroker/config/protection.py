@@ -1,17 +1,13 @@
-"""Settings of Kafka's that ask for protection which this broker doesn't give yet.
+"""Refusal to start if settings require protection that the broker does not provide.
 
-A broker that were told to authenticate, authorize, encrypt or limit and ran without would be open
-while its owner believes it closed. So it doesn't start; `--unprotected` says that it may. What
-spells out Kafka's default, or is empty, asks for nothing, nor does what is there: SASL. Listeners
-that need TLS are listeners.py's to refuse: those can't be opened at all.
+A broker that is configured to authenticate, authorize, encrypt or limit, and runs without, would be
+open while its owner believes that it is protected. So it does not start without `--unprotected`.
+Empty values, Kafka's defaults and supported protection do not count.
 
-Counted in are names under `listener.name.<listener>.`, names in `ssl.` and `sasl.` that Kafka
-doesn't know itself (its container images have some), and the policies that restrict what clients
-may create or alter. Not counted in are sizes, times and windows that mean nothing without the
-setting they belong to (*.quota.window.*). The table's rows say which of the
-other names ask (`asks`); Kafka's default stands there too.
+Unknown names in `ssl.` and `sasl.` count (Kafka's container images have some), as do policies that
+restrict what clients may create or alter. For other names, the table's rows decide (`asks`).
 
-A leaf.  Source: the defaults that Apache Kafka 4.4.0 shows by DescribeConfigs.
+Source: the defaults that Apache Kafka 4.4.0 shows by DescribeConfigs.
 """
 
 from __future__ import annotations
@@ -26,31 +22,29 @@ from wirebroker.config.table import ROWS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wirebroker.config.values import Config
+    from wirebroker.config.rows.settings import Settings
 
 SWITCH: Final = "wirebroker.unprotected"
 
-_RUN_OPEN: Final = f"let whoever can connect do everything (--unprotected, {SWITCH}=true)"
-# A cluster's protection: no flag takes a hole of it for granted.
-_JOIN_OPEN: Final = f"let whoever can connect do everything ({SWITCH}=true)"
+_RUN_OPEN: Final = f"allow anyone who can connect to do everything (--unprotected, {SWITCH}=true)"
+# No flag removes the protection of a cluster.
+_JOIN_OPEN: Final = f"allow anyone who can connect to do everything ({SWITCH}=true)"
 _THEM: Final = ("it", "them")
 _MOST_SHOWN: Final = 5
-# Any other value than the default of any name that begins so asks.
 _PREFIXES: Final = ("ssl.", "sasl.")
-# Names of older Kafkas, which the table has no rows for, with the
-# value that asks for nothing.
+# Names of older Kafka versions, with the value that does not count.
 _OTHERS: Final[Mapping[str, str]] = {
     "delegation.token.master.key": "",
     "password.encoder.old.secret": "",
     "password.encoder.secret": "",
 }
-# How logins are renewed in Java: their times protect nothing, and ours are renewed otherwise.
+# Times of Java's renewals of logins, which protect nothing.
 _OF_RENEWALS: Final = ("sasl.kerberos.ticket.renew.", "sasl.login.refresh.")
 _ONE_OF_RENEWALS: Final = frozenset(
     {"sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin"}
 )
 
-# What only an authorizer reads, with the value that asks for nothing.
+# With the value that does not count.
 _OF_AUTHORIZERS: Final[Mapping[str, str]] = {
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "",
@@ -58,10 +52,10 @@ _OF_AUTHORIZERS: Final[Mapping[str, str]] = {
 
 
 def asking_names(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names among `settings` that ask for protection, in order."""
+    """Return the names in `settings` that require protection, in order."""
     asking = {name for name, value in settings.items() if _asks(name, value)}
     if not settings.get("authorizer.class.name"):
-        # Without an authorizer nobody goes by them: then they ask for what is not there.
+        # They count only if no authorizer reads them.
         asking |= {
             name
             for name, harmless in _OF_AUTHORIZERS.items()
@@ -71,58 +65,54 @@ def asking_names(settings: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def is_about_protection(name: str) -> bool:
-    """Tell whether a name, without its listener, is one that may ask for protection."""
+    """Return whether a name, without its listener, can require protection."""
     if name in _ONE_OF_RENEWALS or name.startswith(_OF_RENEWALS):
         return False
     row = ROWS.get(name)
     return name in _OTHERS or name.startswith(_PREFIXES) or (row is not None and row.asks)
 
 
-def check_protection(config: Config) -> None:
-    """Refuse to start open where protection was asked for.
+def check_protection(config: Settings) -> None:
+    """Refuse to start if protection is required and not available.
 
     Raises:
-        StartError: It was, and nobody said that the broker may run without.
+        StartError: The configuration does not allow it.
     """
     if config.protection_asked and not config.bool(SWITCH):
         raise StartError(
-            f"{_asking(config.protection_asked)} for protection that is not there yet",
-            f"take {_THEM[len(config.protection_asked) > 1]} out, or {_RUN_OPEN}",
+            f"{_asking(config.protection_asked)} protection that is not available",
+            f"remove {_THEM[len(config.protection_asked) > 1]}, or {_RUN_OPEN}",
         )
 
 
-def check_directory(kinds: Sequence[str], path: str, config: Config) -> None:
-    """Refuse to open a directory whose metadata holds protection that would not be in force.
+def check_directory(kinds: Sequence[str], path: str, config: Settings) -> None:
+    """Refuse to open a directory whose metadata contains protection that would not be in force.
 
     Args:
-        kinds: What it holds, for people ("ACLs").
-        path: Where the metadata lies.
-        config: Whether it may be opened nevertheless.
+        kinds: The kinds of protection, for messages ("ACLs").
+        path: Directory of the metadata.
+        config: May allow it.
 
     Raises:
-        StartError: It may not.
+        StartError: It does not.
     """
     if kinds and not config.bool(SWITCH):
         raise StartError(
-            f"{path} holds {', '.join(kinds)}: that is protection that is not there yet",
+            f"{path} contains {', '.join(kinds)}, which would not be enforced",
             f"{_instead(kinds, 'start Apache Kafka on it')}, or {_RUN_OPEN}",
         )
 
 
-def check_cluster(kinds: Sequence[str], config: Config) -> None:
-    """Refuse to join a cluster whose protection would end at this broker.
-
-    Args:
-        kinds: What its metadata holds, for people ("ACLs").
-        config: Whether it may be joined nevertheless.
+def check_cluster(kinds: Sequence[str], config: Settings) -> None:
+    """Refuse to join a cluster whose protection (`kinds`) this broker would not enforce.
 
     Raises:
-        StartError: It may not.
+        StartError: As for check_directory.
     """
     if kinds and not config.bool(SWITCH):
         raise StartError(
-            f"the cluster holds {', '.join(kinds)}, and this broker would be the way around them",
-            f"{_instead(kinds, 'join a cluster without')}, or {_JOIN_OPEN}",
+            f"the cluster has {', '.join(kinds)}, which this broker would not enforce",
+            f"{_instead(kinds, 'join a cluster without them')}, or {_JOIN_OPEN}",
         )
 
 
@@ -130,11 +120,14 @@ def _instead(kinds: Sequence[str], otherwise: str) -> str:
     return "set authorizer.class.name" if kinds == ("ACLs",) else otherwise
 
 
-def unprotected_warning(config: Config) -> str | None:
-    """Return the line that says which settings are passed over, if any are."""
+def unprotected_warning(config: Settings) -> str | None:
+    """Return the warning about settings that are ignored, or None."""
     if not config.protection_asked:
         return None
-    return f"running open, as {SWITCH} says: {_asking(config.protection_asked)} for protection"
+    return (
+        f"running unprotected because of {SWITCH}: {_asking(config.protection_asked)} protection "
+        "that is not available"
+    )
 
 
 def _asks(whole_name: str, value: str) -> bool:
@@ -148,11 +141,10 @@ def _asks(whole_name: str, value: str) -> bool:
 
 
 def _is_in_force(name: str) -> bool:
-    """Tell whether what a config asks for is there: then listeners.py checks how."""
     if base_name(name) == "sasl.jaas.config" and mechanism_of(name) is None:
         return False  # as in Kafka, no code reads it
     return is_read(name)
 
 
 def _asking(names: tuple[str, ...]) -> str:
-    return f"{few_of(names, _MOST_SHOWN)} {'asks' if len(names) == 1 else 'ask'}"
+    return f"{few_of(names, _MOST_SHOWN)} {'requires' if len(names) == 1 else 'require'}"

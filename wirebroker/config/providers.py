@@ -1,4 +1,4 @@
-"""Config providers: `${provider:path:key}` in a setting becomes a value that is kept elsewhere.
+"""Config providers: replace `${provider:path:key}` in a setting by a value stored elsewhere.
 
     config.providers=file,env
     config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
@@ -6,11 +6,11 @@
     ssl.key.password=${file:/run/secrets/tls.properties:password}
     sasl.jaas.config=… password="${env:ADMIN_PASSWORD}";
 
-Placeholders of names that `config.providers` does not list stay as they are, as in Kafka. Those of
-a listed provider must resolve: the text of a placeholder is never used as a password.
+As in Kafka, placeholders of unlisted providers stay unchanged. Those of a listed provider must
+resolve: a placeholder's text is never used as a password.
 
-A leaf; files are read through what the caller passes.  Source: Kafka's ConfigTransformer,
-FileConfigProvider, DirectoryConfigProvider, EnvVarConfigProvider, AllowedPaths (KIP-297, 421, 887).
+Source: Kafka's ConfigTransformer, FileConfigProvider, DirectoryConfigProvider,
+EnvVarConfigProvider, AllowedPaths (KIP-297, 421, 887).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
-# Kafka's ConfigTransformer.DEFAULT_PATTERN: provider, path (may be missing), key.
+# Kafka's ConfigTransformer.DEFAULT_PATTERN: provider, optional path, key.
 _PLACEHOLDER: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
 
 class ProviderFiles(Protocol):
-    """The files that providers read."""
+    """Access to the files that providers read."""
 
     def real_path(self, path: str) -> str:
-        """Return an absolute path without links; raise OSError if there is no such file."""
+        """Return the absolute path without links; raise OSError if the file does not exist."""
         ...
 
     def text(self, path: str) -> str:
@@ -45,11 +45,7 @@ class ProviderFiles(Protocol):
 
 class _Provider(Protocol):
     def get(self, path: str, key: str) -> str:
-        """Return the value of a key.
-
-        Raises:
-            ConfigError: There is none, or it may not be read; the text ends a sentence.
-        """
+        """Return the value of a key; raise ConfigError (the end of a sentence) without one."""
         ...
 
 
@@ -58,15 +54,10 @@ def resolve(
 ) -> dict[str, str]:
     """Return the settings with the placeholders of all configured providers replaced.
 
-    Settings that had such a placeholder are SecretText.
-
-    Args:
-        settings: Settings by name, those of the providers among them.
-        environment: The process environment, for EnvVarConfigProvider.
-        files: The files that FileConfigProvider and DirectoryConfigProvider read.
+    Settings with such a placeholder become SecretText.
 
     Raises:
-        ConfigError: A provider is not supported, or a placeholder of one cannot be resolved.
+        ConfigError: A provider is not supported, or one of its placeholders cannot be resolved.
     """
     providers = _providers(settings, environment, files)
     return {
@@ -93,14 +84,14 @@ def _resolved(name: str, text: str, providers: Mapping[str, _Provider]) -> str:
 
 
 def placeholder_in(text: str, settings: Mapping[str, str]) -> str | None:
-    """Return the first placeholder of a configured provider in a value, None without one."""
+    """Return the first placeholder of a configured provider in a value, or None."""
     names = _names(settings) if "${" in text else []
     found = (each for each in _PLACEHOLDER.finditer(text) if each[1] in names)
     return next((each[0] for each in found), None)
 
 
 def redacted(message: str, settings: Mapping[str, str], at_least: int = 1) -> str:
-    """Return a message with the values that providers gave, from a length on, as `(hidden)`."""
+    """Return a message in which providers' values of at least this length become `(hidden)`."""
     secrets = {
         value.strip()
         for text in settings.values()
@@ -133,7 +124,10 @@ def _providers(
             case "EnvVarConfigProvider":
                 made[name] = _Variables(settings.get(f"{params}allowlist.pattern"), environment)
             case "":
-                raise ConfigError(f"{key} is missing: config.providers names the provider {name}")
+                raise ConfigError(
+                    f"{key} is missing: set the class of the provider {name}, which "
+                    "config.providers names"
+                )
             case _:
                 raise ConfigError(
                     f"{key}={class_name} cannot be used: use FileConfigProvider,"
@@ -143,9 +137,9 @@ def _providers(
 
 
 class _AllowedPaths:
-    """The directories and files that a provider may read: `allowed.paths`, or all if it is unset.
+    """The paths that a provider may read: `allowed.paths`, or all if it is unset.
 
-    Links are followed before paths are compared, as since Kafka 4.4.
+    Links are resolved before paths are compared, as since Kafka 4.4.
     """
 
     def __init__(self, settings: Mapping[str, str], params: str, files: ProviderFiles) -> None:
@@ -163,19 +157,14 @@ class _AllowedPaths:
             raise ConfigError(f"{name}: {path}: {_reason(error)}") from None
 
     def check(self, path: str) -> str:
-        """Return the real path of a file or directory.
-
-        Raises:
-            ConfigError: The provider may not read it, or it does not exist.
-        """
         if not path:
-            raise ConfigError("it has no path")
+            raise ConfigError("the placeholder has no path")
         try:
             real = self._files.real_path(path)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{path}: {_reason(error)}") from None
         if self._allowed and not any(_is_below(real, each) for each in self._allowed):
-            raise ConfigError(f"{path} is not below allowed.paths")
+            raise ConfigError(f"{path} is not in allowed.paths")
         return real
 
 
@@ -195,7 +184,7 @@ class _Files:
         try:
             found = parse_properties(_text(self._files, file))
         except ValueError as error:
-            raise ConfigError(f"{file} is no properties file: {error}") from None
+            raise ConfigError(f"{file} is not a properties file: {error}") from None
         if key not in found:
             raise ConfigError(f"{file} has no key {key}")
         return found[key]
@@ -227,7 +216,7 @@ class _Variables:
 
     def get(self, path: str, key: str) -> str:
         if path:
-            raise ConfigError("a placeholder of EnvVarConfigProvider has no path")
+            raise ConfigError("a placeholder of EnvVarConfigProvider must not have a path")
         if not self._allowed.fullmatch(key):
             raise ConfigError(f"allowlist.pattern does not match {key}")
         if key not in self._environment:

@@ -1,6 +1,6 @@
-"""What no row can check by itself: values that only fit, or don't, together.
+"""Checks over several configs.
 
-A leaf.  Source: Kafka's KafkaConfig and LogConfig.
+Source: Kafka's KafkaConfig and LogConfig.
 """
 
 from __future__ import annotations
@@ -16,18 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wirebroker.config.rows.row import ConfigValue
-    from wirebroker.config.values import Config
+    from wirebroker.config.rows.settings import Settings
 
 
-def check_together(config: Config, topic_defaults: Mapping[str, ConfigValue]) -> None:
-    """Check what no single row can.
-
-    Args:
-        config: All values, each read by its row.
-        topic_defaults: What the broker gives topics, in their units.
+def check_together(config: Settings, topic_defaults: Mapping[str, ConfigValue]) -> None:
+    """Check that the values are valid together; `topic_defaults` are in the topics' units.
 
     Raises:
-        ConfigError: They can't be used together.
+        ConfigError: They are not.
     """
     if not config.log_directories or not all(config.log_directories):
         raise ConfigError("log.dirs is empty: name at least one directory")
@@ -44,21 +40,20 @@ def check_together(config: Config, topic_defaults: Mapping[str, ConfigValue]) ->
     _check_cordoned(config)
     _check_numbers(config)
     if config.is_set("broker.id") and config.int("broker.id") != config.node_id:
-        raise ConfigError("node.id and broker.id differ: give one of them")
+        raise ConfigError("node.id and broker.id differ: set only one of them")
     check_quorum(config)
 
 
-def _check_cordoned(config: Config) -> None:
+def _check_cordoned(config: Settings) -> None:
     cordoned = config.list("cordoned.log.dirs")
     if "*" in cordoned and len(cordoned) > 1:
-        raise ConfigError("cordoned.log.dirs: * stands for all directories, and alone")
+        raise ConfigError("cordoned.log.dirs: * means all directories and must be the only item")
     for directory in cordoned:
         if directory not in {"*", *config.log_directories}:
             raise ConfigError(f"cordoned.log.dirs: {directory} is not one of log.dirs")
 
 
-def _check_numbers(config: Config) -> None:
-    """Check numbers that only fit, or don't, together."""
+def _check_numbers(config: Settings) -> None:
     if config.int("log.cleaner.threads") < 1:
         raise ConfigError("log.cleaner.threads=0 cannot be used: it must be at least 1")
     if config.int("log.cleaner.dedupe.buffer.size") // config.int("log.cleaner.threads") <= 1 << 20:
@@ -71,35 +66,37 @@ def _check_numbers(config: Config) -> None:
     ):
         raise ConfigError(
             "max.connections.per.ip=0 cannot be used: without max.connections.per.ip.overrides "
-            "nobody could connect"
+            "no client could connect"
         )
 
 
 def validate_topic_config(name: str, value: str) -> None:
-    """Check one config of a topic.
+    """Validate one config of a topic.
 
     Raises:
-        ConfigError: The name is unknown or the value can't be used.
+        ConfigError: It is unknown or invalid.
     """
     row = TOPIC_ROWS.get(name)
     if row is None:
         raise ConfigError(f"{name} is not a topic config")
     parsed = row.parse(value)
     if name == "remote.storage.enable" and parsed is True:
-        raise ConfigError("remote.storage.enable=true cannot be used: there is no remote storage")
+        raise ConfigError(
+            "remote.storage.enable=true cannot be used: remote storage is not supported"
+        )
 
 
-def validate_topic_configs(config: Config, overrides: Mapping[str, str]) -> None:
-    """Check all overrides of a topic, each for itself and together with the broker's defaults.
+def validate_topic_configs(config: Settings, overrides: Mapping[str, str]) -> None:
+    """Validate a topic's overrides, each one and together with the broker's defaults.
 
     Raises:
-        ConfigError: The first thing that is wrong.
+        ConfigError: An override is invalid.
     """
     for name, value in overrides.items():
         validate_topic_config(name, value)
     settings = config.topic_settings(overrides)
     if settings.min_compaction_lag_ms > settings.max_compaction_lag_ms:
         raise ConfigError(
-            f"min.compaction.lag.ms={settings.min_compaction_lag_ms} is greater than "
+            f"min.compaction.lag.ms={settings.min_compaction_lag_ms} must not be greater than "
             f"max.compaction.lag.ms={settings.max_compaction_lag_ms}"
         )

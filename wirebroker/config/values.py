@@ -1,15 +1,11 @@
-"""The configuration: the table's rows with the values that were set, layer over layer.
+"""The configuration in force: the table's rows with their values, in layers.
 
     this broker (dynamic) > cluster-wide (dynamic) > static (file, environment, flags) > default
 
-Every reader takes its values here, by Kafka's names: `config.int("num.partitions")`. A topic's
-values are the topic's own overrides over the broker configs that give the defaults:
-`config.topic_settings(overrides)`. A Config never changes; a dynamic change makes a new one.
+A Config is immutable; a dynamic change creates a new one. All values are checked when it is
+created, so reading cannot fail; a name outside the table is a programming error (assertion).
 
-Laws: each value was parsed and checked when the Config was made, so reading cannot fail; a name
-that isn't in the table is a mistake of ours (assertion), never the user's.
-
-A leaf: any layer may import it.  Source: Kafka's DynamicBrokerConfig and ConfigHelper.
+Source: Kafka's DynamicBrokerConfig and ConfigHelper.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ if TYPE_CHECKING:
 
     from wirebroker.config.describe import DescribedConfig
 
-# Config has methods of these names, so inside it the types go by others.
+# Config has methods of these names; inside it the types need aliases.
 _Int: TypeAlias = int
 _Str: TypeAlias = str
 _Bool: TypeAlias = bool
@@ -71,18 +67,17 @@ class Config:
         """Parse and check all values.
 
         Args:
-            static: What file, environment and flags set.
-            cluster_wide: What AlterConfigs set for all brokers.
-            this_broker: What AlterConfigs set for this one.
-            data_directory: The one place of data, as it is named: log.dirs, but that commas and
-                blanks belong to the name.
+            static: Settings of file, environment and flags.
+            cluster_wide: Dynamic configs of all brokers.
+            this_broker: Dynamic configs of this broker.
+            data_directory: Replaces log.dirs; commas and blanks belong to its name.
             java_options: Java system properties; they may name a JAAS file.
 
         Raises:
-            ConfigError: A value can't be used; the text says which and why.
+            ConfigError: A value is invalid; the text says which and why.
         """
         static = dict(static or {})
-        # One setting under two names: as in Kafka, either fills in the other.
+        # One setting with two names: as in Kafka, each sets the other.
         for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if other in static:
                 static.setdefault(name, static[other])
@@ -92,10 +87,8 @@ class Config:
             (ConfigSource.STATIC_BROKER_CONFIG, static),
         )
         others = sorted(name for name in static if not is_read(name))
-        # Names that were set but have no effect, for one warning line each.
         self.without_effect = tuple(name for name in others if is_known(name))
         self.unknown = tuple(name for name in others if not is_known(name))
-        # Names that ask for what isn't there: see config/protection.py.
         self.protection_asked = asking_names(static)
         self._values = {name: self._parse(row) for name, row in BROKER_ROWS.items()}
         for name in {name for _, layer in self._layers for name in layer} - BROKER_ROWS.keys():
@@ -112,7 +105,7 @@ class Config:
     def with_dynamic(
         self, *, cluster_wide: Mapping[_Str, _Str], this_broker: Mapping[_Str, _Str]
     ) -> Config:
-        """Return this configuration under other dynamic layers (from the cluster's image)."""
+        """Return this configuration with other dynamic layers (from the cluster image)."""
         static = self._layers[2][1]
         return Config(
             static,
@@ -125,18 +118,18 @@ class Config:
     # -- values ------------------------------------------------------------------------------
 
     def value(self, name: _Str) -> ConfigValue:
-        """Return the value of a broker config, None if it is unset and has no default."""
+        """Return the value of a broker config, or None if it is unset and has no default."""
         assert name in self._values, f"{name} is not a row of the config table"
         return self._values[name]
 
     def int(self, name: _Str) -> _Int:
-        """Return the value of a whole-number config that has a default."""
+        """Return the value of an integer config with a default."""
         value = self.value(name)
         assert isinstance(value, _Int), f"{name} is not a whole number"
         return value
 
     def static_int(self, name: _Str) -> _Int:
-        """Return a whole number as file, environment and flags set it, or its default."""
+        """Return an integer as file, environment and flags set it, or its default."""
         return Config(self._layers[2][1]).int(name)
 
     def float(self, name: _Str) -> _Float:
@@ -146,19 +139,19 @@ class Config:
         return value
 
     def bool(self, name: _Str) -> _Bool:
-        """Return the value of a true/false config."""
+        """Return the value of a boolean config."""
         value = self.value(name)
         assert isinstance(value, _Bool), f"{name} is not true or false"
         return value
 
     def str(self, name: _Str) -> _Str:
-        """Return the value of a text config that has a default."""
+        """Return the value of a text config with a default."""
         value = self.value(name)
         assert isinstance(value, _Str), f"{name} is not a text"
         return value
 
     def listener_int(self, listener: _Str, name: _Str) -> _Int:
-        """Return a whole-number config of one listener: its own value, else the broker's."""
+        """Return an integer config of one listener: its own value, else the broker's."""
         value = self.listener_value(listener, name)
         assert isinstance(value, _Int), f"{name} is not a whole number"
         return value
@@ -166,7 +159,7 @@ class Config:
     def listener_value(
         self, listener: _Str, name: _Str, *, mechanism: _Str | None = None
     ) -> ConfigValue:
-        """Return a config of one listener: that of its SASL mechanism, its own, the broker's."""
+        """Return a listener's config: its mechanism's value, else its own, else the broker's."""
         own = listener_config(listener, name)
         names = [own, name]
         if mechanism is not None:
@@ -175,77 +168,80 @@ class Config:
         return self.set_or_default(found)
 
     def list(self, name: _Str) -> tuple[_Str, ...]:
-        """Return the items of a list config; none if it is unset."""
+        """Return the items of a list config; empty if it is unset."""
         value = self.value(name)
         assert value is None or isinstance(value, tuple), f"{name} is not a list"
         return value or ()
 
     def optional_str(self, name: _Str) -> _Str | None:
-        """Return the value of a text config that may be unset; an empty text counts as unset."""
+        """Return the value of a text config, or None if it is unset or empty."""
         value = self.value(name)
         assert value is None or isinstance(value, _Str), f"{name} is not a text"
         return value or None
 
     def set_or_default(self, name: _Str) -> ConfigValue:
-        """Return the value of a config that nothing need read: of any row with a type."""
+        """Return the value of any row that has a type, even if no code reads it."""
         if name in self._values:
             return self._values[name]
         row = row_of(name)
         return None if row is None else row.default_value()
 
     def is_set(self, name: _Str) -> _Bool:
-        """Tell whether some layer sets the config (rather than its default)."""
+        """Return whether a layer sets the config."""
         return any(name in layer for _, layer in self._layers)
 
     def placeholder_in(self, text: _Str) -> _Str | None:
-        """Return the first placeholder of a configured config provider in a text, None without."""
+        """Return the first placeholder of a configured config provider in a text, or None."""
         static = self._layers[2][1]
         if not static.get(CONFIG_PROVIDERS):
             return None
-        from wirebroker.config.providers import placeholder_in  # noqa: PLC0415 - few have them
+        from wirebroker.config.providers import placeholder_in  # noqa: PLC0415 - rarely used
 
         return placeholder_in(text, static)
 
     def is_provided(self, name: _Str) -> _Bool:
-        """Tell whether a config provider gave the value of a static config, in part or whole."""
+        """Return whether a config provider gave all or part of a static config's value."""
         return isinstance(self._layers[2][1].get(name), SecretText)
 
     def redacted(self, message: _Str, *, at_least: _Int = 1) -> _Str:
-        """Return a message without the values that config providers gave.
+        """Return a message without the values of config providers.
 
         Args:
-            message: What is shown.
-            at_least: Length of the values that are hidden; shorter ones may be part of any word.
+            message: The text to show.
+            at_least: Minimum length of the values to hide; shorter ones could be part of any word.
         """
         static = self._layers[2][1]
         if not static.get(CONFIG_PROVIDERS):
             return message
-        from wirebroker.config.providers import redacted  # noqa: PLC0415 - few have them
+        from wirebroker.config.providers import redacted  # noqa: PLC0415 - rarely used
 
         return redacted(message, static, at_least)
 
     @property
     def node_id(self) -> _Int:
-        """Return this node's number."""
+        """Return the id of this node."""
         return self.int("node.id")
 
     @property
     def log_directories(self) -> tuple[_Str, ...]:
-        """Return the data directories as they were written: log.dirs, else log.dir."""
+        """Return the data directories as configured: log.dirs, else log.dir."""
         return self.list("log.dir" if self.value("log.dirs") is None else "log.dirs")
 
     def warnings(self) -> tuple[_Str, ...]:
-        """Return one sentence for each kind of name that was set in vain; values aren't shown."""
+        """Return one sentence for each kind of setting without effect, without values."""
         said: tuple[_Str, ...] = ()
         warning = unprotected_warning(self)
         if warning is not None:
             said += (warning,)
         names = [name for name in self.without_effect if name not in self.protection_asked]
         if names:
-            said += ("these configs of Kafka have no effect here: " + ", ".join(names),)
+            said += ("these Kafka configs have no effect in wirebroker: " + ", ".join(names),)
         ignored = self.java_options.without_effect
         if ignored:
-            said += ("these Java system properties have no effect here: " + ", ".join(ignored),)
+            said += (
+                ("these Java system properties have no effect in wirebroker: ")
+                + ", ".join(ignored),
+            )
         if self.unknown:
             said += ("unknown configs are ignored: " + ", ".join(map(with_hint, self.unknown)),)
         return said
@@ -256,8 +252,7 @@ class Config:
         """Return the values in force for a topic.
 
         Args:
-            overrides: The topic's own configs, as they stand in the metadata log. Names that we
-                don't know (of a newer Kafka) are passed over.
+            overrides: The topic's own configs. Unknown names (of a newer Kafka) are ignored.
         """
         values = dict(self._topic_defaults)
         for name, text in overrides.items():
@@ -271,15 +266,15 @@ class Config:
     # -- DescribeConfigs ---------------------------------------------------------------------
 
     def describe_topic(self, overrides: Mapping[_Str, _Str]) -> _Descriptions:
-        """Describe the configs of a topic with these overrides, in the order of their names."""
+        """Describe the configs of a topic with these overrides."""
         return describe.describe_topic(self._layers, self._topic_defaults, overrides)
 
     def describe_broker(self) -> _Descriptions:
-        """Describe this broker's configs in the order of their names."""
+        """Describe this broker's configs."""
         return describe.describe_broker(self._layers, self._values)
 
     def describe_group(self, overrides: Mapping[_Str, _Str]) -> _Descriptions:
-        """Describe the configs of a group with these overrides, in the order of their names."""
+        """Describe the configs of a group with these overrides."""
         return describe.describe_group(self._layers, overrides)
 
     def describe_cluster_default(self) -> _Descriptions:
@@ -295,13 +290,12 @@ class Config:
         return row.default_value()
 
     def _topic_default(self, row: ConfigRow) -> ConfigValue:
-        """Return the default that the broker gives a topic config, in the topic's unit."""
         for name in row.synonyms:
             value = self._values[name]
             if value is not None:
                 if isinstance(value, _Int) and name in UNIT_FACTORS:
                     value *= UNIT_FACTORS[name]
-                # Kafka takes every negative retention time of a broker for "no limit".
+                # As in Kafka, any negative retention time of a broker means "no limit".
                 return -1 if row.name == "retention.ms" and _negative(value) else value
         return row.default_value()
 

@@ -1,1 +1,1 @@
-"""The engine over internal partitions: group coordinators and their topics."""
+"""Coordinators of groups and transactions, and their internal topics."""

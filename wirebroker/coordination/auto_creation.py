@@ -1,7 +1,7 @@
-"""Topics created because somebody asked for their metadata (auto.create.topics.enable).
+"""Creates topics when a client requests their metadata (auto.create.topics.enable).
 
-As in Kafka the asker is told UNKNOWN_TOPIC_OR_PARTITION and asks again; the creation runs meanwhile
-and a topic is under creation at most once. Source: Kafka's DefaultAutoTopicCreationManager.
+As in Kafka the client receives UNKNOWN_TOPIC_OR_PARTITION and retries meanwhile. Source: Kafka's
+DefaultAutoTopicCreationManager.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Far more than a client's subscription; a request for more gets the rest when it asks again.
+# Far more than a subscription has; others are created when the client retries.
 MAX_UNDER_CREATION = 1_000
-# In one request: the event loop is held while it and its answer are made, some 40 us for each.
+# In one request: it and its response block the event loop for 40 us per topic.
 _MOST_AT_ONCE = 100
-_MOST_NAMES = 10  # in a line of the log
+_MOST_NAMES = 10  # in a log line
 _CONTROLLERS_DEFAULT = -1  # in a CreateTopics request
 
 
 class AutoCreation:
-    """The topics that are being created."""
+    """The topics that are being created, each at most once."""
 
     __slots__ = ("_controller", "_internal", "_names", "_tasks")
 
@@ -43,26 +43,19 @@ class AutoCreation:
         controller: ControllerChannel,
         internal: Mapping[str, Callable[[], asyncio.Task[None]]],
     ) -> None:
-        """Initialize without any creation under way.
-
-        Args:
-            controller: The controller that creates topics.
-            internal: For each internal topic, the function that creates it with its own
-                partitions, replicas and configs.
-        """
+        """Create internal topics by the functions in `internal`, others by `controller`."""
         self._controller = controller
         self._internal = internal
         self._names: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def create(self, names: Iterable[str], config: Config, asker: Session) -> None:
-        """Start creating topics with these (valid) names.
+        """Start to create topics.
 
         Args:
-            names: Of topics that do not exist.
-            config: The broker's. Its partitions and replicas apply, except to internal topics;
-                where it sets none, the controller's configuration applies.
-            asker: Whose request it was: lines of what fails are bounded by his address.
+            names: Valid names of missing topics.
+            config: The broker's; unset defaults are the controller's. Not for internal topics.
+            asker: The client's session; its address limits the log lines about failures.
         """
         wanted: list[str] = []
         for name in names:
@@ -84,11 +77,7 @@ class AutoCreation:
         task.add_done_callback(self._tasks.discard)
 
     async def until_made(self, *, timeout_s: float) -> bool:
-        """Wait until what was begun is over, made or failed; say whether there was anything.
-
-        Args:
-            timeout_s: No longer than so many seconds.
-        """
+        """Wait at most `timeout_s` until all creations are over; return whether there were any."""
         if not self._tasks:
             return False
         await asyncio.wait(tuple(self._tasks), timeout=timeout_s)
@@ -123,7 +112,7 @@ class AutoCreation:
 
 
 def _shape(config: Config) -> dict[str, int]:
-    """Return the partition count and the replication factor that a CreateTopics request names."""
+    """Return the partition count and replication factor for a CreateTopics request."""
     fields = {
         "num_partitions": "num.partitions",
         "replication_factor": "default.replication.factor",

@@ -1,7 +1,6 @@
-"""Reads a coordinator's partition from its start and replays it, without holding the loop.
+"""Loads a coordinator's partition by replaying its log, without blocking the event loop.
 
-Bytes are read in a thread; they are parsed on the loop in slices of a few milliseconds, with turns
-for everybody else in between. A million commits, each a batch of its own, take some 3 s of them.
+A thread reads the log; the loop parses it in slices: 3 s for a million commits in single batches.
 
 Source: Kafka's CoordinatorLoaderImpl.
 """
@@ -23,25 +22,25 @@ _READ_BYTES = 1 << 20
 
 
 class Replayer(Protocol):
-    """What takes over records."""
+    """The target of a replay."""
 
     def replay(self, key: bytes, value: bytes | None, producer_id: int = ..., /) -> None:
-        """Take over a record that is in the log, decided or of a producer's open transaction."""
+        """Apply a record, decided or of a producer's open transaction."""
         ...
 
     def replay_end(self, producer_id: int, is_commit: bool, /) -> None:
-        """Take over the end of a producer's transaction."""
+        """Apply the end of a producer's transaction."""
         ...
 
 
 async def load(log: Log, shard: Replayer, clock: Clock) -> int:
-    """Replay a log into a shard; return how many records there were.
+    """Replay a log into a shard; return the number of records.
 
     Raises:
-        KafkaError, MalformedFrameError: The log has what cannot be read.
+        KafkaError, MalformedFrameError: The log is unreadable.
         OSError: The disk failed.
     """
-    # Several partitions are loaded at once, each in every turn of the loop.
+    # Several partitions load at once, each in every turn of the loop.
     slices = Slices(clock, Slices.BESIDE_OTHERS_SECONDS)
     offset = log.log_start_offset
     count = 0
@@ -62,7 +61,7 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
                 await _replay_ends(ends, shard, slices)
             shard.replay(*record)  # pyright: ignore[reportArgumentType] - one of two tuples
             count += 1
-            # Most take 3 us, one of a transaction of 10,000 partitions takes some milliseconds.
+            # Most take 3 us, one of a transaction with 10,000 partitions some milliseconds.
             if slices.is_over:
                 await slices.turn()
         if ends:
@@ -74,7 +73,7 @@ async def load(log: Log, shard: Replayer, clock: Clock) -> int:
 
 
 async def _replay_ends(ends: list[tuple[int, bool]], shard: Replayer, slices: Slices) -> None:
-    """Replay ends of transactions, and forget them; each may have 10,000 partitions."""
+    """Replay and clear `ends`; each may have 10,000 partitions."""
     for producer_id, is_commit in ends:
         await slices.turn()
         shard.replay_end(producer_id, is_commit)

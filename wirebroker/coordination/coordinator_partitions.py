@@ -1,15 +1,10 @@
-"""The partitions of an internal topic that this node leads: loaded, served, given up.
+"""The partitions of an internal topic that this node leads: loading, serving, unloading.
 
-    elected   --> read from its start and replayed --> served by an engine, until
-    resigned  --> whoever waits gets NOT_COORDINATOR, the state is dropped
+    elected   --> replay the log --> serve with an engine, until
+    resigned  --> fail waiting requests with NOT_COORDINATOR, drop the state
 
-That is the same at start, at a failover, when a disk fails and at the stop: `follow` is told by the
-replicas (leadership.py) what this node begins and ends to lead, in the turn in which it happens.
-Each term has a shard, a log and an engine of its own, under the leader epoch of its election, which
-is the coordinator's epoch; a partition that is elected again under a later epoch, with or without a
-resignation between, is loaded anew.
-
-While a partition is loaded its requests get COORDINATOR_LOAD_IN_PROGRESS; the others do not notice.
+Each term has its own shard, log and engine, under the leader epoch of its election, which is also
+the coordinator epoch. A partition that is elected again under a later epoch is loaded again.
 
 Source: Kafka's CoordinatorRuntime.scheduleLoadOperation, scheduleUnloadOperation.
 """
@@ -42,23 +37,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Of partitions in a line: when a broker stops all of them go at once.
+# Partitions in a log line; a stop resigns from all.
 _MOST_SHOWN = 5
 
 
 class Shard(Machine, Protocol):
-    """The machine of one partition: what is loaded from its records."""
+    """The state machine of one partition, loaded from its records."""
 
     def replay(self, key: bytes, value: bytes | None, producer_id: int = ..., /) -> None:
-        """Take over a record that is in the log, decided or of a producer's open transaction."""
+        """Apply a record, decided or of an open transaction."""
         ...
 
     def replay_end(self, producer_id: int, is_commit: bool, /) -> None:
-        """Take over a marker: what the producer's open transaction holds counts, or never did."""
+        """Commit or discard the records of a producer's open transaction."""
         ...
 
     def describe(self) -> str:
-        """Say in a few words what it holds, for the operator."""
+        """Describe the content for the log."""
         ...
 
 
@@ -75,9 +70,8 @@ class _Term(Generic[ShardT]):
     def __init__(self, shard: ShardT, log: PartitionLog) -> None:
         self.shard = shard
         self.log = log
-        # Set once it is loaded.
         self.engine: Engine[ShardT] | None = None
-        # What requests are told until then, and what they go on being told if it cannot be loaded.
+        # The error for requests during loading, or for good if loading fails.
         self.error: ErrorCode | None = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self.loading: asyncio.Task[None] | None = None
 
@@ -112,17 +106,17 @@ class CoordinatorPartitions(Generic[ShardT]):
         on_disk_failure: Callable[[Partition, OSError], None],
         on_effect: Callable[[Engine[ShardT], Any], None] | None = None,
     ) -> None:
-        """Begin without any.
+        """Start with no partitions.
 
         Args:
             topic: The internal topic.
-            new_shard: Makes an empty shard for a term under a coordinator epoch.
-            clock: Wall time for records, monotonic time for timers.
-            codec: Of the batches that are written.
-            base_sequence: In each batch that is written.
-            commit_timeout_ms: How long an answer waits for its records to be committed.
-            on_disk_failure: Told of an append that has failed.
-            on_effect: Brings about what outcomes ask for.
+            new_shard: Makes a shard for a coordinator epoch.
+            clock: For records and timers.
+            codec: For written batches.
+            base_sequence: For written batches.
+            commit_timeout_ms: How long a response waits for its records to be committed.
+            on_disk_failure: Called when an append fails.
+            on_effect: Performs the effects of outcomes.
         """
         self._topic = topic
         self._new_shard = new_shard
@@ -135,10 +129,10 @@ class CoordinatorPartitions(Generic[ShardT]):
         self._terms: dict[int, _Term[ShardT]] = {}
         self._is_stopped = False
 
-    # -- elected and resigned ----------------------------------------------------------------
+    # -- elections -----------------------------------------------------------------------------
 
     def follow(self, change: LeadershipChange) -> None:
-        """Begin and end terms; other topics' are passed over."""
+        """Begin and end terms; other topics are ignored."""
         assert not self._is_stopped, "who has stopped is told nothing any more"
         resigned = [each for each in change.resigned if each.partition.topic == self._topic]
         for partition, leader_epoch in resigned:
@@ -151,7 +145,7 @@ class CoordinatorPartitions(Generic[ShardT]):
                 self._elect(partition, leader_epoch)
 
     async def stop(self) -> None:
-        """Resign from all, and take no more requests; `follow` is not called any more."""
+        """Resign from all partitions and accept no more requests."""
         self._is_stopped = True
         terms = [self._terms.pop(index) for index in tuple(self._terms)]
         for term in terms:
@@ -160,7 +154,6 @@ class CoordinatorPartitions(Generic[ShardT]):
         await asyncio.gather(*loading, return_exceptions=True)
 
     def _elect(self, partition: Partition, leader_epoch: int) -> None:
-        """Begin a term: at once if the partition is empty, else when it is loaded."""
         index = partition.index
         former = self._terms.pop(index, None)
         if former is not None:
@@ -190,7 +183,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         try:
             count = await load(log.partition.log, term.shard, self._clock)
         except Exception:
-            # A task's root: what is not loaded for good must not seem to be loading for ever.
+            # The root of a task; a permanent failure must not look like loading.
             term.error = ErrorCode.NOT_COORDINATOR
             logger.exception("%s cannot be loaded", log.name)
             return
@@ -226,17 +219,14 @@ class CoordinatorPartitions(Generic[ShardT]):
         finish: Callable[[dict[str, Any]], Response] | None = None,
         guard: VerificationGuard | None = None,
     ) -> Response | asyncio.Future[Response]:
-        """Run an operation on the shard of a partition.
+        """Run an operation on a partition's shard; return the response or a future of it.
 
         Args:
-            index: Which partition.
-            operation: Answers its token, now or later.
+            index: The partition.
+            operation: Responds to its token, now or later.
             on_error: Makes the response for an error.
-            finish: Makes the response of what the operation answers; None if that is it.
-            guard: If its records may begin a producer's transaction in the partition.
-
-        Returns:
-            The response, or a future of it.
+            finish: Makes the response from the operation's result; by default the result itself.
+            guard: Needed to begin a producer's transaction in the partition.
         """
         waiter = Waiter(on_error, finish)
         try:
@@ -246,7 +236,7 @@ class CoordinatorPartitions(Generic[ShardT]):
         return waiter.result()
 
     def at(self, index: int) -> Engine[ShardT]:
-        """Return what serves a partition now.
+        """Return the engine that serves a partition.
 
         Raises:
             KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
@@ -261,12 +251,11 @@ class CoordinatorPartitions(Generic[ShardT]):
         return term.engine
 
     def end_transaction(self, index: int, marker: Marker) -> int:
-        """Append the end of a producer's transaction and replay it; return the log's end behind it.
+        """Append and replay the end of a transaction; return the log's new end offset.
 
         Raises:
-            KafkaError: What `at` raises; what the partition raises; REQUEST_TIMED_OUT: a thread is
-                at work on it.
-            OSError: The disk failed, as was told to whom it concerns.
+            KafkaError: From `at` or the partition; REQUEST_TIMED_OUT if a thread is appending.
+            OSError: The disk failed; this was already handled.
         """
         engine = self.at(index)
         log = self._terms[index].log
@@ -279,21 +268,21 @@ class CoordinatorPartitions(Generic[ShardT]):
         return log.end_offset
 
     def indexes(self) -> list[int]:
-        """Return the partitions of which this node is the coordinator, loading ones included."""
+        """Return the partitions that this node coordinates, including loading ones."""
         return sorted(self._terms)
 
     def active(self) -> list[Engine[ShardT]]:
-        """Return what serves those that can be served."""
+        """Return the engines of the loaded partitions."""
         return [term.engine for term in self._terms.values() if term.engine is not None]
 
     @property
     def is_loading(self) -> bool:
-        """Whether one of them is not loaded yet."""
+        """Whether a partition is still loading."""
         loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return any(term.error is loading for term in self._terms.values())
 
     async def sweep(self, engine: Engine[ShardT], outcomes: Iterator[Outcome]) -> None:
-        """Carry out what a sweep yields, with turns for everybody else in between."""
+        """Carry out a sweep in slices."""
         slices = Slices(self._clock)
         for outcome in outcomes:
             if engine.is_closed:
@@ -303,7 +292,7 @@ class CoordinatorPartitions(Generic[ShardT]):
 
 
 def _end(term: _Term[Any]) -> None:
-    """End a term: answer who waits, or read no further."""
+    """End a term: fail waiting requests or cancel loading."""
     if term.engine is not None:
         term.engine.close()
     elif term.loading is not None:

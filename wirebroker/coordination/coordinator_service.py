@@ -1,10 +1,8 @@
-"""What the group and the transaction coordinator of a node have in common.
+"""The common part of a node's group and transaction coordinators.
 
     submit(name, operation) --> hash of the name --> partition of the internal topic --> its shard
 
-A service is told which partitions this node leads from `start` on, and until `stop`; how they are
-loaded and served: coordinator_partitions.py. The internal topic is created when somebody first
-looks for a coordinator. Duties are what has to be looked for at an interval.
+The internal topic is created when a client first looks up a coordinator. Duties are periodic tasks.
 
 Source: Kafka's GroupCoordinatorService, TransactionCoordinator.
 """
@@ -36,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class CoordinatorService(Generic[ShardT]):
-    """The coordinator of whatever is kept in one internal topic."""
+    """The coordinator of everything that one internal topic stores."""
 
     __slots__ = (
         "_clock",
@@ -68,25 +66,25 @@ class CoordinatorService(Generic[ShardT]):
     # -- start and stop ----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to load what this node leads; requests are answered meanwhile."""
+        """Start to load the partitions that this node leads, while requests are accepted."""
         self._is_following = True
         self._leaderships.subscribe(self._partitions.follow)
 
     def repeat(self, name: str, interval_ms: int, duty: Callable[[], Awaitable[None]]) -> None:
-        """Have something done at an interval, until the stop."""
+        """Run a duty at an interval until the stop."""
         task = asyncio.create_task(_repeat(name, interval_ms, duty), name=name)
         self._duties.append(task)
         self._work.append(duty)
 
     async def catch_up(self) -> None:
-        """Do what is due at once, because the clock was moved."""
+        """Run everything that is due, after the clock was moved."""
         for duty in self._work:
             await duty()
         for engine in self._partitions.active():
             await engine.catch_up()
 
     async def stop(self) -> None:
-        """Answer all who wait, and take no more requests; the second call does nothing.
+        """Fail waiting requests and accept no more; a second call does nothing.
 
         Call it before connections close.
         """
@@ -110,28 +108,20 @@ class CoordinatorService(Generic[ShardT]):
         finish: Callable[[dict[str, Any]], Response] | None = None,
         guard: VerificationGuard | None = None,
     ) -> Response | asyncio.Future[Response]:
-        """Run an operation on the shard that a name is kept in.
+        """Run an operation on the shard of a group id or transactional id.
 
-        Args:
-            name: A group's id, or a transactional id.
-            operation: Answers its token, now or later.
-            on_error: Makes the response for an error.
-            finish: Makes the response of what the operation answers; None if that is it.
-            guard: If its records may begin a producer's transaction there.
-
-        Returns:
-            The response, or a future of it.
+        See CoordinatorPartitions.submit.
         """
         return self._partitions.submit(
             self.partition_for(name), operation, on_error=on_error, finish=finish, guard=guard
         )
 
     def partition_for(self, name: str) -> int:
-        """Return the partition of the internal topic that a name is kept in."""
+        """Return the partition of the internal topic that stores a name."""
         return partition_for(name, self._topic.partition_count)
 
     def create_topic(self) -> asyncio.Task[None]:
-        """Begin to create the internal topic, unless that is under way; return the task."""
+        """Return the task that creates the internal topic, started if necessary."""
         return self._topic.create()
 
     def _clocks_now(self) -> ClockReading:
@@ -144,5 +134,5 @@ async def _repeat(name: str, interval_ms: int, duty: Callable[[], Awaitable[None
         try:
             await duty()
         except Exception:
-            # A task's root: what one record brings about must not end it for good.
+            # The root of a task; one bad record must not end it.
             logger.exception("%s: something failed; it is tried again", name)

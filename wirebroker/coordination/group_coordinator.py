@@ -1,4 +1,4 @@
-"""The group coordinator of this node: the groups whose partitions it leads.
+"""The group coordinator of this node, for the groups whose partitions it leads.
 
 Source: Kafka's GroupCoordinatorService.
 """
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from wirebroker.replica.replica_manager import ReplicaManager
     from wirebroker.storage.log.producers.verification import VerificationGuard
 
-    # What a request does to its shard.
     GroupOperation = Callable[[GroupShard, Token, Moment], Outcome]
 
 
@@ -45,8 +44,8 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
     """All groups whose partitions this node leads.
 
     Attributes:
-        lookups: The clients that looked up a group's coordinator and have not used the group yet.
-        settings: The configs in force.
+        lookups: Clients that looked up a group and have not used it yet.
+        settings: The current configs.
     """
 
     __slots__ = ("lookups", "settings")
@@ -86,13 +85,13 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         super().__init__(topic, partitions, replicas.leaderships, clock)
 
     def start(self) -> None:
-        """Begin to load what this node leads, and to look for what expires."""
+        """Start to load partitions and to expire offsets."""
         super().start()
         interval_ms = self.settings.offsets_retention_check_interval_ms
         self.repeat("group expiry", interval_ms, self.expire)
 
     async def apply(self, change: ImageChange, image: ClusterImage) -> None:
-        """Follow a change of the metadata: the offsets of deleted topics go."""
+        """Apply a metadata change: delete the offsets of deleted topics."""
         del image
         deleted = {topic.name: topic.topic_id for topic in change.deleted}
         if deleted:
@@ -111,7 +110,7 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         finish: Callable[[dict[str, Any]], Response] | None = None,
         guard: VerificationGuard | None = None,
     ) -> Response | asyncio.Future[Response]:
-        """Run an operation on the shard of a group, which is used thereby."""
+        """Run an operation on a group's shard; the group counts as used."""
         self.lookups.use(name)
         return self._partitions.submit(
             self.partition_for(name), operation, on_error=on_error, finish=finish, guard=guard
@@ -125,31 +124,30 @@ class GroupCoordinator(CoordinatorService[GroupShard]):
         on_error: Callable[[ErrorCode], Response],
         finish: Callable[[dict[str, Any]], Response] | None = None,
     ) -> Response | asyncio.Future[Response]:
-        """Run an operation on the shard of a partition, as `submit` does."""
+        """Run an operation on a partition's shard, as `submit` does."""
         return self._partitions.submit(index, operation, on_error=on_error, finish=finish)
 
     def end_transaction(self, index: int, marker: Marker) -> int:
-        """Let the offsets that a producer committed count, or go; return the log's end behind it.
+        """Commit or discard a producer's offsets; return the log's new end offset.
 
         Raises:
-            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE;
-                what CoordinatorPartitions.end_transaction raises.
+            KafkaError: From CoordinatorPartitions.end_transaction.
             OSError: The disk failed.
         """
         return self._partitions.end_transaction(index, marker)
 
     def partitions(self) -> list[int]:
-        """Return the partitions of which this node is the coordinator, loading ones included."""
+        """Return the partitions that this node coordinates, including loading ones."""
         return self._partitions.indexes()
 
     def shards(self) -> Iterator[GroupShard]:
-        """Yield what is loaded, to be read."""
+        """Yield the loaded shards, for reading."""
         return (engine.machine for engine in self._partitions.active())
 
     # -- duties ------------------------------------------------------------------------------
 
     async def expire(self) -> None:
-        """Delete the offsets and groups that nobody needs any more, by all clocks."""
+        """Delete expired offsets and groups, judged by all clocks."""
         now_ms = self._clocks_now().earliest_ms(kept_ms=self.settings.offsets_retention_ms)
         for engine in self._partitions.active():
             await self._partitions.sweep(engine, sweep_expired(engine.machine, now_ms))

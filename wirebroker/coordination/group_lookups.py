@@ -1,14 +1,11 @@
 """Clients that look up a group's coordinator and then never use the group.
 
-This is all that a broker sees of librdkafka's consumer with `group.protocol=consumer` (KIP-848)
-if the broker does not advertise ConsumerGroupHeartbeat. Measured with librdkafka 2.16: it sends
-FindCoordinator once on its bootstrap connection and twice on the next one, within 0.1 s, and is
-then silent for 10 minutes; the application gets no error. Java's consumer sends one lookup, fails
-with a clear message and disconnects, so it needs no line here.
+librdkafka's consumer with `group.protocol=consumer` (KIP-848) does this if the broker does not
+advertise ConsumerGroupHeartbeat: librdkafka 2.16 sends FindCoordinator twice on one connection,
+then nothing for 10 minutes, and reports no error. Java's consumer fails with a clear message.
 
-Other clients send JoinGroup, OffsetFetch or another request for the group within milliseconds. A
-consumer of librdkafka that only assigns partitions may do without, but fetches meanwhile. A request
-for the group from any client clears the suspicion. Requests to other nodes are not seen here, so
+Other clients send a request for the group within milliseconds. A librdkafka consumer that only
+assigns partitions may not, but it fetches meanwhile. Requests to other nodes are unknown here, so
 only groups that this node coordinates are watched.
 """
 
@@ -29,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 # Lookups of one group on one connection.
 _SUSPICIOUSLY_OFTEN: Final = 2
-# How long after these the group must stay unused; other clients need milliseconds.
+# How long the group must then stay unused.
 _SILENCE_S: Final = 5.0
-# A consumer repeats its lookup after 10 minutes if it does not need the group.
+# A consumer without need for the group repeats its lookup after 10 minutes.
 _WINDOW_S: Final = 60.0
-# Groups and connections that are watched or were warned of; the oldest are forgotten first.
+# Watched or logged groups and connections; the oldest are dropped first.
 _MOST_KEPT: Final = 1_000
 _MOST_CONNECTIONS: Final = 16
-# Groups with longer ids are not watched: a thousand of the longest would hold 30 MB.
+# A thousand of the longest ids would take 30 MB.
 _LONGEST_ID: Final = 249
 
 
@@ -51,22 +48,18 @@ class _Lookups:
 
 
 class GroupLookups:
-    """The groups that were looked up lately and not used since, with the connections that asked.
-
-    Args:
-        call_later: Calls a function after so many seconds.
-    """
+    """Groups that were recently looked up and not used since, with the connections."""
 
     __slots__ = ("_call_later", "_said_of", "_watched")
 
     def __init__(self, call_later: Callable[[float, Callable[[], None]], object]) -> None:
         self._call_later = call_later
         self._watched: OrderedDict[str, OrderedDict[str, _Lookups]] = OrderedDict()
-        # One line a group, and one a connection: a client can make up any number of groups.
+        # One log line per group and per connection: a client can invent any number of groups.
         self._said_of: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def add(self, group_id: str, connection: Session, client_id: str | None, now: float) -> None:
-        """Note that a client looked up the coordinator of a group, at `now` in seconds."""
+        """Record that a client looked up a group's coordinator, at `now` in seconds."""
         if len(group_id) > _LONGEST_ID:
             return
         connections = self._watched.setdefault(group_id, OrderedDict())
@@ -85,7 +78,7 @@ class GroupLookups:
             )
 
     def use(self, group_id: str) -> None:
-        """Note that a client sent a request for the group."""
+        """Record that a client sent a request for the group."""
         if self._watched:
             self._watched.pop(group_id, None)
 
@@ -96,7 +89,7 @@ class GroupLookups:
         if connections is None or connections.get(connection.id) is not lookups:
             return  # the group was used
         del connections[connection.id]
-        # A request that is being served: the client fetches from partitions that it assigned.
+        # A request in progress means that the client fetches from assigned partitions.
         if not connection.has_ended and not connection.pauses & ANSWER_IS_DUE:
             self._say(group_id, connection, client_id)
 

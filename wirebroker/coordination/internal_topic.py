@@ -1,4 +1,4 @@
-"""A topic that the broker keeps its own records in, made when somebody first needs it.
+"""An internal topic, created when it is first needed.
 
 Source: Kafka's DefaultAutoTopicCreationManager.
 """
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class InternalTopic:
-    """One such topic.
+    """One internal topic.
 
     Attributes:
         name: The topic's name.
@@ -59,18 +59,18 @@ class InternalTopic:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions it has, or will have."""
+        """The number of partitions that it has or will have."""
         topic = self._metadata.image.topics.get(self.name)
         return self._partition_count if topic is None else len(topic.partitions)
 
     def create(self) -> asyncio.Task[None]:
-        """Begin to create it, unless that is under way; return the task that creates it."""
+        """Return the task that creates the topic, started if necessary."""
         if self._creation is None or self._creation.done():
             self._creation = asyncio.create_task(self._create(), name=f"create {self.name}")
         return self._creation
 
     async def stop(self) -> None:
-        """Give up what is under way."""
+        """Cancel the creation."""
         if self._creation is not None:
             self._creation.cancel()
             await asyncio.gather(self._creation, return_exceptions=True)

@@ -1,8 +1,6 @@
-"""The partition of an internal topic as a machine's log: key and value pairs in record batches.
+"""A state machine's log: key and value pairs in the record batches of an internal partition.
 
-One object serves one term of the leadership: an append under another leader epoch than the one it
-was made for is refused, whoever leads now. Records of a producer belong to his transaction, which
-a marker decides.
+One object serves one leader epoch and refuses appends in any other.
 
 Source: Kafka's CoordinatorPartitionWriter, TransactionStateManager.appendTransactionToLog;
 CoordinatorOperationExceptionHelper for the error codes.
@@ -28,11 +26,11 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.log.producers.verification import VerificationGuard
 
-# What a record costs beside key and value, at most, and a batch beside its records.
+# Upper bounds for a record and a batch.
 _RECORD_OVERHEAD_BYTES = 32
 _BATCH_OVERHEAD_BYTES = 128
 _NO_PRODUCER = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-# As if from a Produce request that may have every kind of record.
+# A Produce version that allows every kind of record.
 _REQUEST_VERSION = 13
 
 _APPEND_ERRORS = {
@@ -54,8 +52,8 @@ class PartitionLog:
 
     Attributes:
         partition: The replica that this node leads.
-        leader_epoch: Under which it was elected; a coordinator's epoch.
-        end_offset: The end behind the last record that was appended here.
+        leader_epoch: The epoch of its election; also the coordinator epoch.
+        end_offset: The end of the last append here.
     """
 
     __slots__ = (
@@ -80,7 +78,7 @@ class PartitionLog:
         self.leader_epoch = leader_epoch
         self.end_offset = partition.log.log_end_offset
         self._codec = codec
-        # Kafka's group coordinator has 0 in its batches, its transaction coordinator none.
+        # In Kafka 0 for the group coordinator, none for the transaction coordinator.
         self._base_sequence = base_sequence
         self._on_disk_failure = on_disk_failure
 
@@ -96,17 +94,17 @@ class PartitionLog:
 
     @property
     def failure(self) -> KafkaError | None:
-        """NOT_COORDINATOR if a sync has failed: what is not committed never will be."""
+        """NOT_COORDINATOR after a failed sync: open appends will never be committed."""
         if self.partition.directory.is_online:
             return None
         return KafkaError(ErrorCode.NOT_COORDINATOR)
 
     def watch(self, on_advance: Callable[[], None]) -> None:
-        """Call back whenever the high watermark has moved, or the disk has failed."""
+        """Call `on_advance` when the high watermark rises or the disk fails."""
         self.partition.watch(on_advance)
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
-        """Call back no more."""
+        """Remove a callback."""
         self.partition.unwatch(on_advance)
 
     def append(
@@ -133,8 +131,8 @@ class PartitionLog:
             base_sequence=self._base_sequence,
             is_transactional=producer is not None,
         )
-        # What a walk would find in our own records, which is a fifth of what an append costs here,
-        # and would be refused on the loop if they unpack to much.
+        # The known result of a walk, which would take a fifth of an append, and be refused on the
+        # loop for records that decompress to a large size.
         plain = build_batch(pairs, timestamp_ms=moment.wall_ms) if self._codec else batch
         walked = Walked(None, moment.wall_ms, [], 0, False, len(plain) - HEADER_BYTES)
         try:
@@ -157,7 +155,7 @@ class PartitionLog:
         """Append the end of a producer's transaction.
 
         Raises:
-            KafkaError: What the partition raises; REQUEST_TIMED_OUT: a thread is at work on it.
+            KafkaError: From the partition; REQUEST_TIMED_OUT if a thread is appending to it.
             OSError: The disk failed.
         """
         self._check_free()
@@ -165,7 +163,7 @@ class PartitionLog:
         self.end_offset = result.last_offset + 1
 
     def cut(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
-        """Yield as many records at a time as a batch may have by the topic's settings."""
+        """Yield the records in groups that fit into one batch."""
         limit = self.partition.log.settings.max_message_bytes - _BATCH_OVERHEAD_BYTES
         batch: list[CoordinatorRecord] = []
         size = 0
@@ -180,14 +178,14 @@ class PartitionLog:
             yield batch
 
     def disk_failed(self, error: OSError) -> None:
-        """Have the replicas take the directory offline, unless it is a shortage that passes."""
+        """Report a failed append."""
         self._on_disk_failure(self.partition, error)
 
     def _check_free(self) -> None:
-        """Refuse what can't be appended at once, in this term, to enough replicas."""
+        """Check that an append is possible now, in this epoch, with enough replicas."""
         partition = self.partition
         partition.check_leader(self.leader_epoch)
         partition.check_in_sync()
         if partition.is_appending:
-            # Somebody appends a lot to the internal topic by hand.
+            # A client appends large batches to the topic itself.
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)

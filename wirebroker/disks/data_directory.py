@@ -1,13 +1,13 @@
-"""A log directory while the broker runs: its partitions, and whether its disk still works.
+"""A log directory of a running broker: its partitions, and whether its disk works.
 
-    online  --a sync fails, or a write or read for another reason than room-->  offline, until a
-                                                                                restart
+    online  --a sync fails, or a write or read for a reason other than space-->  offline, until a
+                                                                                 restart
 
-Once offline, all its partitions answer KAFKA_STORAGE_ERROR, nothing is written there any more (no
-checkpoint either), and it does not count as cleanly stopped: the next start recovers it.
+An offline directory's partitions return KAFKA_STORAGE_ERROR, nothing is written to it, and the next
+start recovers it.
 
-A full disk is none that failed: what could not be written was taken back, the request is answered
-KAFKA_STORAGE_ERROR, reads go on, and so do writes once there is room (docs/decisions/0005).
+On a full disk, only failed writes return KAFKA_STORAGE_ERROR and are undone; writes succeed again
+once there is space (docs/decisions/0005).
 
 Source: Kafka's LogManager and LogDirFailureChannel (KIP-112).
 """
@@ -40,21 +40,21 @@ _OffsetsByPartition = dict[tuple[str, int], int]
 
 
 class StoredPartition(Protocol):
-    """A partition as its log directory knows it."""
+    """A partition as seen by its log directory."""
 
     @property
     def topic(self) -> str:
-        """Name of its topic."""
+        """Its topic's name."""
         ...
 
     @property
     def index(self) -> int:
-        """Its number in the topic."""
+        """Its number."""
         ...
 
     @property
     def log(self) -> Log:
-        """Its records."""
+        """Its log."""
         ...
 
     @property
@@ -63,24 +63,24 @@ class StoredPartition(Protocol):
         ...
 
 
-# Shortages that pass and say nothing about the disk: the request fails, the directory stays.
+# Shortages that do not concern the disk: only the request fails.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _CLOSING_THREADS = 16
-# From so many logs on the whole volume is synced at the stop.
+# From this number on, a stop syncs the whole volume.
 _MANY_LOGS = 20
 
 
 def is_shortage(error: OSError) -> bool:
-    """Tell whether an error says nothing about the disk."""
+    """Return whether an error does not concern the disk."""
     return error.errno in _SHORTAGES
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Tell whether a write failed for lack of room; then it was taken back.
+    """Return whether a write failed for lack of space, and was undone.
 
-    Of a sync it says something else: what was written is lost.
+    For a sync this error means that data is lost.
     """
     return error.errno in _NO_ROOM
 
@@ -88,8 +88,8 @@ def is_disk_full(error: OSError) -> bool:
 class Checkpoint(Flag):
     """The checkpoint files of a directory.
 
-    Recovery points come with log start offsets: they may have passed segments that were deleted
-    without a flush, and whose deletion a power loss may undo.
+    Log start offsets are written with recovery points, because these may have passed segments
+    deleted without a flush.
     """
 
     RECOVERY_POINTS = auto()
@@ -99,7 +99,7 @@ class Checkpoint(Flag):
 
 
 def offline_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
-    """Return the ids of those that are offline, as far as they are known."""
+    """Return the known ids of offline directories."""
     return [
         each.directory_id
         for each in directories
@@ -108,7 +108,7 @@ def offline_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
 
 
 def cordoned_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
-    """Return the ids of those that new replicas are kept out of, as far as they are known."""
+    """Return the known ids of cordoned directories."""
     return [
         each.directory_id
         for each in directories
@@ -117,7 +117,7 @@ def cordoned_ids(directories: Iterable[DataDirectory]) -> list[bytes]:
 
 
 def is_disk_failure(error: OSError) -> bool:
-    """Tell whether a failed read or write means that the disk cannot be trusted any more."""
+    """Return whether a failed read or write means that the disk has failed."""
     return not (is_shortage(error) or is_disk_full(error))
 
 
@@ -125,13 +125,11 @@ class DataDirectory:
     """One of `log.dirs`.
 
     Attributes:
-        files: Its names, checkpoints and markers.
-        directory_id: What the metadata calls it; UNASSIGNED_DIRECTORY if it could not be opened.
-        partitions: What lies in it, for the choice of the emptiest and for checkpoints.
+        directory_id: UNASSIGNED_DIRECTORY if it could not be opened.
         is_online: Whether it may be read and written.
-        is_cordoned: Whether no replicas are made here that may be made elsewhere (KIP-1066).
-        is_full: Whether a write has failed lately for lack of room.
-        volume: What syncs its whole file system, if that tells all errors.
+        is_cordoned: Whether new replicas are placed elsewhere if possible (KIP-1066).
+        is_full: Whether a write failed recently for lack of space.
+        volume: Its volume, if syncfs reports all errors.
     """
 
     __slots__ = (
@@ -152,32 +150,31 @@ class DataDirectory:
     )
 
     def __init__(self, files: LogDirectory) -> None:
-        """Begin with one that was opened, or is offline because it could not be."""
         self.files = files
         self.directory_id = files.directory_id
         self.partitions: set[StoredPartition] = set()
         self.is_online = not files.has_failed
         self.is_cordoned = False
         self.is_full = False
-        self._refused_count = 0  # writes since the last look
+        self._refused_count = 0  # failed writes since the last check
         self.volume = files.open_volume() if self.is_online else None
-        # How often partitions' directories were made, the first time perhaps by an earlier process.
+        # How often partition directories were created; 1 for earlier processes.
         self._names_made = 1
         self._names_synced = 0
         self._names_lock = threading.Lock()
         self._written = Offsets()
-        # One checkpoint after the other, so that the last to be written is the last gathered.
+        # Checkpoints are written in the order in which they were gathered.
         self._gathering = asyncio.Lock()
-        # A checkpoint that was given up at the stop may still be writing in its thread.
+        # The thread of an abandoned checkpoint may still be writing.
         self._write_lock = threading.Lock()
 
     @property
     def path(self) -> str:
-        """Where it lies."""
+        """Its path."""
         return self.files.path
 
     def check_online(self) -> None:
-        """Refuse to go on if the disk has failed.
+        """Raise an error if the directory is offline.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
@@ -186,7 +183,7 @@ class DataDirectory:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.path} is offline")
 
     def note_full(self, error: OSError) -> None:
-        """Note that a write failed for lack of room: one line, however many there are."""
+        """Record that a write failed for lack of space; log only the first one."""
         self._refused_count += 1
         if not self.is_full:
             self.is_full = True
@@ -198,23 +195,21 @@ class DataDirectory:
             )
 
     def look_for_room(self) -> None:
-        """Note, from time to time, whether writes are taken again."""
+        """Check, regularly, whether writes succeed again."""
         if self.is_full and not self._refused_count:
             self.is_full = False
             logger.info("nothing is refused for lack of room in %s any more", self.path)
         self._refused_count = 0
 
     def note_new_names(self) -> None:
-        """Note that a partition's directory was made here: the next sync keeps its name."""
+        """Record that a partition directory was created, for the next sync."""
         self._names_made += 1
 
     def sync_names(self) -> None:
-        """Wait until the names of the partitions' directories are on the disk. Blocks.
-
-        Several threads may do it at a time: none returns before they are.
+        """Wait until the names of the partition directories are on disk. Blocks; thread-safe.
 
         Raises:
-            OSError: They may not be.
+            OSError: The disk failed.
         """
         made = self._names_made
         if self._names_synced < made:
@@ -224,7 +219,7 @@ class DataDirectory:
                     self._names_synced = made
 
     def read_checkpoints(self) -> Offsets:
-        """Return what the last run wrote down."""
+        """Return the offsets in the checkpoint files."""
         written = self._written
         written.recovery_points = self.files.read_recovery_points()
         written.log_start_offsets = self.files.read_log_start_offsets()
@@ -232,7 +227,7 @@ class DataDirectory:
         return written
 
     async def checkpoint(self, clock: Clock, kinds: Checkpoint = Checkpoint.ALL) -> None:
-        """Write down offsets of all partitions if they changed.
+        """Write the offsets of all partitions, if they have changed.
 
         Raises:
             OSError: The disk failed.
@@ -247,16 +242,15 @@ class DataDirectory:
                 await in_thread(Work.TOPICS, self._write, offsets, kinds)
 
     async def forget(self, deleted: Iterable[StoredPartition], clock: Clock) -> None:
-        """Take deleted partitions out of the checkpoints.
+        """Remove deleted partitions from the checkpoints.
 
-        A topic of the same name would take their offsets for its own, after a crash: its log begin
-        where the other began, or be believed to be on the disk.
+        After a crash, a new topic of the same name would otherwise use their offsets.
 
         Raises:
             OSError: The disk failed.
         """
         written = self._written
-        async with self._gathering:  # one that is being written may hold them
+        async with self._gathering:  # a running checkpoint may contain them
             keys = {(partition.topic, partition.index) for partition in deleted}
             is_known = any(written.recovery_points.get(key) for key in keys)
             is_known |= not keys.isdisjoint(written.log_start_offsets)
@@ -264,7 +258,7 @@ class DataDirectory:
             await self.checkpoint(clock, Checkpoint.RECOVERY_POINTS)
 
     def close(self, *, broker_epoch: int) -> None:
-        """Flush and close every log, then note that the stop was clean. Blocks.
+        """Flush and close every log, then write the clean-stop marker. Blocks.
 
         Raises:
             OSError: The disk failed; the next start recovers.
@@ -272,7 +266,7 @@ class DataDirectory:
         is_clean = self.is_online
         if is_clean:
             self.files.check_in_place()
-        # Some 8 ms for each log that is synced; one sync of the volume takes no longer than 20.
+        # Syncing a log takes about 8 ms; syncing the volume takes no longer than 20 logs.
         syncs_volume = self.volume is not None and len(self.partitions) >= _MANY_LOGS
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
             closing = [
@@ -294,8 +288,8 @@ class DataDirectory:
     def _write(self, offsets: Offsets, kinds: Checkpoint = Checkpoint.ALL) -> None:
         with self._write_lock:
             written = self._written
-            # Each write waits for the disk: an idle broker leaves the files alone.
-            # Starts before recovery points: see Checkpoint.
+            # Unchanged files are skipped, because each write waits for the disk. Log starts come
+            # before recovery points: see Checkpoint.
             if (
                 kinds & (Checkpoint.LOG_START_OFFSETS | Checkpoint.RECOVERY_POINTS)
                 and offsets.log_start_offsets != written.log_start_offsets
@@ -317,7 +311,7 @@ class DataDirectory:
 
 
 class Offsets:
-    """What the checkpoint files of a directory hold, by topic and partition."""
+    """The offsets in a directory's checkpoint files, by topic and partition."""
 
     __slots__ = ("high_watermarks", "log_start_offsets", "recovery_points")
 
@@ -327,11 +321,11 @@ class Offsets:
         self.high_watermarks: _OffsetsByPartition = {}
 
     def add(self, partition: StoredPartition) -> None:
-        """Add what is to be written down of a partition."""
+        """Add a partition's offsets."""
         log = partition.log
         key = (partition.topic, partition.index)
         self.recovery_points[key] = log.recovery_point
         self.high_watermarks[key] = log.high_watermark
-        # Also if the first segment begins there: a power loss may bring back the ones before it.
+        # Even if the first segment begins there: a power loss may bring earlier ones back.
         if log.log_start_offset:
             self.log_start_offsets[key] = log.log_start_offset

@@ -1,8 +1,8 @@
-"""In which of this node's log directories a replica is made that is not here yet.
+"""The choice of the log directory for a new replica.
 
-    where it was asked for (AlterReplicaLogDirs)    once, if that directory is online
-    where the metadata says that it lies            if that is online; offline with it if it is not
-    where the fewest are                            of those that are not cordoned (KIP-1066)
+    requested (AlterReplicaLogDirs)    once, if that directory is online
+    assigned by the metadata           if online; otherwise the replica is offline as well
+    with the fewest partitions         among those not cordoned (KIP-1066)
 
 Source: Kafka's LogManager.getOrCreateLog and nextLogDirs, Partition.createLogInAssignedDirectoryId.
 """
@@ -23,29 +23,28 @@ if TYPE_CHECKING:
 
     _Placed = list[tuple[PartitionImage, DataDirectory]]
 
-# Replicas that are not here yet and shall lie in a directory.
 _MOST_PREFERRED: Final = 10_000
 
 
 class DirectoryChoice:
-    """The directories, and what is known of replicas to come."""
+    """The directories, and the requests for new replicas."""
 
     __slots__ = ("_directories", "_node_id", "_preferred")
 
     def __init__(self, directories: Sequence[DataDirectory], *, node_id: int) -> None:
         self._directories = directories
         self._node_id = node_id
-        # By topic and index: where replicas are to lie that are not here yet.
+        # Topic and index -> requested directory.
         self._preferred: dict[tuple[str, int], DataDirectory] = {}
 
     def prefer(self, topic: str, index: int, directory: DataDirectory) -> None:
-        """Have a replica lie in a directory if it is made; of too many the oldest are forgotten."""
+        """Request a directory for a new replica; the oldest requests may be dropped."""
         self._preferred[topic, index] = directory
         if len(self._preferred) > _MOST_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
 
     def use_cordon(self, config: Config) -> None:
-        """Keep new replicas out of those directories that a configuration names."""
+        """Cordon the directories that a configuration names."""
         named = config.list("cordoned.log.dirs")
         paths = {str(Path(each).absolute()) for each in named}
         for directory in self._directories:
@@ -54,7 +53,7 @@ class DirectoryChoice:
     def choose(
         self, topic: str, new: Sequence[PartitionImage], usable: Sequence[DataDirectory]
     ) -> _Placed:
-        """Return partitions of a topic, each with where it is made: one of the usable ones."""
+        """Return each new partition of a topic with one of the usable directories."""
         counts = {directory: len(directory.partitions) for directory in usable}
         by_id = {directory.directory_id: directory for directory in usable}
         open_ones = [each for each in usable if not each.is_cordoned] or usable[:1]
@@ -69,11 +68,11 @@ class DirectoryChoice:
         return placed
 
     def lost(self, new: Sequence[PartitionImage]) -> _Placed:
-        """Return those whose logs lie in a directory that is offline, and that directory."""
+        """Return the partitions assigned to an offline directory, with that directory."""
         offline = {each.directory_id: each for each in self._directories if not each.is_online}
         if not offline:
             return []
-        # The id of one that could not be opened is not known.
+        # The id of a directory that could not be opened is unknown.
         unknown = offline.get(UNASSIGNED_DIRECTORY, next(iter(offline.values())))
         here = {each.directory_id for each in self._directories if each.is_online}
         here.add(UNASSIGNED_DIRECTORY)

@@ -1,9 +1,8 @@
-"""The directories that this process holds: those of log.dirs, and one of the metadata log's own.
+"""The directories that this process has locked: log.dirs and metadata.log.dir.
 
-Each tells the cluster's id or is given it: the first that knows it tells all that come after it.
-One that is locked by another process, or belongs to another node or cluster, keeps the broker from
-starting. One whose disk has failed does not, if there are others and the metadata log is in none of
-it: its replicas are offline.
+All must belong to this node and to one cluster, whose id is taken from the first that has one;
+otherwise, or if one is locked by another process, the broker does not start. A failed disk only
+makes its replicas offline, unless it is the only one or holds the metadata log.
 
 Source: Kafka's MetaPropertiesEnsemble.
 """
@@ -33,11 +32,10 @@ logger = logging.getLogger("wirebroker")
 
 
 class LockedDirectories:
-    """Where this broker's data lies.
+    """The data directories of this broker.
 
     Attributes:
-        of_logs: The directories of log.dirs, in their order, once they are open; those that have
-            failed among them.
+        of_logs: Those of log.dirs, in their order, including failed ones.
     """
 
     __slots__ = ("_config", "_files", "_of_metadata", "of_logs")
@@ -46,29 +44,23 @@ class LockedDirectories:
         self._config = config
         self._files = files
         self.of_logs: list[LogDirectory] = []
-        # Of the metadata log, if that is none of them.
+        # The directory of the metadata log, if not in log.dirs.
         self._of_metadata: LogDirectory | None = None
 
     def open(self, cluster_id: str | None = None) -> None:
-        """Lock all of them, and say who they belong to.
-
-        One of several whose disk has failed is said, and gone on without; not the one that the
-        metadata log lies in.
-
-        Args:
-            cluster_id: The cluster that they must belong to, if another one is not possible.
+        """Lock and identify all directories; log and skip failed ones if possible.
 
         Raises:
-            StartError: One of them cannot be used; `close` lets go of the others.
+            StartError: A directory cannot be used; `close` releases the others.
         """
         cluster_id = cluster_id or self._config.optional_str("wirebroker.replica.id")
         named = {str(Path(path).absolute()): path for path in self._config.log_directories}
         paths = list(named)
         if self.metadata_home not in paths:
-            # It knows the cluster when all others are new.
+            # It has a cluster id even if all others are new.
             self._of_metadata = self._open(self.metadata_home, cluster_id)
             cluster_id = self._of_metadata.cluster_id
-        # So does one of several, if it has the metadata log: a disk may have been replaced.
+        # The metadata log's directory comes first: another disk may have been replaced.
         for path in sorted(paths, key=lambda each: each != self.metadata_home):
             directory = self._open_or_fail(named[path], cluster_id)
             self.of_logs.append(directory)
@@ -80,11 +72,11 @@ class LockedDirectories:
         self._check_any_is_left()
 
     def begin_use(self) -> None:
-        """Take the marks of the last clean stop away: what was written may not be whole any more.
+        """Remove the clean-stop markers, before the first change.
 
         Raises:
-            OSError: A disk that cannot be gone on without has failed.
-            StartError: None is left.
+            OSError: A required disk has failed.
+            StartError: No directory is left.
         """
         for index, directory in enumerate(self.of_logs):
             if directory.has_failed:
@@ -100,15 +92,15 @@ class LockedDirectories:
         self._check_any_is_left()
 
     def take_back(self) -> None:
-        """Leave those that are new as they were: nobody has heard of this start.
+        """Undo the identity of new directories, after a start that had no effect elsewhere.
 
-        Else the next one could be no other node, nor one of another cluster.
+        Otherwise they could not be used by another node or cluster.
         """
         for directory in (*self.of_logs, self._of_metadata):
             if directory is None or not directory.is_new:
                 continue
             try:
-                # All that a start writes before anybody hears of it.
+                # All that a start writes before others see it.
                 directory.remove_partition_directory(CLUSTER_METADATA_TOPIC, 0)
                 directory.forget_identity()
             except OSError as error:
@@ -120,7 +112,7 @@ class LockedDirectories:
                 )
 
     def close(self) -> None:
-        """Let go of them."""
+        """Release all directories."""
         for directory in self.of_logs:
             directory.close()
         if self._of_metadata is not None:
@@ -128,17 +120,17 @@ class LockedDirectories:
 
     @property
     def online(self) -> list[LogDirectory]:
-        """Those of log.dirs that could be opened."""
+        """The opened directories of log.dirs."""
         return [each for each in self.of_logs if not each.has_failed]
 
     @property
     def cluster_id(self) -> str:
-        """The cluster that they belong to."""
+        """The id of the cluster that they belong to."""
         return self.online[0].cluster_id
 
     @property
     def metadata_home(self) -> str:
-        """The absolute path of the directory that the metadata log lies in."""
+        """The absolute path of the metadata log's directory."""
         home = self._config.optional_str("metadata.log.dir") or self._config.log_directories[0]
         return str(Path(home).absolute())
 
@@ -159,7 +151,7 @@ class LockedDirectories:
     def _is_missing(self, path: str) -> bool:
         try:
             return not self._files.exists(path)
-        except OSError:  # nobody can tell: the disk has failed
+        except OSError:
             return False
 
     def _open_or_fail(self, path: str, cluster_id: str | None) -> LogDirectory:
@@ -170,7 +162,7 @@ class LockedDirectories:
             error = refusal.__cause__
             if isinstance(error, DamagedDirectoryError):
                 error = OSError(errno.EIO, str(error).partition(";")[0])
-            # One that is not there is a mistake of who has written log.dirs.
+            # A missing directory is a mistake in log.dirs.
             if (
                 not isinstance(error, OSError)
                 or self._is_missing(absolute)
@@ -201,7 +193,7 @@ class LockedDirectories:
 
 
 def why_not_started(error: OSError | KafkaError) -> StartError:
-    """Return what to tell of a start that the disk or the controller has ended."""
+    """Return the error for a start that failed because of the disk or the controller."""
     if isinstance(error, OSError) or error.code is ErrorCode.KAFKA_STORAGE_ERROR:
         return StartError(
             f"the data directory cannot be used: {error}",

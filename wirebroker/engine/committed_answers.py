@@ -1,8 +1,7 @@
-"""Answers and effects that wait until what they rest on is committed, in order.
+"""Responses and effects that wait, in order, until the records that they depend on are committed.
 
-Those of a result without records wait for what was appended before it, so that nobody is shown what
-may still be lost. An answer is given up after a while (perhaps its records are committed later), an
-effect never.
+Those without records wait for all earlier records, so that no client sees uncommitted state. A
+response may time out (its records may still be committed later), an effect never does.
 
 Source: Kafka's CoordinatorRuntime (DeferredEventQueue, CoordinatorTimer of a write).
 """
@@ -25,32 +24,30 @@ if TYPE_CHECKING:
 
 
 class AnswerErrors(NamedTuple):
-    """What those are told who get no answer."""
+    """The error codes for requests without a response."""
 
-    # This node leads no more: who asks again finds somebody else.
+    # This node is no longer the leader; the client finds the new one.
     resigned: ErrorCode
-    # The disk has failed under an append.
+    # The disk failed during an append.
     disk: ErrorCode
-    # It takes longer than anybody should wait. None: whoever asks knows how long to wait.
+    # The response timed out. None: the caller has its own timeout.
     late: ErrorCode | None = None
 
 
 class _Deferred(NamedTuple):
-    """What waits for the log's `committed_offset`."""
-
     end_offset: int
-    # None: it was given up, and only the effects are left; or nobody gives up here.
+    # None: no timeout, or it has passed and only the effects are left.
     give_up_at: float | None
     answers: Sequence[Answer]
     effects: Sequence[Any]
 
 
 class CommittedAnswers:
-    """What waits for one log.
+    """The waiting responses and effects of one log.
 
     Attributes:
-        is_held: Whether nothing may leave now; whoever sets it looks at `is_due` when it is over.
-        is_due: Whether something has become free meanwhile: see `release`.
+        is_held: Whether nothing may be released now; afterwards the caller checks `is_due`.
+        is_due: Whether `release` was called meanwhile.
     """
 
     __slots__ = (
@@ -65,7 +62,7 @@ class CommittedAnswers:
         "is_held",
     )
 
-    # _deferred rises by end_offset; the log is watched exactly while it holds something.
+    # _deferred ascends by end_offset; the log is watched while it is not empty.
 
     def __init__(
         self,
@@ -87,7 +84,7 @@ class CommittedAnswers:
         self.is_due = False
 
     def add(self, answers: Sequence[Answer], effects: Sequence[Any]) -> None:
-        """Let them go when all that is appended by now is committed: perhaps at once."""
+        """Release them once everything appended by now is committed, perhaps immediately."""
         end_offset = self._log.end_offset
         if not self._deferred:
             if self._log.committed_offset >= end_offset:
@@ -107,7 +104,7 @@ class CommittedAnswers:
             self._timeout = loop.call_later(self._timeout_s, self._on_timeout)
 
     def release(self) -> None:
-        """Let go what is committed."""
+        """Release what is committed."""
         if self.is_held:
             self.is_due = True
             return
@@ -115,17 +112,17 @@ class CommittedAnswers:
         committed_offset = self._log.committed_offset
         while self._deferred and self._deferred[0].end_offset <= committed_offset:
             deferred = self._deferred.popleft()
-            # Effects may bring about more records.
+            # Effects may append more records.
             self._let_go(deferred.answers, deferred.effects)
         failure = self._log.failure
         if failure is not None:
-            # What waits will never be committed here.
+            # The rest will never be committed here.
             self._fail_all(failure)
         if not self._deferred:
             self._log.unwatch(self.release)
 
     def close(self) -> None:
-        """Tell all who wait that this node leads no more; the effects are somebody else's now."""
+        """Fail all responses because of the resignation; drop the effects."""
         self._log.unwatch(self.release)
         if self._timeout is not None:
             self._timeout.cancel()
@@ -145,7 +142,6 @@ class CommittedAnswers:
             self._on_effect(effect)
 
     def _on_timeout(self) -> None:
-        """Give up answers that have waited too long."""
         self._timeout = None
         assert self._errors.late is not None
         late = KafkaError(self._errors.late)
@@ -171,6 +167,6 @@ class CommittedAnswers:
 
 
 def fail_all(answers: Iterable[Answer], error: KafkaError) -> None:
-    """Tell everybody whose answer this would have been what went wrong."""
+    """Fail all responses with an error."""
     for token, _ in answers:
         token.fail(error)

@@ -1,16 +1,14 @@
-"""Runs one machine over its log: append, take over, answer when committed; and its timers.
+"""The engine of one state machine: it appends records, applies them, responds, and runs timers.
 
-    run(operation) --> Result --> append --> take over --> answers and effects, once the log
-                                    |                      has committed them
+    run(operation) --> Result --> append --> apply --> responses and effects, once the log has
+                                    |                  committed them
                                     '-- failed --> on_failure, every other waiter gets an error
 
-Nothing here awaits: one result is carried through in one go, so no request sees another's half-done
-work. The engine knows neither records nor answers: a coordinator's shard over the partition of an
-internal topic (partition_log.py) and the controller over the metadata log (controller_log.py) are
-the same to it; the controller's operations take steps before (stepped_engine.py).
+Nothing here awaits, so no request sees a partial result. The engine does not depend on the machine:
+a coordinator's shard over the partition of an internal topic (partition_log.py), or the controller
+over the metadata log (controller_log.py), whose operations first run in steps (stepped_engine.py).
 
-An engine serves one term of a leadership: from the election of its log, when all is loaded, until
-`close` at the resignation. The next term has another engine and another machine.
+An engine serves one term of a leadership, from the election until `close` at the resignation.
 
 Source: Kafka's CoordinatorRuntime.CoordinatorContext, QuorumController's event queue.
 """
@@ -40,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 MachineT = TypeVar("MachineT", bound=Machine)
 
-# How long timers that are due may hold the loop before others have a turn.
+# The longest run of timers before other tasks get a turn.
 _TIMER_SLICE_S: Final = 0.005
 
 COORDINATOR_ERRORS: Final = AnswerErrors(
@@ -51,12 +49,10 @@ COORDINATOR_ERRORS: Final = AnswerErrors(
 
 
 class Engine(Generic[MachineT]):
-    """One machine at work.
+    """The runner of one state machine.
 
     Attributes:
-        machine: What it runs; others may read it.
-        log: The machine's.
-        is_closed: Whether this node leads the log no more; then nothing is run.
+        is_closed: Whether this node has resigned; then nothing runs.
     """
 
     __slots__ = (
@@ -86,7 +82,7 @@ class Engine(Generic[MachineT]):
         self.is_closed = False
         self._clock = clock
         self._errors = errors
-        # Whether the last append was refused: one line says so, however many there are.
+        # So that only the first of several failed appends is logged.
         self._is_refused = False
 
         def bring_about(effect: Any) -> None:
@@ -100,7 +96,7 @@ class Engine(Generic[MachineT]):
         self._armed_ms = 0
 
     def now(self) -> Moment:
-        """Return what time it is."""
+        """Return the time."""
         return Moment(self._clock.now_ms(), int(self._clock.monotonic() * 1000))
 
     def run(
@@ -110,15 +106,15 @@ class Engine(Generic[MachineT]):
         *,
         guard: VerificationGuard | None = None,
     ) -> None:
-        """Carry out an operation of the machine.
+        """Run an operation of the machine.
 
         Args:
-            operation: Gives the result.
-            token: Handed to the operation: whoever waits for an answer.
-            guard: If the records may begin a producer's transaction here.
+            operation: Returns the result.
+            token: Receives the response.
+            guard: Required if the records may begin a producer's transaction here.
 
         Raises:
-            KafkaError: What the operation raised; then it has changed nothing.
+            KafkaError: From the operation, which then has changed nothing.
         """
         clock = self._clock
         moment = Moment(clock.now_ms(), int(clock.monotonic() * 1000))
@@ -128,7 +124,7 @@ class Engine(Generic[MachineT]):
     def carry_out(
         self, result: Result, moment: Moment, *, guard: VerificationGuard | None = None
     ) -> None:
-        """Append, take over and answer."""
+        """Append and apply a result's records; queue its responses."""
         assert not self.is_closed, f"{self.log.name} is led no more"
         error = self._append_all(result, moment, guard) if result.records else None
         if error is not None:
@@ -139,7 +135,7 @@ class Engine(Generic[MachineT]):
             self._answers.release()
 
     def close(self) -> None:
-        """Give the machine up: whoever waits is told to look for somebody else."""
+        """Resign: send the machine's last responses, and fail all waiting ones."""
         assert not self.is_closed, f"{self.log.name} is given up once"
         self.is_closed = True
         if self._armed is not None:
@@ -151,13 +147,13 @@ class Engine(Generic[MachineT]):
     def _append_all(
         self, result: Result, moment: Moment, guard: VerificationGuard | None
     ) -> KafkaError | OSError | None:
-        """Append the records and take them over; return what has prevented it."""
+        """Append the records and apply them; return the error, if any."""
         producer = result.producer
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         log, take_over = self.log, self.machine.take_over
         pieces = (result.records,) if result.is_atomic else log.cut(result.records)
-        # An append may commit what was waited for, whose effects may bring about more records: they
-        # come when those of this append are taken over, so that the order is that of the log.
+        # An append may commit earlier records, whose effects may append more. They are held until
+        # the records of this append are applied, to keep the order of the log.
         self._answers.is_held = True
         try:
             for records in pieces:
@@ -188,7 +184,6 @@ class Engine(Generic[MachineT]):
     # -- timers ------------------------------------------------------------------------------
 
     def _arm(self, now_ms: int) -> None:
-        """Look at the timers when the next one is due."""
         next_ms = self.machine.timers.next_ms()
         if next_ms is None or self.is_closed:
             return
@@ -201,7 +196,7 @@ class Engine(Generic[MachineT]):
         self._armed = asyncio.get_running_loop().call_later(delay_s, self._on_time)
 
     async def catch_up(self) -> None:
-        """Do what is due at once, because the clock was moved."""
+        """Run the due timers now, because the clock was moved."""
         while not self.is_closed:
             next_ms = self.machine.timers.next_ms()
             if next_ms is None or next_ms > self.now().monotonic_ms:

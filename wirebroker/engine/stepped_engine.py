@@ -1,10 +1,10 @@
-"""An engine whose operations may be interrupted: the controller's, which look at many partitions.
+"""An engine with interruptible operations, as the controller's check many partitions.
 
-    run_in_steps(operation) --> its turn --> in slices --> still leading? --> as engine.py has it
+    run_in_steps(operation) --> its turn --> in slices --> still leading? --> as in engine.py
 
-Operations take turns: each sees all that those before it have appended, and nothing is appended
-between its beginning and what comes of it. Everybody else of the loop is served in between; so a
-resignation may come, or the log may fail: then nothing has happened but the error.
+Operations run one after the other: each sees all earlier records, and nothing is appended between
+its beginning and its result. Other tasks run in between, so the node may resign or the log may fail
+meanwhile; the operation then only raises an error.
 
 Source: Kafka's QuorumController (its event queue).
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SteppedEngine(Engine[MachineT]):
-    """One machine at work, in steps. Its timers bring about effects and no records."""
+    """An engine that runs operations in steps. Its timers have effects but no records."""
 
     __slots__ = ("_is_draining", "_slices", "_turn")
 
@@ -42,25 +42,21 @@ class SteppedEngine(Engine[MachineT]):
         on_effect: Callable[[Engine[MachineT], Any], None],
     ) -> None:
         super().__init__(machine, log, clock, errors=errors, on_effect=on_effect)
-        self._turn = asyncio.Lock()  # held by the operation that is running
+        self._turn = asyncio.Lock()  # held by the running operation
         self._slices = Slices(clock)
         self._is_draining = False
 
     async def run_in_steps(
         self, operation: Callable[[MachineT, Token, Moment], Steps[Result]], token: Token
     ) -> None:
-        """Carry out an operation in its turn; whoever waits is answered by its token.
-
-        Args:
-            operation: Gives the result in steps, and appends nothing.
-            token: Handed to the operation.
+        """Run an operation, which appends nothing, in its turn; its token receives the response.
 
         Raises:
-            KafkaError: What the operation raised; that this node leads no more; why the log takes
-                nothing. Nothing has changed.
+            KafkaError: From the operation, or because this node has resigned or the log has failed.
+                Nothing has changed.
         """
         async with self._turn:
-            # Many small operations in a row must not hold the loop either.
+            # Many small operations in a row must not block the loop either.
             await self._slices.turn()
             self._check_serving()
             moment = self.now()
@@ -71,7 +67,7 @@ class SteppedEngine(Engine[MachineT]):
             self._arm(moment.monotonic_ms)
 
     async def drain(self) -> None:
-        """Let what has begun come to its end, and take nothing more; `close` comes next."""
+        """Finish running operations and refuse new ones, before `close`."""
         async with self._turn:
             self._is_draining = True
 

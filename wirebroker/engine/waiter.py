@@ -1,8 +1,4 @@
-"""Somebody who waits for a response of a machine: the token that operations are given.
-
-resolve(response)   what the machine answers; only the first answer counts
-fail(error)         there will be none
-"""
+"""A pending response, passed to state machine operations as a token."""
 
 from __future__ import annotations
 
@@ -17,12 +13,12 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT")
 
-# A response as the fields of a message.
+# The fields of a message.
 Response = Mapping[str, Any]
 
 
 class Waiter:
-    """One of them. If the response is there when the request was carried out, no future is made."""
+    """A pending response, without a future if it is immediate."""
 
     __slots__ = ("_finish", "_future", "_on_error", "_response")
 
@@ -32,13 +28,13 @@ class Waiter:
         finish: Callable[[dict[str, Any]], Response] | None = None,
     ) -> None:
         self._on_error = on_error
-        # Makes a response of what the machine answers.
+        # Converts the machine's response.
         self._finish = finish
         self._response: Response | None = None
         self._future: asyncio.Future[Response] | None = None
 
     def resolve(self, response: dict[str, Any]) -> None:
-        """Give the response; only the first one counts."""
+        """Set the response, unless it is set."""
         made = response if self._finish is None else self._finish(response)
         if self._future is None and self._response is None:
             self._response = made
@@ -46,7 +42,7 @@ class Waiter:
             self._give(made)
 
     def fail(self, error: KafkaError) -> None:
-        """Give the response that says what went wrong."""
+        """Set an error response."""
         self._give(self._on_error(error.code))
 
     def result(self) -> Response | asyncio.Future[Response]:
@@ -59,7 +55,7 @@ class Waiter:
 
     def _give(self, response: Response) -> None:
         if self._future is not None:
-            # The connection may have gone meanwhile.
+            # The connection may have closed.
             if not self._future.done():
                 self._future.set_result(response)
         elif self._response is None:
@@ -67,10 +63,10 @@ class Waiter:
 
 
 class AwaitedResponse(Generic[ResponseT]):
-    """One of them who awaits the response itself, and has an error raised.
+    """A pending response for a caller that awaits it and gets errors raised.
 
     Attributes:
-        future: To be awaited at once; it may be cancelled.
+        future: To be awaited immediately; may be canceled.
     """
 
     __slots__ = ("future",)
@@ -79,11 +75,11 @@ class AwaitedResponse(Generic[ResponseT]):
         self.future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
 
     def resolve(self, response: ResponseT) -> None:
-        """Give the response."""
+        """Set the response."""
         if not self.future.done():
             self.future.set_result(response)
 
     def fail(self, error: KafkaError) -> None:
-        """Have it raised."""
+        """Set the error to raise."""
         if not self.future.done():
             self.future.set_exception(error)

@@ -1,1 +1,1 @@
-"""What a broker says over HTTP: whether it is ready, and more; loaded only if it is asked for."""
+"""HTTP server: readiness, metrics and more; loaded only if it is configured."""

@@ -1,10 +1,9 @@
-"""Who may ask over HTTP.
+"""Access control for HTTP requests.
 
-Nothing is encrypted, and whoever reads metrics reads names of topics and groups. So an address
-beyond this machine is opened only with a token, or where somebody says that it may be open. On
-loopback, without a token, the Host header has to name loopback too: else a web page, by a name of
-its own that leads to 127.0.0.1, could have its visitor's browser ask us. By our own name it could
-still have it send something: so has Origin to, which browsers add.
+HTTP is not encrypted, and metrics reveal the names of topics and groups. So an address that other
+machines can reach requires a token or `wirebroker.http.open=true`. On loopback without a token,
+Host must name loopback, else DNS rebinding could make a visitor's browser read responses. Origin,
+which browsers add, must name it too, else a web page could make a browser send requests.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class Access(NamedTuple):
-    """What a request must bring.
+    """Requirements for requests.
 
     Attributes:
-        token: Expected as `Authorization: Bearer <token>`; None: nothing is.
-        is_open: Whether addresses beyond this machine do without one.
+        token: Expected as `Authorization: Bearer <token>`; None if not required.
+        is_open: Whether other machines may connect without a token.
     """
 
     token: str | None
@@ -36,19 +35,15 @@ class Access(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> Access:
-        """Read what the configuration says."""
+        """Return the access rules of a configuration."""
         token = config.optional_str("wirebroker.http.token")
         return cls(token, config.bool("wirebroker.http.open"))
 
     def check_address(self, host: str, port: int) -> None:
-        """Refuse an address that others could reach without a token.
-
-        Args:
-            host: The numeric address that is bound.
-            port: Its port.
+        """Refuse an address that other machines could reach without a token.
 
         Raises:
-            StartError: It is one.
+            StartError: The address is refused.
         """
         if self.token is None and not self.is_open and not is_loopback(host):
             raise StartError(
@@ -59,10 +54,10 @@ class Access(NamedTuple):
             )
 
     def check(self, request: HttpRequest, route: Route) -> None:
-        """Refuse a request that does not bring what it must.
+        """Check a request's token, or its Host and Origin headers.
 
         Raises:
-            HttpError: 401 without the token, 403 by a name that is not ours.
+            HttpError: 401 without the token; 403 for a foreign Host or Origin.
         """
         if route.is_open:
             return
@@ -79,7 +74,6 @@ class Access(NamedTuple):
 
 
 def _is_ours(origin: str | None) -> bool:
-    """Tell whether a request comes from no web page, or from one of this machine."""
     if origin is None:
         return True
     _, scheme_end, host = origin.partition("://")
@@ -87,9 +81,8 @@ def _is_ours(origin: str | None) -> bool:
 
 
 def _names_loopback(host: str) -> bool:
-    """Tell whether a Host header names this machine as it alone reaches itself."""
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    if name.lower() in {"", "localhost"}:  # HTTP/1.0 has no such header, and browsers no HTTP/1.0
+    if name.lower() in {"", "localhost"}:  # HTTP/1.0 has no Host header; browsers do not use it
         return True
     try:
         return ip_address(name).is_loopback

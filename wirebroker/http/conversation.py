@@ -1,8 +1,4 @@
-"""One HTTP connection: requests in turn, each with a bound on its size and its time.
-
-    read a request  ->  route  ->  answer  ->  the next, until the peer or a bound ends it
-
-The door to h11, which parses; everything is given up rather than kept waiting for.
+"""One HTTP connection: sequential requests, limited in size and time. The only import of h11.
 
 Source: RFC 9112.
 """
@@ -24,18 +20,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.http")
 
-# Request line and headers; a scraper's have 300 bytes, a browser's with cookies some thousands.
+# Scrapers send some 300 bytes, browsers with cookies some KB.
 _MOST_HEAD_BYTES: Final = 16 << 10
-# For what is set by JSON; nothing larger is taken.
 _MOST_BODY_BYTES: Final = 1 << 20
-# Small, since what came whole in one piece is not held against the bound on heads.
+# Small: h11 does not limit a head that arrives whole in one read.
 _READ_BYTES: Final = 4 << 10
-# Chunks of a body between two turns of the loop: about 1 ms.
+# Body chunks per turn of the loop: about 1 ms.
 _CHUNKS_AT_ONCE: Final = 64
-# From the end of the last answer, or from the beginning, to the end of a request: scrapers come
-# every 15 s to 60 s and keep their connection.
+# Includes idle time: scrapers keep a connection and send a request every 15 s to 60 s.
 _REQUEST_S: Final = 90.0
-# A probe's request arrives within this time, in one piece.
+# A probe's request arrives within this time, in one read.
 _NEW_S: Final = 0.25
 _ANSWERING_S: Final = 60.0
 _TAKING_S: Final = 30.0
@@ -48,9 +42,9 @@ class HttpConversation:
 
     Attributes:
         address: The peer's host.
-        is_new: Whether its first request may still arrive, or be answered, as a probe's does.
-        is_answering: Whether its request is complete and the answer is not made yet; else the
-            connection waits for its peer.
+        is_new: Whether its first request may still arrive or be served, as a probe's is.
+        is_answering: Whether a request is being served; otherwise the connection waits for its
+            peer.
     """
 
     __slots__ = (
@@ -75,10 +69,10 @@ class HttpConversation:
         """Take over a connection's streams.
 
         Args:
-            reader: What the peer sends.
-            writer: What it is sent.
-            answer_to: Answers, and sets `is_answering` meanwhile; may raise HttpError.
-            on_known: Called once, when it is no longer new.
+            reader: From the peer.
+            writer: To the peer.
+            answer_to: Returns the response and sets `is_answering` meanwhile; may raise HttpError.
+            on_known: Called once, when the connection is no longer new.
         """
         self._reader = reader
         self._writer = writer
@@ -86,42 +80,41 @@ class HttpConversation:
         self._on_known = on_known
         self._has_read = False
         peer: tuple[str, int] | None = writer.get_extra_info("peername")
-        self.address = "" if peer is None else peer[0]  # it has left
+        self.address = "" if peer is None else peer[0]  # None: it has disconnected
         self.is_new = True
         self.is_answering = False
-        # A peer that doesn't read is waited for once the system takes no more.
+        # drain() then waits until the kernel has taken everything.
         writer.transport.set_write_buffer_limits(0)
         self._machine = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD_BYTES)
 
     async def run(self) -> None:
-        """Serve until the peer ends, breaks the rules, or is too slow.
+        """Serve until the peer disconnects, breaks the protocol or is too slow.
 
         Raises:
-            TimeoutError, ConnectionError: The peer is silent, or gone.
+            TimeoutError: The peer is too slow.
+            ConnectionError: The connection is lost.
         """
         timer = asyncio.get_running_loop().call_later(_NEW_S, self.know)
         try:
             while await self._serve_one():
                 self.know()
-                # What has been read is not waited for: else a peer with many requests held the
-                # loop.
+                # Reading buffered requests never waits, so a pipelining peer would hold the loop.
                 await next_turn()
                 self._machine.start_next_cycle()
         finally:
             timer.cancel()
 
     def know(self) -> None:
-        """Be new no longer; it may be given up for that."""
+        """Mark the connection as no longer new, so that the limit applies."""
         if self.is_new:
             self.is_new = False
             self._on_known(self)
 
     def abort(self) -> None:
-        """End the connection at once; what was not sent is dropped."""
+        """Close the connection immediately and drop unsent data."""
         self._writer.transport.abort()
 
     async def _serve_one(self) -> bool:
-        """Serve one request; tell whether another may follow."""
         try:
             async with asyncio.timeout(_REQUEST_S):
                 request = await self._next_request()
@@ -140,14 +133,13 @@ class HttpConversation:
         return self._is_over()
 
     def _is_over(self) -> bool:
-        """Tell whether request and answer have ended, and the connection goes on."""
         return self._machine.our_state is h11.DONE and self._machine.their_state is h11.DONE
 
     async def _next_request(self) -> HttpRequest | None:
-        """Read a request to its end; None if the peer has ended instead.
+        """Read a whole request; return None if the peer has disconnected.
 
         Raises:
-            HttpError: 413, it is too long.
+            HttpError: 400 for two body lengths; 413 for a long body.
         """
         head = await self._event()
         if not isinstance(head, h11.Request):

@@ -1,10 +1,10 @@
-"""/live and /ready: what supervisors and load balancers ask.
+"""The routes /live and /ready, for supervisors and load balancers.
 
-    GET /live     200 as long as the broker's loop answers at all
-    GET /ready    200 if clients are served; 503 with the reason while it starts, recovers its logs,
-                  is fenced by the controller, or stops
+    GET /live     200 as long as the event loop responds
+    GET /ready    200 if clients are served; 503 with the reason while the broker starts, recovers
+                  its logs, is fenced by the controller, or shuts down
 
-Anybody may ask, without a token: a probe has none, and learns nothing but this.
+Both need no token, because probes have none.
 """
 
 from __future__ import annotations
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_health(routes: Routes, why_not_ready: Callable[[], str | None]) -> None:
-    """Add both routes.
-
-    Args:
-        routes: Where to.
-        why_not_ready: What keeps clients from being served; None: nothing.
-    """
+    """Add both routes; `why_not_ready` returns None if clients are served."""
 
     async def live(_request: HttpRequest) -> HttpAnswer:
         return HttpAnswer.of_text("live")

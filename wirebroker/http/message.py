@@ -1,4 +1,4 @@
-"""One HTTP request as a route sees it, and what it answers. No I/O."""
+"""HTTP requests and responses as routes see them. No I/O."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PLAIN: Final = "text/plain; charset=utf-8"
-# A query has few fields; more is no question to us.
 _MOST_FIELDS: Final = 100
 
 
 class HttpError(Exception):
-    """A request that is refused; its text is one sentence for whoever asked.
+    """A refused request; the text is one sentence for the client.
 
     Attributes:
-        status: The answer's status, 400 to 599.
-        headers: Of the answer, besides the usual ones.
+        status: 400 to 599.
+        headers: Additional headers of the response.
     """
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
@@ -30,14 +29,14 @@ class HttpError(Exception):
 
 
 class HttpRequest(NamedTuple):
-    """One request, whole.
+    """One complete request.
 
     Attributes:
-        method: In capitals; HEAD is seen as GET.
+        method: In capitals; HEAD becomes GET.
         path: Decoded, without the query; begins with a slash.
         query: The first value of each field.
-        headers: By names in small letters; of one that is repeated, the first.
-        body: At most as long as the server takes.
+        headers: The first value of each lower-case name.
+        body: The whole body.
     """
 
     method: str
@@ -50,7 +49,7 @@ class HttpRequest(NamedTuple):
         """Return the body's value.
 
         Raises:
-            HttpError: 400, it is no JSON.
+            HttpError: 400 if it is not JSON.
         """
         try:
             return parse_json(self.body)
@@ -59,14 +58,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpAnswer(NamedTuple):
-    """What a route answers.
-
-    Attributes:
-        body: Whole; a few MiB at most.
-        status: 200 to 599.
-        content_type: What the body is.
-        headers: Further ones.
-    """
+    """The response of a route; the body has a few MiB at most."""
 
     body: bytes
     status: int = 200
@@ -75,7 +67,7 @@ class HttpAnswer(NamedTuple):
 
     @classmethod
     def of_text(cls, text: str, status: int = 200) -> HttpAnswer:
-        """Return an answer of lines for people."""
+        """Return a plain-text response."""
         return cls(f"{text}\n".encode(), status)
 
 
@@ -83,7 +75,7 @@ def read_target(target: str) -> tuple[str, dict[str, str]]:
     """Return path and query of a request's target.
 
     Raises:
-        HttpError: 400, it is no path.
+        HttpError: 400 if it is not a path or the query is invalid.
     """
     if not target.startswith("/"):
         raise HttpError(400, "ask for a path")

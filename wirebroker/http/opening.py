@@ -1,6 +1,6 @@
-"""How the HTTP server of a broker comes up: sockets by the configuration, and what is served.
+"""Start of the HTTP server from the configuration.
 
-It stands before the broker: `/live` and `/ready` are answered while logs are recovered.
+It starts before the logs are recovered, so that `/live` and `/ready` respond meanwhile.
 """
 
 from __future__ import annotations
@@ -29,15 +29,11 @@ logger = logging.getLogger("wirebroker.http")
 
 
 async def open_http(config: Config, *, why_not_ready: Callable[[], str | None]) -> HttpServer:
-    """Serve where `wirebroker.http.listeners` says.
-
-    Args:
-        config: Which has it set.
-        why_not_ready: What keeps clients from being served.
+    """Serve at the addresses of `wirebroker.http.listeners`.
 
     Raises:
-        StartError: An address cannot be had, and is not optional; it would be open to others.
-        ConfigError: An address cannot be used.
+        StartError: A required address cannot be bound, or `Access` refuses it.
+        ConfigError: An address is invalid.
     """
     access = Access.of(config)
     settings = NetworkSettings()
@@ -61,7 +57,7 @@ async def open_http(config: Config, *, why_not_ready: Callable[[], str | None]) 
 def _bind(
     address: Address, settings: NetworkSettings, *, is_optional: bool
 ) -> socket.socket | None:
-    """Return a listening socket; None if it cannot be had and need not."""
+    """Return a listening socket; None if the address is in use and optional."""
     try:
         return bind(address.host, address.port, settings)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Which function answers which path. What is served over HTTP adds its routes here.
+"""Routes: the functions that serve paths. Other packages add theirs.
 
 routes = Routes()
 routes.add("GET", "/ready", ready)                # async (HttpRequest) -> HttpAnswer
-routes.add("POST", "/test/v1/faults/", faults)    # and whatever is below, by the last slash
+routes.add("POST", "/test/v1/faults/", faults)    # final slash: all paths below it, too
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Route(NamedTuple):
     """One method of one path.
 
     Attributes:
-        answering: Called with the request.
-        is_open: Whether it is answered without a token, from anywhere (probes have none).
+        answering: Serves a request.
+        is_open: Whether it needs no token, as for probes.
     """
 
     answering: Answering
@@ -40,16 +40,16 @@ class Routes:
         self._by_path: dict[str, dict[str, Route]] = {}
 
     def add(self, method: str, path: str, answering: Answering, *, is_open: bool = False) -> None:
-        """Have a function answer a method of a path, and of all below it if it ends in a slash."""
+        """Register a function for a method of a path; a final slash includes all paths below."""
         methods = self._by_path.setdefault(path, {})
         assert method not in methods, f"{method} {path} has two routes"
         methods[method] = Route(answering, is_open)
 
     def find(self, method: str, path: str) -> Route:
-        """Return who answers; the longest path counts.
+        """Return the route of the longest matching path.
 
         Raises:
-            HttpError: 404, nobody answers the path; 405, not this method of it.
+            HttpError: 404 if no path matches; 405 if the path has no such method.
         """
         methods = self._by_path.get(path) or self._below(path)
         if methods is None:
@@ -61,7 +61,7 @@ class Routes:
         return route
 
     def _below(self, path: str) -> dict[str, Route] | None:
-        """Return the methods of the longest path that ends in a slash and that this is below."""
+        """Return the methods of the longest registered prefix that ends in a slash."""
         found = [each for each in self._by_path if each.endswith("/") and path.startswith(each)]
         return self._by_path[max(found, key=len)] if found else None
 

@@ -1,14 +1,13 @@
-"""The HTTP server inside the broker's loop: listening sockets, few connections, routes.
+"""The HTTP server on the broker's event loop: sockets, a limited number of connections, routes.
 
-A door that nobody needs to do his work: what goes wrong with a connection costs that connection,
-and the number of connections is bounded. Beyond the bound a connection that waits for its peer is
-closed, of the address that has most of them the oldest; few answers are made at once. Otherwise
-peers that are silent, or that send requests without reading, could keep probes out, and a
-supervisor would end the broker.
+A failing connection affects only itself. Silent peers, or peers that send requests without
+reading, must not keep probes out, because a supervisor would kill the broker. So the server
+closes a waiting connection beyond the limit, the oldest of the address with the most of them, and
+produces few responses at a time.
 
-Open routes (probes) never wait for other answers. A connection is new, and outside of that bound,
-until its first request has had time to arrive and an open route has answered it: so many that
-connect and leave at once do not close a probe whose request nobody has read yet.
+Open routes (probes) never wait for other responses. A new connection does not count toward the
+limit until its first request had time to arrive and an open route has served it, so that many
+short connections do not close a probe's before its request is read.
 """
 
 from __future__ import annotations
@@ -32,28 +31,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.http")
 
-# Scrapers, probes and people; each holds 1 MiB of a body at most, and some 100 KiB besides.
+# Each holds at most 1 MiB of a body and some 100 KiB more.
 _MOST_CONNECTIONS: Final = 64
-# Besides them; they are new for a quarter of a second, and hold 4 KiB of a request at most.
+# In addition; each is new for 0.25 s and holds at most 4 KiB.
 _MOST_NEW: Final = 512
-# Of all; the others wait.
+# Responses in progress; further requests wait.
 _MOST_ANSWERS: Final = 16
 
 
 class HttpAddress(NamedTuple):
-    """Where it listens: the numeric address, and the port that was bound."""
+    """A numeric address and the port that was bound."""
 
     host: str
     port: int
 
 
 class HttpServer:
-    """Serves the routes on bound sockets.
-
-    Attributes:
-        routes: What it answers; routes may be added while it serves.
-        addresses: Where it listens.
-    """
+    """A server of routes on bound sockets; routes may be added while it runs."""
 
     def __init__(self, sockets: Sequence[socket.socket], access: Access) -> None:
         """Take over bound, listening sockets."""
@@ -66,12 +60,12 @@ class HttpServer:
         self._turns = asyncio.Semaphore(_MOST_ANSWERS)
 
     async def start(self) -> None:
-        """Begin to accept."""
+        """Start to accept connections."""
         for each in self._sockets:
             self._servers.append(await asyncio.start_server(self._connected, sock=each))
 
     async def close(self) -> None:
-        """Accept no more, and end the connections that there are."""
+        """Stop accepting and close all connections."""
         for server in self._servers:
             server.close()
         for each in self._sockets:
@@ -91,7 +85,7 @@ class HttpServer:
         task.add_done_callback(self._ended)
 
     def _keep_to_bound(self, known: HttpConversation) -> None:
-        """Give up a connection if one too many is known: the last to be known if all are served."""
+        """Close a connection beyond the limit: `known` itself if all others are being served."""
         others = [each for each in self._tasks.values() if not each.is_new]
         if len(others) <= _MOST_CONNECTIONS:
             return
@@ -101,13 +95,13 @@ class HttpServer:
             self._give_up(known)
             return
         counts = Counter(each.address for each in waiting)
-        self._give_up(max(waiting, key=lambda each: counts[each.address]))  # the first of equals
+        self._give_up(max(waiting, key=lambda each: counts[each.address]))  # the oldest of them
 
     def _give_up(self, conversation: HttpConversation) -> None:
         for task, each in self._tasks.items():
             if each is conversation:
                 del self._tasks[task]
-                conversation.abort()  # by itself: the task may not have begun
+                conversation.abort()  # the task may not have started
                 task.cancel()
                 return
 
@@ -120,10 +114,9 @@ class HttpServer:
             writer.close()
         except (TimeoutError, ConnectionError):
             logger.debug("an HTTP connection is given up")
-        except Exception:  # the root of a task: it costs this connection
+        except Exception:  # root of a task
             logger.exception("an HTTP connection failed")
         finally:
-            # What could not be sent in time is dropped.
             if not writer.is_closing():
                 writer.transport.abort()
 
@@ -145,6 +138,6 @@ class HttpServer:
             return await route.answering(request)
         except (HttpError, TimeoutError):
             raise
-        except Exception:  # a route's own mistake must not look like the peer's
+        except Exception:  # must not look like a fault of the peer
             logger.exception("%s %s failed", request.method, request.path)
             return HttpAnswer.of_text("it failed, the broker's log says why", 500)

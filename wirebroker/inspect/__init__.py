@@ -1,1 +1,1 @@
-"""Data directories looked at from outside: dump them, verify them, repair them."""
+"""Inspection of data directories from outside: dump, verify, repair."""

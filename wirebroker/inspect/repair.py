@@ -1,9 +1,8 @@
-"""`wirebroker repair`: what recovery at a start would do, done or only told, and nothing else.
+"""`wirebroker repair`: the recovery of a broker's start, without a start.
 
-The very code of a start opens each log (storage/recovery/log_recovery.py,
-quorum/log/metadata_store.py); a dry run lends it files whose changes stay in memory. Afterwards the
-directory is as a clean stop leaves it, so that the next start reads nothing. Partitions that the
-metadata doesn't place here are left for a start to put aside.
+The code of a start opens each log (storage/recovery/log_recovery.py,
+quorum/log/metadata_store.py); in a dry run, its changes stay in memory. Afterwards the directory is
+in the state of a clean stop.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.segment.segment_files import LOG_SUFFIX, SWAP_SUFFIX
 from wirebroker.storage.log_directory import META_PROPERTIES, LogDirectory, LogDirectoryError
 from wirebroker.storage.meta_properties import parse_meta_properties
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -40,23 +40,21 @@ if TYPE_CHECKING:
 
 
 class RepairError(Exception):
-    """What keeps a directory from being repaired: a sentence about how to mend it."""
+    """A reason why a directory cannot be repaired, with what to do."""
 
 
 class Repair:
     """One run over the log directories of a broker.
 
     Args:
-        directories: Their paths; the one with the metadata log is among them.
-        config: The broker's settings.
-        clock: The time.
+        directories: Their paths, including that of the metadata log.
         is_dry: Whether nothing is written.
-        reads_all: Whether every segment is read, even those that were on the disk for sure.
+        reads_all: Whether segments below the recovery point are read too.
         tell: Takes a row for each changed file and each problem.
-        on_bytes: For progress: told of all bytes of the segments' logs, read or passed over.
+        on_bytes: Takes counts of processed bytes, for progress.
 
     Attributes:
-        problem_count: Logs that could not be opened.
+        problem_count: Number of logs that could not be opened.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class Repair:
         self._tell = tell
         self._on_bytes = on_bytes
         self._uncounted_bytes = 0  # of the log that is being opened
-        self._has_deleted = False  # records, in the directory that is repaired
+        self._has_deleted = False  # records, in the current directory
         self._journal = Journal()
         self._journal.on_read = self._count
         self._files: Files = (
@@ -86,11 +84,11 @@ class Repair:
         self.problem_count = 0
 
     def run(self) -> None:
-        """Repair everything.
+        """Repair all directories.
 
         Raises:
-            RepairError: A directory is none, in use, or its metadata cannot be read.
-            OSError: The disk.
+            RepairError: A path is not a data directory, is in use, or has unreadable metadata.
+            OSError: From the disk.
         """
         directories: list[LogDirectory] = []
         try:
@@ -107,16 +105,18 @@ class Repair:
 
     def _open(self, path: str) -> LogDirectory:
         if self._files.exists(f"{path}/.lock") and lock_holder(path) is not None:
-            raise RepairError(f"{path} is in use by a broker; stop that one first")
+            raise RepairError(f"{path} is in use by a broker: stop it first")
         try:
             text = self._files.read_whole(f"{path}/{META_PROPERTIES}").decode()
             properties = parse_meta_properties(text)
         except FileNotFoundError:
             raise RepairError(
-                f"{path} is no data directory: {META_PROPERTIES} is missing"
+                f"{path} is not a data directory: {META_PROPERTIES} is missing"
             ) from None
         except ValueError as error:
-            raise RepairError(f"{path} is no data directory ({META_PROPERTIES}: {error})") from None
+            raise RepairError(
+                f"{path} is not a data directory ({META_PROPERTIES}: {error})"
+            ) from None
         try:
             return LogDirectory.open(
                 path, self._files, node_id=properties.node_id, cluster_id=properties.cluster_id
@@ -131,8 +131,8 @@ class Repair:
         )
         if home is None:
             raise RepairError(
-                f"no directory holds the metadata log ({DIRECTORY_NAME}), which knows the topics' "
-                "settings; name that one, too"
+                f"no directory has the metadata log ({DIRECTORY_NAME}) with the topics' settings: "
+                "name that directory too"
             )
         store = MetadataStore(self._files, home.path, self._clock)
         path = f"{home.path}/{DIRECTORY_NAME}"
@@ -179,13 +179,13 @@ class Repair:
             if new_watermarks != high_watermarks:
                 directory.write_high_watermarks(new_watermarks)
             if is_whole:
-                # What was deleted may have been acknowledged: the controller must not take these
-                # replicas for such as have everything (KIP-966), as after a clean stop.
+                # The deleted records may have been acknowledged: unlike after a clean stop, the
+                # controller must not assume that these replicas are complete (KIP-966).
                 epoch = -1 if self._has_deleted else directory.previous_broker_epoch
                 directory.mark_clean_shutdown(broker_epoch=epoch)
 
     def _log(self, found: PartitionDirectory, image: ClusterImage) -> Log | None:
-        """Return the log of a folder, not loaded; None if a start would not load it."""
+        """Return the unloaded log of a folder; None if a start would not load it."""
         if found.topic == METADATA_TOPIC:
             return None
         if found.topic_id is None:
@@ -193,7 +193,7 @@ class Repair:
         else:
             topic = image.topics_by_id.get(found.topic_id)
         if topic is None or found.partition not in topic.partitions:
-            self._tell(_problem(found.path, "the metadata knows nothing of it: left as it is"))
+            self._tell(_problem(found.path, "it is not in the metadata: left unchanged"))
             return None
         return Log(
             found.path,
@@ -214,7 +214,8 @@ class Repair:
     ) -> bool:
         key = (log.topic, log.partition)
         try:
-            log.load(
+            load_log(
+                log,
                 recovery_point=0 if self._reads_all else recovery_points.get(key, 0),
                 log_start_offset=starts.get(key, 0),
                 clean=directory.was_clean and not self._reads_all,
@@ -230,7 +231,7 @@ class Repair:
 
     @contextmanager
     def _counted(self, path: str) -> Generator[None]:
-        """Count the bytes of a partition's segments once each, as they are read, the rest after."""
+        """Count the bytes of a partition's segments once each: as they are read, or at the end."""
         names = self._files.list_files(path)
         logs = [f"{path}/{name}" for name in names if name.endswith(LOG_SUFFIX)]
         self._uncounted_bytes = sum(self._files.data(each).size() for each in logs)
@@ -238,13 +239,13 @@ class Repair:
         self._count(self._uncounted_bytes)
 
     def _count(self, count: int) -> None:
-        counted = min(count, self._uncounted_bytes)  # some is read twice
+        counted = min(count, self._uncounted_bytes)  # some bytes are read twice
         self._uncounted_bytes -= counted
         self._on_bytes(counted)
 
     @contextmanager
     def _told(self, path: str) -> Generator[None]:
-        """Tell what happens to the files below a path, and why."""
+        """Report the changes of files below a path, and their reasons."""
         with storage_warnings() as reasons:
             yield
         for reason in reasons:

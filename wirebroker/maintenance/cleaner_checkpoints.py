@@ -1,7 +1,7 @@
-"""Up to where the logs of one directory are compacted (`cleaner-offset-checkpoint`).
+"""The compacted part of each log in one directory (`cleaner-offset-checkpoint`).
 
-A deleted topic leaves the file at the next write. If a crash comes first and the name is used
-again, the new log's beginning counts as clean: it is compacted with what follows, only later.
+A deleted topic is removed at the next write. If a crash prevents that and the name is reused, the
+new log's beginning is compacted later.
 
 Source: Kafka's LogCleanerManager.updateCheckpoints.
 """
@@ -32,7 +32,7 @@ class CleanerCheckpoint:
     __slots__ = ("_directory", "_files", "_has_foreign", "_offsets", "_path", "_write_lock")
 
     def __init__(self, directory: DataDirectory, files: Files) -> None:
-        """Read the file; one that is damaged is none: everything is compacted once more.
+        """Read the file; if it is damaged, all logs will be compacted again.
 
         Raises:
             OSError: The disk failed.
@@ -51,20 +51,20 @@ class CleanerCheckpoint:
             offset = rows.get((partition.topic, partition.index))
             if offset is not None:
                 self._offsets[partition] = offset
-        self._has_foreign = len(rows) > len(self._offsets)  # deleted, with a crash behind it
+        self._has_foreign = len(rows) > len(self._offsets)  # of topics deleted before a crash
 
     def get(self, partition: StoredPartition) -> int | None:
-        """Return a log's first dirty offset; None if it was never compacted."""
+        """Return a log's first dirty offset, or None."""
         return self._offsets.get(partition)
 
     def set(self, partition: StoredPartition, offset: int) -> None:
-        """Note a log's first dirty offset; `write` keeps it."""
+        """Set a log's first dirty offset, for the next `write`."""
         self._offsets[partition] = offset
 
     def forget_deleted(self) -> bool:
-        """Take out partitions that are gone; return whether `write` is to say so.
+        """Remove deleted partitions; return whether `write` is needed.
 
-        A topic of the same name would take their offsets for its own after a restart.
+        After a restart, a new topic of the same name would otherwise use their offsets.
         """
         gone = [partition for partition in self._offsets if partition.is_retired]
         for partition in gone:
@@ -74,7 +74,7 @@ class CleanerCheckpoint:
         return has_changed
 
     def write(self) -> None:
-        """Write the file. Blocks for the disk.
+        """Write the file. Blocks.
 
         Raises:
             OSError: The disk failed.

@@ -1,7 +1,7 @@
-"""The broker's side of a compaction worker: started, listened to, ended.
+"""The broker's side of a compaction worker: start, messages, end.
 
-`run_here` does the same work without one: for files that no other process sees (the simulation's),
-and in the process of somebody's tests.
+`run_here` compacts in this process instead: for the simulation's files, which no other process
+sees, and in tests.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.files import Files
 
-# A worker says every second that it lives; at the lowest priority it may get no turn for long.
+# A worker reports every second, but at the lowest priority it may wait long.
 _LONGEST_SILENCE_S: Final = 300.0
-# Of a group of 100,000 segments.
+# For a group of 100,000 segments.
 _LONGEST_LINE: Final = 1 << 22
 
 
 class AtWork(NamedTuple):
-    """A sign of life."""
+    """A progress report."""
 
     read_bytes: int
 
 
 class Done(NamedTuple):
-    """The compaction is over."""
+    """The compaction has ended."""
 
     next_dirty_offset: int
 
 
 class WorkerDiedError(Exception):
-    """The worker ended, or was ended, without a result."""
+    """The worker ended or was killed without a result."""
 
 
 News: TypeAlias = "AtWork | CleanedGroup | Done"
@@ -48,12 +48,12 @@ Run: TypeAlias = "Callable[[CompactionJob, Limits], AsyncGenerator[News, None]]"
 
 
 async def run_in_child(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
-    """Compact in a process of its own; closing the generator kills it.
+    """Compact in a separate process; closing the generator kills it.
 
     Raises:
         KafkaError: The segments cannot be read.
         OSError: The disk failed, or the process cannot be started.
-        WorkerDiedError: It died, or has been silent for too long.
+        WorkerDiedError: It died, or was silent for too long.
     """
     process = await start_module(
         "wirebroker.maintenance.compaction_worker", longest_line=_LONGEST_LINE
@@ -95,8 +95,8 @@ def _decode(line: bytes) -> News:
 
 
 def run_here(files: Files) -> Run:
-    """Return what compacts on the event loop, group by group."""
-    from wirebroker.storage.compaction.map import OffsetMap  # noqa: PLC0415 - a worker's else
+    """Return a function that compacts on the event loop, group by group."""
+    from wirebroker.storage.compaction.map import OffsetMap  # noqa: PLC0415 - only needed here
 
     async def run(job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
         offset_map = OffsetMap(limits.map_bytes, load_factor=limits.load_factor, secret=bytes(16))

@@ -1,6 +1,6 @@
-"""What a broker tells a compaction worker: the job and its limits, one JSON object in a line.
+"""The input of a compaction worker: the job and its limits, as one line of JSON.
 
-Apart from both, so that a broker's start needs nothing of the worker (compaction_worker.py).
+It is separate from compaction_worker.py, which the broker does not import.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wirebroker.storage.compaction.filter import ActiveProducer
 
 
 class Limits(NamedTuple):
-    """What a compaction may take."""
+    """The limits of a compaction."""
 
     map_bytes: int
     load_factor: float
@@ -23,7 +23,7 @@ class Limits(NamedTuple):
 
 
 def encode_order(job: CompactionJob, limits: Limits) -> bytes:
-    """Return what the worker reads first."""
+    """Return the worker's input."""
     fields = job._asdict()
     fields["producers"] = [[number, *value] for number, value in job.producers.items()]
     order = {"job": fields, "limits": limits, "broker": os.getpid()}

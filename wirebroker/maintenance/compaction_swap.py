@@ -1,8 +1,8 @@
-"""Swaps a worker's `.cleaned` segment into a log that goes on being read, written and retained.
+"""The swap of a worker's `.cleaned` segment into a log in use.
 
-Between the steps of segment_swap.py threads sync the directory; meanwhile the log may be deleted,
-or lose segments to retention. Whatever the worker has not read is never thrown away: the old
-segments must be the same at each step.
+Between the steps of segment_swap.py threads sync the directory, while the log may be deleted or
+lose segments to retention. Each step therefore requires the same old segments, so that only
+segments that the worker has read are removed.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import Files
     from wirebroker.storage.log.segment.segment import Segment
 
-# A sync that lacked descriptors or memory is done again after this.
+# Before the retry of a sync that lacked descriptors or memory.
 _SHORTAGE_PAUSE_S: Final = 0.1
 
 
 class CompactionAbortedError(Exception):
-    """The log is not any more what the worker was told to compact."""
+    """The log has changed since the worker was started."""
 
 
 async def swap_in(
@@ -48,17 +48,10 @@ async def swap_in(
     deleted: DeletedSegments,
     clock: Clock,
 ) -> None:
-    """Put a `.cleaned` segment into the place of the group's old ones.
-
-    Args:
-        partition: Others use it meanwhile.
-        files: Where its log lies.
-        group: What the worker has written.
-        deleted: Takes over the old segments.
-        clock: For slices of the loop's time.
+    """Replace the group's old segments by a `.cleaned` segment, while the partition is in use.
 
     Raises:
-        CompactionAbortedError: The log has changed; it is as it was, or gone.
+        CompactionAbortedError: The log has changed; nothing was swapped.
         OSError: The disk failed.
     """
     log = partition.log
@@ -70,7 +63,7 @@ async def swap_in(
     try:
         begin_swap(files, log.directory, base_offset)
     except OSError:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # report the first error
             undo_swap(files, log.directory, base_offset)
         raise
     try:
@@ -78,7 +71,7 @@ async def swap_in(
         await partition.until_settled()
         old = _check(partition, group)
     except (CompactionAbortedError, OSError):
-        # Left there, a start would complete it, whatever the log has become by then.
+        # Otherwise a start would complete the swap, even in a changed log.
         if not partition.is_retired:
             with contextlib.suppress(OSError):
                 undo_swap(files, log.directory, base_offset)
@@ -93,7 +86,7 @@ async def swap_in(
     await _sync(partition, files)
     if partition.is_retired:
         for segment in old:
-            segment.let_go()  # a deleted topic takes its files along
+            segment.let_go()  # the files go with the topic
         return
     finish_swap(log, files, new)
     deleted.add(old, delay_ms=log.settings.file_delete_delay_ms)
@@ -101,7 +94,7 @@ async def swap_in(
 
 
 async def throw_away(partition: Partition, files: Files) -> None:
-    """Remove what a worker that has ended left unfinished.
+    """Remove the unfinished files of an ended worker.
 
     Raises:
         OSError: The disk failed.
@@ -127,12 +120,12 @@ def _check(partition: Partition, group: CleanedGroup) -> list[Segment]:
 
 
 async def _sync(partition: Partition, files: Files) -> None:
-    """Wait until the names are on the disk, and for descriptors and memory if they are short."""
+    """Sync the names; retry if descriptors or memory are short."""
     while True:
         try:
             await in_thread(Work.UPKEEP, files.sync_directory, partition.log.directory)
         except FileNotFoundError:
-            # A deletion moves the directory away under the sync.
+            # A deletion has moved the directory.
             if not partition.is_retired:
                 raise
             return

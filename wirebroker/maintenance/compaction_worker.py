@@ -1,15 +1,15 @@
-"""Compaction in a process of its own: parsing millions of records would hold the broker's loop.
+"""Compaction in a separate process, because it would block the broker's event loop.
 
     in    one JSON object and a newline: the job and its limits
     out   one JSON object a line:
-          {"read": bytes}                                        every second: still at work
-          {"group": base offsets, "before": b, "after": b}       a `.cleaned` segment is on the disk
+          {"read": bytes}                                        progress, every second
+          {"group": base offsets, "before": b, "after": b}       a `.cleaned` segment is on disk
           {"done": next dirty offset}                            the end
           {"error": "corrupt" or "disk", "errno": n or null, "text": sentence}       the end
 
-It only reads closed segments and only writes `.cleaned` files, at the lowest priority; it may be
-killed at any time. It ends by itself when the broker is gone. `wirebroker/maintenance/compactor.py`
-starts it and swaps what it writes.
+It reads only closed segments and writes only `.cleaned` files, at the lowest priority, and may be
+killed at any time. It ends when the broker has ended. `wirebroker/maintenance/compactor.py` starts
+it and swaps its output.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 _LOWEST_PRIORITY: Final = 19
 _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG in linux/prctl.h
 _REPORT_S: Final = 1.0
-# Between two looks at the clock: 1 ms of work.
+# The bytes between two time checks: 1 ms of work.
 _STEP_BYTES: Final = 64 * 1024
 
 
 class BrokerGoneError(Exception):
-    """Nobody waits for the result any more."""
+    """The broker has ended."""
 
 
 class _Pace:
-    """Keeps to the bytes per second, tells that it is at work, and notices the broker's end."""
+    """A rate limiter that also reports progress and checks that the broker is alive."""
 
     def __init__(self, send: Send, limits: Limits, broker: int) -> None:
         self._send = send
@@ -59,7 +59,6 @@ class _Pace:
         self._bytes = self._step = 0
 
     def note(self, count: int) -> None:
-        """Note bytes that were read or written; may sleep."""
         self._step += count
         if self._step < _STEP_BYTES:
             return
@@ -82,7 +81,7 @@ class _Pace:
 
 
 def work(job: CompactionJob, limits: Limits, broker: int, send: Send) -> None:
-    """Do the job, and say how it went."""
+    """Compact, and send the results."""
     pace = _Pace(send, limits, broker)
     files = Files()
     try:
@@ -111,17 +110,16 @@ def work(job: CompactionJob, limits: Limits, broker: int, send: Send) -> None:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when the broker dies, where it can (Linux).
+    """Make the kernel kill this process when the broker dies (Linux only).
 
-    The next broker may be up before this one looks whether its own is still there, and would find
-    files that it did not have written.
+    Otherwise the next broker could find files that its own workers did not write.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def main() -> None:
-    """Read an order from stdin and carry it out."""
+    """Read a job from stdin and run it."""
     die_with_parent()
     if hasattr(os, "nice"):
         os.nice(_LOWEST_PRIORITY)
@@ -136,7 +134,7 @@ def main() -> None:
     try:
         work(job, limits, broker, send)
     except (BrokerGoneError, BrokenPipeError):
-        os._exit(1)  # a flush of the broken pipe at exit would only complain
+        os._exit(1)  # avoids an error for the broken pipe
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""Has the logs compacted whose cleanup.policy says so, the dirtiest first.
+"""The compaction of logs whose cleanup.policy contains compact, the dirtiest first.
 
-    look at all logs --> the dirtiest of those that are dirty enough
+    check all logs --> the dirtiest of those that are dirty enough
           ^                   | a worker writes `.cleaned` segments, each is swapped in here
-          +-- at once --- checkpoint
+          +------------- checkpoint
 
-The work is done by at most log.cleaner.threads processes (compaction_child.py); what is done here
-takes no time. A log that is deleted, truncated, or loses segments to retention meanwhile is left
-alone: what was written for it is thrown away.
+At most log.cleaner.threads processes do the work (compaction_child.py). If the log is deleted,
+truncated or shortened by retention meanwhile, the output is discarded.
 
-A log whose records cannot be read is uncleanable until a restart, as in Kafka; so is one under
-whose compaction workers have died three times. A full disk ends a compaction; it is tried again.
+A log is not compacted until a restart if its records cannot be read, as in Kafka, or if its workers
+have died three times. After a full disk, compaction is retried.
 
 Source: Kafka's LogCleaner and LogCleanerManager.
 """
@@ -53,8 +52,7 @@ class Compactor:
     """The compaction of all logs of one broker.
 
     Attributes:
-        uncleanable: Logs that are left alone until a restart.
-        figures: What metrics show of it.
+        uncleanable: Logs that are skipped until a restart.
     """
 
     __slots__ = (
@@ -80,27 +78,27 @@ class Compactor:
         self._running: dict[Partition, asyncio.Task[bool]] = {}
         self._deaths: dict[Partition, int] = {}
         self._task: asyncio.Task[None] | None = None
-        # Set when a wait that old configs measured is to end.
+        # Ends a wait after a change of the configs.
         self._changed = asyncio.Event()
         self.uncleanable: set[Partition] = set()
         self.figures = CleanerFigures()
 
     def start(self) -> None:
-        """Begin, unless log.cleaner.enable is false."""
+        """Start, unless log.cleaner.enable is false."""
         if self._broker.config.bool("log.cleaner.enable"):
             self._task = asyncio.create_task(self._repeat())
 
     @property
     def has_died(self) -> bool:
-        """Whether it has ended although nothing stopped it."""
+        """Whether it has ended without `stop`."""
         return self._task is not None and self._task.done() and not self._task.cancelled()
 
     def config_changed(self) -> None:
-        """Look at the logs again now: other configs may say other things."""
+        """Check the logs again now, with the new configs."""
         self._changed.set()
 
     async def stop(self) -> None:
-        """End all compactions where they are; what they have not swapped in is lost."""
+        """End all compactions; unswapped output is lost."""
         if self._task is not None:
             self._task.cancel()
         running = list(self._running.values())
@@ -128,16 +126,15 @@ class Compactor:
                 await self._pause(backoff_s)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but not beyond a change of the configuration."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
     async def begin_what_is_due(self) -> list[asyncio.Task[bool]]:
-        """Look at all logs, and begin as many compactions as there may be at a time.
+        """Check all logs, and start as many compactions as configured.
 
         Returns:
-            What was begun; a task says whether it came to its end.
+            The started tasks; their results tell whether the compaction was completed.
         """
         begun: list[asyncio.Task[bool]] = []
         room = self._broker.config.int("log.cleaner.threads") - len(self._running)
@@ -148,7 +145,7 @@ class Compactor:
         dirty.sort(key=lambda found: found[0], reverse=True)
         for _, partition in dirty[:room]:
             if partition in self._running:
-                continue  # begun by somebody else meanwhile
+                continue  # started concurrently
             task = asyncio.create_task(self._compact(partition))
             self._running[partition] = task
             task.add_done_callback(partial(self._ended, partition))
@@ -156,7 +153,7 @@ class Compactor:
         return begun
 
     async def catch_up(self) -> None:
-        """Compact all that is due at once, because the clock was moved."""
+        """Compact all dirty logs now, because the clock was moved."""
         while True:
             await self.begin_what_is_due()
             running = list(self._running.values())
@@ -168,7 +165,7 @@ class Compactor:
         del self._running[partition]
 
     async def _dirty_logs(self) -> list[tuple[float, Partition]]:
-        """Return the logs that are to be compacted, and how dirty they are."""
+        """Return the logs to compact, with their dirty ratios."""
         found: list[tuple[float, Partition]] = []
         dirtiest = 0.0
         slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
@@ -179,7 +176,7 @@ class Compactor:
                 not log.settings.is_compacted
                 or len(log.segments) < _FEWEST_SEGMENTS
                 or partition in self._running
-                or partition.is_in_upkeep  # a turn spent on waiting for that is another log's
+                or partition.is_in_upkeep  # would only wait, in the place of another log
                 or partition in self.uncleanable
                 or partition.is_retired
                 or not partition.directory.is_online
@@ -206,7 +203,7 @@ class Compactor:
                     self._broker.replicas.write_failed(directory, error)
 
     async def _look(self, partition: Partition) -> DirtyRange:
-        """Say what is dirty in a log; what the checkpoint says in error is forgotten."""
+        """Return the dirty range of a log; reset a wrong checkpoint."""
         checkpoint = self._checkpoint(partition.directory)
         settings = partition.log.settings
         now_ms = self._moment().earliest_ms(kept_ms=settings.min_compaction_lag_ms)
@@ -217,7 +214,7 @@ class Compactor:
         return dirty
 
     async def _compact(self, partition: Partition) -> bool:
-        """Compact one log; return whether it came to its end. Errors end here."""
+        """Compact one log; return whether it was completed. Handles all errors."""
         try:
             async with partition.upkeep_lock:
                 await self._compact_unguarded(partition)
@@ -265,7 +262,7 @@ class Compactor:
                         after += news.bytes_after
         except (FileNotFoundError, WorkerDiedError) as error:
             if log.segments[0].base_offset != first_offset:
-                raise CompactionAbortedError from error  # retention was quicker than the worker
+                raise CompactionAbortedError from error  # retention was faster than the worker
             raise WorkerDiedError(str(error)) from error
         finally:
             if not partition.is_retired:
@@ -290,7 +287,6 @@ class Compactor:
         await in_thread(Work.UPKEEP, checkpoint.write)
 
     def _failed(self, partition: Partition, error: Exception) -> None:
-        """Do what an error under a compaction asks for."""
         name = _name(partition)
         if partition.is_retired:
             return
@@ -341,10 +337,10 @@ async def _read_producers(partition: Partition) -> None:
 
 
 async def _flush(partition: Partition) -> None:
-    """Have all on the disk that a compaction has been decided by.
+    """Sync everything that a compaction relies on.
 
-    Then no recovery ever reads a segment that compaction has left gaps in, and no power loss takes
-    the marker or the newest batch for whose sake others went.
+    Then recovery never reads a compacted segment, and no power loss removes the newer records or
+    markers because of which others were dropped.
     """
     log = partition.log
     try:

@@ -1,4 +1,4 @@
-"""What periodic duties see of their broker: where it stands above them, they need not know it."""
+"""The interface of the broker for periodic duties."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class DutyHost(Protocol):
-    """Whose logs are looked after."""
+    """A broker with periodic duties."""
 
     @property
     def config(self) -> Config:
-        """The configs in force, read anew each time."""
+        """The current configs."""
         ...
 
     @property
     def clock(self) -> Clock:
-        """The time."""
+        """The clock."""
         ...
 
     @property

@@ -1,10 +1,9 @@
-"""What a broker does from time to time: checkpoints, flushes, retention, expiry, removal.
+"""The broker's periodic duties: checkpoints, flushes, retention, expiry, removal.
 
-Each duty has an interval from the config table. A disk that fails under one takes its directory
-offline, as under a request; anything else that goes wrong is logged, and the duty done again at its
-next turn.
+Configs define their intervals. A failed disk goes offline, as in a request; other errors are logged
+and the duty is retried at its next turn.
 
-Source: the scheduled tasks of Kafka's LogManager and ReplicaManager.
+Source: scheduled tasks in Kafka's LogManager and ReplicaManager.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How often deleted files, rolled logs and the clocks are looked at: all of it waits for minutes.
+# For deleted files, rolled logs and clocks, none of which is urgent.
 SMALL_DUTIES_INTERVAL_MS = 1_000
 
 _LONGEST_INTERVAL_S = 86_400.0
@@ -38,19 +37,13 @@ _SHORTEST_INTERVAL_MS = 10
 
 
 class _Duty(NamedTuple):
-    """What is done again and again."""
-
     work: Callable[[], Awaitable[None]]
     interval_ms: int
     delay_ms: int  # before the first time
 
 
 class Maintenance:
-    """The periodic duties of one broker.
-
-    Attributes:
-        retention: What deletes old segments.
-    """
+    """The periodic duties of one broker."""
 
     __slots__ = ("_broker", "_flushed_at", "_missing", "_tasks", "retention")
 
@@ -58,13 +51,13 @@ class Maintenance:
         self._broker = broker
         self.retention = Retention(broker.replicas, broker.clock)
         self._tasks: list[asyncio.Task[None]] = []
-        # When (monotonic) the logs that have a flush.ms were last flushed here.
+        # The monotonic time of each log's last flush by flush.ms.
         self._flushed_at: dict[Partition, float] = {}
-        # Logs whose files were not found when their closed segments were last to be flushed.
+        # Logs whose files were missing at the last flush.
         self._missing: set[Log] = set()
 
     def start(self) -> None:
-        """Begin all duties."""
+        """Start all duties."""
         for duty in self._duties():
             self._tasks.append(asyncio.create_task(_repeat(duty)))
 
@@ -95,13 +88,13 @@ class Maintenance:
         ]
 
     async def stop(self) -> None:
-        """End all duties; one that is under way is given up."""
+        """Cancel all duties."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def catch_up(self) -> None:
-        """Do what is due at once, because the clock was moved."""
+        """Run all duties now, because the clock was moved."""
         await self.expire_producers()
         await self.retention.check_all()
         await self.flush_by_time()
@@ -117,19 +110,19 @@ class Maintenance:
                 replicas.write_failed(directory, error)
 
     async def checkpoint_high_watermarks(self) -> None:
-        """Write down what is committed."""
+        """Write the high watermarks."""
         await self.checkpoint(Checkpoint.HIGH_WATERMARKS)
 
     async def checkpoint_recovery_points(self) -> None:
-        """Write down what is on the disk."""
+        """Write the recovery points."""
         await self.checkpoint(Checkpoint.RECOVERY_POINTS)
 
     async def checkpoint_start_offsets(self) -> None:
-        """Write down where logs begin."""
+        """Write the log start offsets."""
         await self.checkpoint(Checkpoint.LOG_START_OFFSETS)
 
     async def expire_producers(self) -> None:
-        """Forget idempotent producers that have been silent for too long, by all clocks."""
+        """Forget idempotent producers that have expired by all clocks."""
         slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
         expiration_ms = self._broker.config.int("producer.id.expiration.ms")
         now_ms = self.retention.moment().earliest_ms(kept_ms=expiration_ms)
@@ -139,7 +132,7 @@ class Maintenance:
             await slices.turn()
 
     async def flush_by_time(self) -> None:
-        """Sync the logs whose flush.ms is over (`flush.messages` is looked at on append)."""
+        """Sync the logs whose flush.ms has passed (appends check `flush.messages`)."""
         replicas, clock = self._broker.replicas, self._broker.clock
         slices = Slices(clock, Slices.BESIDE_OTHERS_SECONDS)
         before, self._flushed_at = self._flushed_at, {}
@@ -161,7 +154,7 @@ class Maintenance:
             logger.debug("%s-%d is not flushed: %s", partition.topic, partition.index, error)
 
     async def small_duties(self) -> None:
-        """Do what costs next to nothing unless there is something to do."""
+        """Run the duties that usually have nothing to do."""
         self.retention.look_at_clocks()
         await self.check_directories()
         await self.remove_deleted()
@@ -169,7 +162,7 @@ class Maintenance:
         await self.look_for_room()
 
     async def check_directories(self) -> None:
-        """Take directories offline that no longer have their paths: a start would not find them."""
+        """Take directories offline that are no longer at their paths."""
         replicas = self._broker.replicas
         for directory in replicas.directories:
             if directory.is_online:
@@ -187,14 +180,14 @@ class Maintenance:
         await replicas.deleted_segments.remove_due()
 
     async def look_for_room(self) -> None:
-        """Make up for what a full disk has kept from being done."""
+        """Retry what a full disk has prevented."""
         replicas = self._broker.replicas
         for directory in replicas.directories:
             directory.look_for_room()
         await replicas.make_missing()
 
     async def flush_rolled(self) -> None:
-        """Sync the segments that were closed by a roll: the next recovery need not read them."""
+        """Sync segments closed by a roll, so that no recovery reads them."""
         replicas = self._broker.replicas
         slices = Slices(self._broker.clock, Slices.BESIDE_OTHERS_SECONDS)
         has_flushed = False
@@ -208,11 +201,11 @@ class Maintenance:
             else:
                 self._missing.discard(log)
         if has_flushed:
-            # A segment is a lot to read: that is not left to the next minute's checkpoint.
+            # Recovery of a segment takes long: do not wait for the periodic checkpoint.
             await self.checkpoint_recovery_points()
 
     async def _flush_closed(self, partition: Partition) -> bool:
-        """Sync a partition's closed segments; return whether there was anything to sync."""
+        """Sync a partition's closed segments; return whether anything was synced."""
         await partition.until_settled()
         log = partition.log
         target = log.closed_flush_target()
@@ -230,14 +223,14 @@ class Maintenance:
         return True
 
     def _flush_failed(self, partition: Partition, directory: DataDirectory, error: OSError) -> None:
-        """Have it done again at the next turn, or give the directory up that was synced."""
+        """Schedule a retry, or take the directory offline."""
         log = partition.log
         was_missing = log in self._missing
         self._missing.discard(log)
         if partition.is_retired:
-            return  # a deletion has moved the files away under the sync
+            return  # a deletion has moved the files
         if isinstance(error, FileNotFoundError) and not was_missing:
-            # Retention has removed a segment meanwhile; the next turn knows.
+            # Retention has probably removed a segment; the next turn will not expect it.
             self._missing.add(log)
         elif not is_shortage(error):
             self._broker.replicas.directory_failed(directory, error)
@@ -254,5 +247,5 @@ async def _repeat(duty: _Duty) -> None:
             await duty.work()
         except Exception:  # the root of a task: one bad turn must not end the duty
             logger.exception("%s failed; it is tried again", duty.work.__name__)
-        # An interval of 0 is allowed and means as often as may be.
+        # An interval of 0 means as often as possible.
         delay_ms = max(duty.interval_ms, _SHORTEST_INTERVAL_MS)

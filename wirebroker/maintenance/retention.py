@@ -1,7 +1,6 @@
-"""Carries out retention on this node's logs; what goes is decided in storage/log/retention.py.
+"""Retention of this node's logs; storage/log/retention.py chooses the segments.
 
-A turn looks at every partition, one after the other, cut into slices of the loop's time. A log's
-settings are read when its turn comes, so changed ones count from then on.
+The partitions are checked one after the other, in time slices, with their current settings.
 
 Source: Kafka's LogManager.cleanupLogs.
 """
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A clock that is slowly set right, or stands still, is not worth a line every second.
+# Smaller jumps, such as of a clock being corrected slowly, are not logged.
 _NOTABLE_JUMP_MS = 60_000
 
 
 class Retention:
-    """Deletes the segments that have had their time."""
+    """The deletion of expired segments."""
 
     __slots__ = ("_clock", "_clocks", "_replicas")
 
@@ -39,7 +38,7 @@ class Retention:
         self._clocks = WallClocks(clock.now_ms(), clock.monotonic())
 
     def look_at_clocks(self) -> None:
-        """Notice a jump of the wall clock soon after it happened."""
+        """Detect a jump of the wall clock."""
         jump_ms = self._clocks.look(self._clock.now_ms(), self._clock.monotonic())
         if abs(jump_ms) >= _NOTABLE_JUMP_MS:
             logger.warning(
@@ -52,7 +51,7 @@ class Retention:
         return self._clocks.moment(self._clock.now_ms(), self._clock.monotonic())
 
     async def check_all(self) -> None:
-        """Look at every log once."""
+        """Check every log once."""
         self.look_at_clocks()
         slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
         for partition in list(self._replicas):
@@ -60,7 +59,7 @@ class Retention:
             await slices.turn()
 
     async def check(self, partition: Partition, slices: Slices) -> None:
-        """Delete what one partition need not keep."""
+        """Delete one partition's expired segments."""
         try:
             while await self._delete_some(partition, slices) >= MOST_SEGMENTS:
                 await slices.turn()
@@ -68,11 +67,10 @@ class Retention:
             self._replicas.disk_failed(partition, error)
 
     async def _delete_some(self, partition: Partition, slices: Slices) -> int:
-        """Delete a log's oldest segments; return how many they were."""
         log = partition.log
         if log.settings.retention_bytes >= 0:
             for segment in list(log.segments):
-                _ = segment.size  # asks the disk once
+                _ = segment.size  # reads it from the disk once
                 await slices.turn()
         await partition.until_settled()
         if partition.is_retired or not partition.directory.is_online:
@@ -91,7 +89,7 @@ class Retention:
         for segment in removed:
             if partition.is_retired:
                 for each in removed:
-                    each.let_go()  # a deleted topic takes its files along
+                    each.let_go()  # the files go with the topic
                 return 0
             set_aside_segment(log, segment)
             await slices.turn()

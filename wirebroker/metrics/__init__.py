@@ -1,1 +1,1 @@
-"""What a broker tells Prometheus about itself, under the names that dashboards know."""
+"""Metrics for Prometheus, under the names that existing dashboards use."""

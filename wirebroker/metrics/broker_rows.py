@@ -1,7 +1,8 @@
-"""What is told of this broker as a whole, and of the cluster where it has the controller.
+"""Metrics of this broker and, on the active controller, of the cluster.
 
-Source: Kafka's ReplicaManager, QuorumController, GroupMetadataManager, KafkaRaftMetrics; what has
-no meaning in one loop is told of the loop (idle: the part of the time in which it waited).
+Idle ratios of Kafka's thread pools show the event loop's idle time.
+
+Source: Kafka's ReplicaManager, QuorumController, GroupMetadataManager, KafkaRaftMetrics.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from wirebroker.metrics.rows import ShownRow
 
 
 class BrokerPhase(IntEnum):
-    """Kafka's numbers of what a broker is at."""
+    """Kafka's numbers for the broker's state."""
 
     RECOVERY = 2
     RUNNING = 3
@@ -25,7 +26,7 @@ class BrokerPhase(IntEnum):
 
 @dataclass(slots=True)
 class BrokerCounts:
-    """What a walk through this broker's parts has counted."""
+    """Counts of one walk through the broker."""
 
     state: BrokerPhase
     node_id: int = -1
@@ -41,15 +42,15 @@ class BrokerCounts:
     group_offsets: int = 0
     fetch_sessions: int = 0
     fetch_session_partitions: int = 0
-    # Requests that wait by delayed operation, each counted for each partition or group.
+    # Waiting requests by delayed operation, counted per partition or group.
     waiting: Counter[str] = field(default_factory=Counter[str])
-    # Part of the time in which the loop had nothing to do, 0 to 1.
+    # Idle part of the loop's time, 0 to 1.
     idle: float = 1.0
 
 
 @dataclass(slots=True)
 class ClusterCounts:
-    """What a walk through the metadata has counted."""
+    """Counts of one walk through the metadata."""
 
     brokers: int = 0
     fenced_brokers: int = 0
@@ -86,7 +87,7 @@ PURGATORY_ROWS: Final[tuple[ShownRow[int], ...]] = (
         jmx="kafka_server_delayedoperationpurgatory_purgatorysize",
     ),
 )
-# Kafka's names of the operations that are counted.
+# Kafka's names.
 DELAYED_OPERATIONS: Final = ("Fetch", "Produce", "Rebalance")
 
 BROKER_ROWS: Final[tuple[ShownRow[BrokerCounts], ...]] = (

@@ -1,4 +1,4 @@
-"""What /metrics shows of flushes and of the log cleaner.
+"""Metrics of flushes and of the log cleaner.
 
 Source: Kafka's LogFlushStats, LogCleaner and LogCleanerManager.
 """
@@ -85,7 +85,7 @@ UNCLEANABLE_ROWS: Final[tuple[ShownRow[_Uncleanable], ...]] = (
 def add_flushes(
     page: Page, broker: Broker, recent: RecentQuantiles, dialects: Collection[str]
 ) -> None:
-    """Add how long syncs of logs took."""
+    """Add the durations of log syncs."""
     times = broker.replicas.commits.flush_times
     doc = "Time of recent syncs of one or more logs, in milliseconds, by quantile."
     recent.add(page, _FLUSHES, doc, (), times, unit=_US_IN_MS)
@@ -95,7 +95,7 @@ def add_flushes(
 async def add_cleaner(
     page: Page, broker: Broker, compactor: Compactor, now_s: float, slices: Slices
 ) -> None:
-    """Add what the cleaner has done, and what it leaves alone, by log directory."""
+    """Add the cleaner's metrics, and the uncleanable partitions by log directory."""
     await slices.run(page.add(CLEANER_ROWS, [(label_texts(()), _Cleaner(compactor, now_s))]))
     counts = {directory: _Uncleanable(0, 0) for directory in broker.replicas.directories}
     for partition in list(compactor.uncleanable):

@@ -1,8 +1,7 @@
-"""How far behind groups are, in records and in time, found by their coordinator.
+"""The lag of groups in records and in time, computed by their coordinator.
 
-Time is the age of the first record that a group has not read: the timestamp of its batch, read from
-the log once for each place that a group has reached (as the batch's first record has it). A place
-where nothing moved costs nothing the next time.
+The lag in time is the age of the first unread record: the first timestamp of its batch, read from
+the log once for each position of a group.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
     from wirebroker.storage.files import DataFile
 
-# Places that are looked up in one scrape; the others have no time until the next one.
+# Lookups per scrape; other positions have no time until the next one.
 _MOST_LOOKUPS: Final = 1_000
-# Read by a thread in one go: well below 2 ms.
+# Per call of a thread: well below 2 ms.
 _READ_AT_ONCE: Final = 100
 _WARMED_BYTES: Final = 64 << 10
 
 
 class GroupPlace(NamedTuple):
-    """A partition of a topic that a group reads."""
+    """A partition that a group reads."""
 
     group_id: str
     topic: str
@@ -44,7 +43,7 @@ class GroupPlace(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What is to be read for a place: where its batch begins."""
+    """A batch whose timestamp is to be read."""
 
     place: GroupPlace
     offset: int
@@ -53,17 +52,17 @@ class _Read(NamedTuple):
 
 
 class GroupLags:
-    """Finds what groups have read, and remembers when the next record was made."""
+    """Computes lags, and caches the timestamps of unread records."""
 
     __slots__ = ("_broker", "_known")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        # Of the last time: the offset that a group was at, and the time of the record there.
+        # From the last scrape: a group's offset and the timestamp there.
         self._known: dict[GroupPlace, tuple[int, int]] = {}
 
     async def find(self, slices: Slices) -> dict[GroupPlace, GroupLag]:
-        """Return where each group is that is coordinated here."""
+        """Return the lags of the groups that this broker coordinates."""
         offsets: dict[GroupPlace, int] = {}
         for shard in list(self._broker.groups.shards()):
             for group_id in list(shard.offsets.by_group):
@@ -79,7 +78,7 @@ class GroupLags:
     async def _read_offsets(
         self, shard: GroupShard, group_id: str, offsets: dict[GroupPlace, int], slices: Slices
     ) -> None:
-        """Add what a group has committed, and -1 for the other partitions of those topics."""
+        """Add a group's committed offsets, and -1 for the other partitions of those topics."""
         image = self._broker.metadata.image
         topics: set[str] = set()
         committed: dict[GroupPlace, int] = {}
@@ -113,7 +112,7 @@ class GroupLags:
         return partitions.get(place.partition)
 
     async def _times(self, offsets: dict[GroupPlace, int], slices: Slices) -> dict[GroupPlace, int]:
-        """Return when the first record that is not read was made, where that can be found."""
+        """Return the timestamps of the first unread records that can be found."""
         known, self._known = self._known, {}
         reads: list[_Read] = []
         for place, offset in offsets.items():
@@ -135,7 +134,7 @@ class GroupLags:
         return {place: time_ms for place, (_, time_ms) in self._known.items()}
 
     async def _locate(self, place: GroupPlace, offset: int) -> _Read | None:
-        """Find the batch of the next record to read; None if there is none, or it is cold twice."""
+        """Find the batch of the next record; None if there is none, or its pages are cold twice."""
         partition = self._partition(place)
         if partition is None:
             return None
@@ -152,7 +151,7 @@ class GroupLags:
             except ColdPagesError as cold:
                 await in_thread(Work.WARMING, _warm, cold.file, cold.position)
             except (KafkaError, OSError):
-                return None  # whoever reads it is told; here it has no time
+                return None  # reported to clients that read it
             else:
                 found = read.slice
                 return None if found is None else _Read(place, offset, found.file, found.position)
@@ -163,11 +162,11 @@ def _warm(file: DataFile, position: int) -> None:
     try:
         file.warm(position, _WARMED_BYTES)
     except OSError:
-        return  # who reads it finds out
+        return  # the next read reports it
 
 
 def _timestamps(reads: Sequence[_Read]) -> list[int | None]:
-    """Return the first timestamps of batches; None for one whose file is gone by now."""
+    """Return the first timestamps of batches; None for a deleted file."""
     return [_timestamp(read.file, read.position) for read in reads]
 
 

@@ -1,7 +1,7 @@
-"""What is told of the groups that this broker coordinates, and of how far they are behind.
+"""Metrics of the groups that this broker coordinates, with their lags.
 
-Of a topic of which a group has committed anything every partition is told, -1 where it has not, as
-by kafka_exporter; a lag only where this broker has the partition's log.
+As in kafka_exporter, all partitions of a topic are listed once a group has committed an offset for
+one of them. A lag is known only if this broker has the partition's log.
 
 Source: kafka_exporter's collect.
 """
@@ -16,14 +16,13 @@ NOTHING_COMMITTED: Final = -1
 
 
 class GroupLag(NamedTuple):
-    """How far a group is in a partition.
+    """A group's progress in a partition.
 
     Attributes:
-        offset: What it has committed, NOTHING_COMMITTED if nothing.
-        lag: Committed records that it has not read yet; NOTHING_COMMITTED if it has committed
-            nothing; None if the log is not here.
-        lag_ms: Age of the first record that it has not read yet, 0 if there is none; None if that
-            is not known.
+        offset: The committed offset, or NOTHING_COMMITTED.
+        lag: Unread committed records; NOTHING_COMMITTED without a committed offset; None without a
+            log.
+        lag_ms: Age of the first unread record; 0 if there is none; None if unknown.
     """
 
     offset: int
@@ -32,13 +31,13 @@ class GroupLag(NamedTuple):
 
 
 class GroupTopic(NamedTuple):
-    """How far a group is in a topic: the sums over its partitions, as kafka_exporter's."""
+    """A group's progress in a topic: sums over its partitions, as in kafka_exporter."""
 
     offset_sum: int
     lag_sum: int
 
 
-# Of a group's number of members.
+# For a group's number of members.
 GROUP_ROWS: Final[tuple[ShownRow[int], ...]] = (
     ShownRow(
         "Members of the group.",

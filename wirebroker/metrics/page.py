@@ -1,14 +1,13 @@
-"""The text that Prometheus reads: families of samples, each with its type and its help.
+"""Prometheus's text format: families of samples, each with its type and help.
 
     # HELP kafka_log_log_size Bytes of a log.
     # TYPE kafka_log_log_size gauge
     kafka_log_log_size{partition="0",topic="orders"} 1024
 
-Written by hand: prometheus-client takes 70 ms for 18,000 samples where this takes 15
-(docs/decisions/0017); its parser reads the page in the tests. Writing yields after every so many
-samples, so that a large page is written in slices.
+prometheus-client would be five times slower (docs/decisions/0017). Large pages are written in
+slices.
 
-Source: Prometheus' text format, version 0.0.4.
+Source: Prometheus's text format, version 0.0.4.
 """
 
 from __future__ import annotations
@@ -26,35 +25,30 @@ if TYPE_CHECKING:
     from wirebroker.metrics.rows import Fact, ShownRow
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-# Samples between two looks at the time: about 0.3 ms.
+# Samples between two looks at the clock: about 0.3 ms.
 _CHUNK: Final = 500
 
 _ESCAPES: Final = {ord("\\"): "\\\\", ord("\n"): "\\n", ord('"'): '\\"'}
-# What kminion calls the labels that the others share.
+# kminion's names of shared labels.
 _KMINION_LABELS: Final = {
     "consumergroup": "group_id",
     "partition": "partition_id",
     "topic": "topic_name",
 }
 
-# Names and values, in the order in which they are written.
+# Names and values, in output order.
 Labels = tuple[tuple[str, str], ...]
 
 
 class LabelTexts(NamedTuple):
-    """Labels as they are written, once for all rows of a thing: `{a="b"}`, or nothing.
-
-    Attributes:
-        usual: In all dialects but one.
-        kminion: In kminion's.
-    """
+    """Labels as text, `{a="b"}` or empty; `kminion` is for that dialect, `usual` for all others."""
 
     usual: str
     kminion: str
 
 
 def label_texts(labels: Labels) -> LabelTexts:
-    """Return labels as they are written."""
+    """Return labels as text."""
     return LabelTexts(
         _written(labels),
         _written((_KMINION_LABELS.get(name, name), value) for name, value in labels),
@@ -62,24 +56,19 @@ def label_texts(labels: Labels) -> LabelTexts:
 
 
 class Page:
-    """One page, growing."""
+    """A page under construction."""
 
     __slots__ = ("_dialects", "_families")
 
     def __init__(self, dialects: Iterable[str]) -> None:
         self._dialects = frozenset(dialects)
-        # Name -> its lines: all of a family stand together, whoever adds to it.
+        # Lines by name: the samples of a family must be contiguous.
         self._families: dict[str, list[str]] = {}
 
     def add(
         self, rows: Iterable[ShownRow[Fact]], things: Sequence[tuple[LabelTexts, Fact]]
     ) -> Steps[None]:
-        """Add what rows tell of things.
-
-        Args:
-            rows: A table.
-            things: What it is about, with what they are told apart by.
-        """
+        """Add the samples of a table's rows for things, given as labels and facts."""
         for row in rows:
             read = row.read
             for name, dialect in row.names(self._dialects):
@@ -93,11 +82,11 @@ class Page:
                     yield
 
     def add_one(self, name: str, kind: Kind, doc: str, labels: Labels, value: float) -> None:
-        """Add a single number."""
+        """Add one sample."""
         self._family(name, kind, doc).append(f"{name}{_written(labels)} {value}\n")
 
     def add_histogram(self, name: str, doc: str, histogram: Histogram) -> None:
-        """Add a histogram: how many values were at most as large as each bound."""
+        """Add a histogram."""
         *up_to, count = accumulate(histogram.counts)
         counts = zip(histogram.bounds, up_to, strict=True)
         self.add_counts(name, doc, (), counts, total=histogram.total, count=count)
@@ -112,15 +101,15 @@ class Page:
         total: float,
         count: int,
     ) -> None:
-        """Add a histogram by its counts.
+        """Add a histogram by its cumulative counts.
 
         Args:
-            name: Of the family.
+            name: The family's name.
             doc: One sentence.
-            labels: Of this histogram.
-            counts: Bounds, ascending, each with how many values were at most as large.
+            labels: The histogram's labels.
+            counts: Ascending bounds, each with the number of values up to it.
             total: The sum of all values.
-            count: The number of all values.
+            count: Their number.
         """
         lines = self._family(name, Kind.HISTOGRAM, doc)
         for bound, up_to in (*counts, ("+Inf", count)):
@@ -129,7 +118,7 @@ class Page:
         lines.append(f"{name}_sum{written} {total}\n{name}_count{written} {count}\n")
 
     def text(self) -> bytes:
-        """Return the page; families without samples are left out."""
+        """Return the page without empty families."""
         found = (lines for lines in self._families.values() if len(lines) > 1)
         return "".join(line for lines in found for line in lines).encode()
 
@@ -137,7 +126,7 @@ class Page:
         lines = self._families.get(name)
         if lines is None:
             doc = doc.replace("\\", "\\\\").replace("\n", "\\n")
-            # As in the rules that these names come from; parsers expect counters to say so.
+            # Parsers require the suffix _total of counters; the exporters' rules use untyped, too.
             is_plain = kind is Kind.COUNTER and not name.endswith("_total")
             head = f"# HELP {name} {doc}\n# TYPE {name} {'untyped' if is_plain else kind.value}\n"
             lines = self._families[name] = [head]

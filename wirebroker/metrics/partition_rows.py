@@ -1,7 +1,7 @@
-"""What is told of partitions that this broker leads, and of topics.
+"""Metrics of the partitions that this broker leads, and of topics.
 
-A partition is told of by its leader, a topic's number of partitions by the leader of the first: so
-sums over all brokers of a cluster count each once.
+Each partition is reported by its leader, and a topic's partition count by the leader of its first,
+so sums over all brokers count each once.
 
 Source: kafka_exporter's README; Kafka's Partition, UnifiedLog and BrokerTopicStats metrics.
 """
@@ -24,8 +24,8 @@ class LedPartition(NamedTuple):
 
     Attributes:
         partition: The replica.
-        image: What the metadata says of it.
-        least_in_sync: As many replicas must be in sync for acks=all.
+        image: The partition's metadata.
+        least_in_sync: In-sync replicas that acks=all requires.
     """
 
     partition: Partition
@@ -34,13 +34,13 @@ class LedPartition(NamedTuple):
 
 
 class LedTopic(NamedTuple):
-    """A topic of which this broker leads the first partition.
+    """A topic whose first partition this broker leads.
 
     Attributes:
-        partition_count: How many partitions it has.
-        end_sum: Sum of the high watermarks of those that this broker leads.
-        start_sum: Likewise of where their logs begin.
-        bytes: Likewise of their sizes.
+        partition_count: All partitions of the topic.
+        end_sum: Sum of the high watermarks of the partitions led here.
+        start_sum: Sum of their log start offsets.
+        bytes: Sum of their sizes.
     """
 
     partition_count: int
@@ -151,7 +151,7 @@ TOPIC_ROWS: Final[tuple[ShownRow[LedTopic], ...]] = (
 )
 
 _TRAFFIC: Final = "kafka_server_brokertopicmetrics_"
-# Of each topic, and of all together.
+# Per topic, and for all topics.
 TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
     ShownRow(
         "Records appended by producers and coordinators.",
@@ -203,7 +203,7 @@ TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
         confluent=f"{_TRAFFIC}failedfetchrequestspersec",
     ),
 )
-# Of all together alone, as in Kafka.
+# For all topics only, as in Kafka.
 ALL_TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
     ShownRow(
         "Bytes of records that came from leaders.",
@@ -216,15 +216,15 @@ ALL_TRAFFIC_ROWS: Final[tuple[ShownRow[TrafficSum], ...]] = (
 
 
 def is_under_replicated(each: LedPartition) -> bool:
-    """Tell whether some of the replicas are not in sync."""
+    """Return whether any replica is out of sync."""
     return len(each.image.isr) < len(each.image.replicas)
 
 
 def is_under_least(each: LedPartition) -> bool:
-    """Tell whether acks=all is refused."""
+    """Return whether acks=all is refused."""
     return len(each.image.isr) < each.least_in_sync
 
 
 def is_at_least(each: LedPartition) -> bool:
-    """Tell whether one replica less would have acks=all refused."""
+    """Return whether acks=all would be refused with one replica less."""
     return len(each.image.isr) == each.least_in_sync

@@ -1,7 +1,6 @@
-"""What the system says of this process: CPU, memory, descriptors, disk; read in a thread.
+"""Facts of this process from /proc: CPU, memory, descriptors, disk; read in a thread.
 
-Names are those that every client library of Prometheus gives them. Where the system has no /proc
-there are none.
+The names are those of Prometheus's client libraries.
 """
 
 from __future__ import annotations
@@ -18,18 +17,7 @@ _PROC: Final = Path("/proc/self")
 
 
 class ProcessFacts(NamedTuple):
-    """Numbers of this process.
-
-    Attributes:
-        cpu_s: Seconds of CPU that it has used, in the system too.
-        resident_bytes: Its memory.
-        virtual_bytes: Its address space.
-        open_fds: Its open descriptors.
-        max_fds: How many it may have.
-        read_bytes: What it had the disk read.
-        written_bytes: What it had the disk write.
-        threads: Its threads.
-    """
+    """Facts of this process; CPU time includes system mode, I/O bytes are those of disks."""
 
     cpu_s: float
     resident_bytes: int
@@ -75,7 +63,7 @@ PROCESS_ROWS: Final[tuple[ShownRow[ProcessFacts], ...]] = (
 
 
 def read_process_facts() -> ProcessFacts | None:
-    """Return what the system says now; None if it has no such files."""
+    """Return the current facts; None without /proc."""
     try:
         open_fds = len(os.listdir(_PROC / "fd"))  # noqa: PTH208 - 30,000 paths would take a second
         status = _numbers((_PROC / "status").read_text())
@@ -97,7 +85,6 @@ def read_process_facts() -> ProcessFacts | None:
 
 
 def _disk_numbers() -> dict[str, int]:
-    """Return what is counted of the disk; nothing where the system does not let us read it."""
     try:
         return _numbers((_PROC / "io").read_text())
     except OSError:
@@ -105,12 +92,11 @@ def _disk_numbers() -> dict[str, int]:
 
 
 def _numbers(text: str) -> dict[str, int]:
-    """Return the lines `name: number` of a text, with or without `kB`."""
+    """Return the `name: number` lines of a text, with or without `kB`."""
     pairs = (line.removesuffix(" kB").partition(":") for line in text.splitlines())
     return {name: int(value) for name, _, value in pairs if value.strip().isdigit()}
 
 
 def _most_open_files(limits: str) -> int | None:
-    """Return the limit of open files; None if there is none."""
     found = re.search(r"^Max open files +([0-9]+)", limits, re.MULTILINE)
     return None if found is None else int(found.group(1))

@@ -1,4 +1,4 @@
-"""Quantiles of recent values, as Kafka's metrics give them, from histograms of all values."""
+"""Quantiles of recent values, as in Kafka's metrics, from histograms of all values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from wirebroker.metrics.page import Labels, Page
 
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-# Recent values are those since one to two such periods ago.
+# Recent values are one to two periods old at most.
 _RECENT_S: Final = 60.0
 
 
 class RecentQuantiles:
-    """Remembers what histograms held one and two periods ago."""
+    """Remembers the histograms of one and two periods ago."""
 
     __slots__ = ("_before", "_clock", "_latest", "_now", "_rotated_s")
 
@@ -40,15 +40,15 @@ class RecentQuantiles:
         *,
         unit: int,
     ) -> None:
-        """Add the quantiles of a metric's recent values to a page, none if there was no value.
+        """Add the quantiles of recent values to a page, if there are values.
 
         Args:
-            page: Where they are shown.
-            name: The metric's.
+            page: The page.
+            name: The metric's name.
             doc: One sentence.
-            labels: What this series is told apart by.
+            labels: The labels of the series.
             values: All values.
-            unit: As many of a value's units are one of the metric's.
+            unit: Number of value units per unit of the metric.
         """
         key = (name, labels)
         self._now[key] = values.copy()
@@ -60,7 +60,7 @@ class RecentQuantiles:
                 page.add_one(name, Kind.GAUGE, doc, with_share, recent.quantile(share) / unit)
 
     def page_ends(self) -> None:
-        """Note that the metrics of a page have been added."""
+        """Note that a page is complete."""
         now_s = self._clock.monotonic()
         if now_s - self._rotated_s >= _RECENT_S:
             self._before, self._latest = self._latest, self._now
@@ -69,7 +69,7 @@ class RecentQuantiles:
 
 
 def add_count(page: Page, name: str, labels: Labels, count: int, dialects: Collection[str]) -> None:
-    """Add how many values a metric's quantiles are of, under the name of Strimzi's rules."""
+    """Add the number of a metric's values, under the name of Strimzi's rules."""
     if "strimzi" in dialects:
         doc = "Values that were measured."
         page.add_one(f"{name}_count_total", Kind.COUNTER, doc, labels, count)

@@ -1,7 +1,7 @@
-"""What /metrics shows of requests: times by phase, sizes and errors, by API.
+"""Metrics of requests by API: times by phase, sizes and errors.
 
-Kafka's metrics give quantiles of recent requests as gauges, which cannot be added up over brokers;
-`wirebroker_request_microseconds`, a histogram of all requests, can.
+Kafka's quantiles of recent requests are gauges, which cannot be added up over brokers. The
+histogram `wirebroker_request_microseconds` of all requests can.
 
 Source: Kafka's RequestMetrics; the names are those of the JMX exporter's rules (rows.py).
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wirebroker.metrics.recent_quantiles import RecentQuantiles
 
 _PREFIX: Final = "kafka_network_requestmetrics_"
-# Upper bounds of the ranges of the histogram: four times as much each, from 64 us to 67 s.
+# Upper bounds from 64 us to 67 s, each four times the previous one.
 _BOUNDS_US: Final = tuple(64 << 2 * power for power in range(11))
 _US_IN_MS: Final = 1000
 
@@ -47,7 +47,7 @@ async def add_requests(
     dialects: Collection[str],
     slices: Slices,
 ) -> None:
-    """Add the rows of all APIs that had a request, in slices of the loop's time."""
+    """Add the rows of all APIs with requests, in slices."""
     for name, parts in _shown(meters).items():
         labels = (("request", name),)
         for phase in Phase:
@@ -60,13 +60,13 @@ async def add_requests(
         recent.add(page, f"{_PREFIX}requestbytes", doc, labels, sizes, unit=1)
         add_count(page, f"{_PREFIX}requestbytes", labels, sizes.count, dialects)
         _add_errors(page, name, parts, dialects)
-        if len(parts) == 1:  # else its parts are shown, and a sum of all would count them twice
+        if len(parts) == 1:  # its parts are shown; a sum would count them twice
             _add_histogram(page, labels, parts[0].totals)
         await slices.turn()
 
 
 def _shown(meters: RequestMeters) -> dict[str, list[RequestMeter]]:
-    """Return the meters by name; as in Kafka, Fetch is both kinds of Fetch together."""
+    """Return the meters by name; as in Kafka, Fetch combines both kinds of Fetch."""
     shown = {name: [meter] for name, meter in meters.by_name.items() if meter.sizes.count}
     if any(name in shown for name in FETCH_NAMES):
         shown["Fetch"] = [meters.by_name[name] for name in FETCH_NAMES]

@@ -1,10 +1,10 @@
-"""A row of the tables of what is shown: one number, its meaning, and its name in each dialect.
+"""Rows of the metric tables: a number, its meaning, and its name in each dialect.
 
     ShownRow("Bytes of a log.", lambda each: each.partition.log.segments.size_bytes,
              jmx="kafka_log_log_size")
 
-What has one meaning stands once, whatever it is called; under one name it is shown once. The same
-number of something else (a topic's bytes, and all topics') is a row of that.
+Numbers with the same meaning share a row. The same number of another thing (a topic's bytes, and
+all topics') has its own.
 
 Dialects, each with the dashboards that expect it:
 
@@ -32,15 +32,15 @@ _OF_JMX: Final = ("strimzi", "confluent")
 
 @dataclass(frozen=True, slots=True)
 class ShownRow(Generic[Fact]):
-    """One number that things of a kind have.
+    """One number of each thing of a kind.
 
     Attributes:
         doc: One sentence.
-        read: Returns the number of one of them; None: it has none now.
-        kind: What the numbers mean.
-        exporter: Its name in that dialect; empty: that has none. Likewise the next three.
-        jmx: Its name in both dialects of the JMX exporter, strimzi and confluent.
-        own: Its name in every dialect: what only we have, and what every process has.
+        read: Returns a thing's number; None if it has none now.
+        kind: The metric type.
+        exporter: The name in that dialect, or empty. Likewise the next three.
+        jmx: The name in both dialects of the JMX exporter, strimzi and confluent.
+        own: The name in every dialect, for metrics of wirebroker or of any process.
     """
 
     doc: str
@@ -54,7 +54,7 @@ class ShownRow(Generic[Fact]):
     own: str = ""
 
     def names(self, dialects: Collection[str]) -> Iterator[tuple[str, str]]:
-        """Yield the names that it is shown under, each with a dialect that has it."""
+        """Yield the names in some dialects, each with its dialect."""
         seen: set[str] = set()
         if self.own:
             yield self.own, "own"

@@ -1,12 +1,11 @@
-"""/metrics: a walk through the broker, in slices of the loop's time, that becomes one page.
+"""The route /metrics: a walk through the broker, in slices, that writes one page.
 
-    counts, led partitions, topics' traffic   from this node's replicas
-    cluster                                   from the metadata
-    groups and how far behind they are        from the coordinator's shards
-    the table of metrics                      as it is (metrics.py)
+    counts, led partitions, topics' traffic    from this node's replicas
+    cluster                                    from the metadata
+    groups and their lags                      from the coordinator's shards
+    the table of metrics                       unchanged (base/metrics.py)
 
-Everything is counted anew each time; what is counted where it happens are plain integers
-(metrics.py, replica/traffic.py). One scrape at a time.
+One scrape runs at a time.
 """
 
 from __future__ import annotations
@@ -74,17 +73,17 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
 
 _NO_LABELS: Final = label_texts(())
-# Over a shorter time the part of it in which the loop waited says nothing.
+# Over a shorter time the idle ratio means nothing.
 _SHORTEST_IDLE_S: Final = 1.0
 
 
 class Scraped(Protocol):
-    """What is looked at: the server, by what is needed of it."""
+    """The parts of the server that a scrape needs."""
 
     config: Config
     clock: Clock
     metrics: Metrics
-    broker: Broker | None  # None while it is opened
+    broker: Broker | None  # None before it is opened
     compactor: Compactor | None  # likewise
 
     @property
@@ -104,7 +103,7 @@ def add_metrics(routes: Routes, server: Scraped) -> None:
 
 
 class Scrape:
-    """Makes pages of one broker."""
+    """Writes the pages of one broker."""
 
     __slots__ = ("_idle", "_lags", "_lock", "_loop_before", "_recent", "_server")
 
@@ -114,11 +113,11 @@ class Scrape:
         self._lags: GroupLags | None = None
         self._recent = RecentQuantiles(server.clock)
         self._idle = 1.0
-        # When idleness was last looked at (monotonic), and how long the loop had worked by then.
+        # Monotonic time of the last look at the idle time, and the loop's working time by then.
         self._loop_before = server.clock.monotonic(), server.metrics.loop_hold_ms.total
 
     async def page(self) -> bytes:
-        """Return the page of now."""
+        """Return the current page."""
         async with self._lock:
             server = self._server
             dialects = server.config.list("wirebroker.metrics.dialects")
@@ -197,7 +196,7 @@ class Scrape:
             sums = TrafficSum()
             ours: list[LedPartition] = []
             for partition in list(here.values()):
-                sums.add(partition)
+                sums.add(partition.traffic, partition.log)
                 counts.waiting["Fetch"] += partition.waiting_fetches
                 counts.waiting["Produce"] += partition.waiting_produces
                 each = _seen(topic, partition, counts)
@@ -281,13 +280,13 @@ class Scrape:
 
 
 class _Named(NamedTuple):
-    """How a dialect calls what the table of metrics has."""
+    """A metric's name in the table and in Confluent's dialect."""
 
     ours: str
     confluent: str
 
 
-# What Confluent's rules make of the same MBeans; the rest of such a name stays.
+# Prefixes that Confluent's rules replace.
 _CONFLUENT: Final = (
     _Named(
         "kafka_network_requestmetrics_requests_total",
@@ -298,7 +297,7 @@ _CONFLUENT: Final = (
 
 
 def _names(name: str, dialects: Iterable[str]) -> list[str]:
-    """Return the names that a metric of the table is shown under."""
+    """Return a metric's names in some dialects."""
     names = [name] if name.startswith("wirebroker_") or "strimzi" in dialects else []
     if "confluent" in dialects and not name.startswith("wirebroker_"):
         theirs = name
@@ -309,7 +308,7 @@ def _names(name: str, dialects: Iterable[str]) -> list[str]:
 
 
 def _seen(topic: TopicImage, partition: Partition, counts: BrokerCounts) -> LedPartition | None:
-    """Count a partition that is here; return it with its metadata, None if there is none."""
+    """Count a replica; return it with its metadata, or None if it has none."""
     image = topic.partitions.get(partition.index)
     counts.partitions += 1
     counts.offline += not partition.directory.is_online

@@ -1,4 +1,4 @@
-"""What the log says of connections that end otherwise than between requests: one line each."""
+"""Log lines of connections that end abnormally, one each."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.net")
 
-# Errors that say that the network or the peer went away: nothing is wrong here.
+# The network or the peer is gone, which is no problem of the broker.
 _PEER_IS_GONE: Final = frozenset(
     {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.ENOTCONN, errno.ETIMEDOUT}
 )
 
 
 def say_refused(session: Session, error: Exception) -> None:
-    """Say what the peer sent, or what a handler did, with its traceback."""
+    """Log what the peer sent, or a handler's exception with its traceback."""
     peer, listener = session.peer, session.listener_name
     bounds = about(peer, listener)
     if isinstance(error, HandlerFailedError):
@@ -36,7 +36,7 @@ def say_refused(session: Session, error: Exception) -> None:
 
 
 def say_lost(session: Session, error: OSError) -> None:
-    """Say that the socket failed, or the file that was to be sent."""
+    """Log the failure of the socket, or of the file that was being sent."""
     peer, listener = session.peer, session.listener_name
     bounds = about(peer, listener)
     if isinstance(error, ConnectionError) or error.errno in _PEER_IS_GONE:
@@ -52,7 +52,7 @@ def say_lost(session: Session, error: OSError) -> None:
 
 
 def say_cut_short(session: Session, arrived: str) -> None:
-    """Say that the peer has ended within a request, of which `arrived` has."""
+    """Log that the peer closed within a request."""
     logger.info(
         "%s on %s closed its connection within a request (%s)",
         session.peer,
@@ -63,6 +63,6 @@ def say_cut_short(session: Session, arrived: str) -> None:
 
 
 def say_closed(session: Session, reason: str) -> None:
-    """Say why a connection is closed that has done nothing wrong (idle, late, too many)."""
+    """Log why a connection is closed (idle, late, too many)."""
     peer, listener = session.peer, session.listener_name
     logger.info("closing %s on %s: %s", peer, listener, reason, extra=about(peer, listener))

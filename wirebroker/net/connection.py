@@ -1,24 +1,21 @@
-"""One connection: receives into the shared area, serves one request at a time, sends the answers.
+"""A client connection: receives requests, serves one at a time, and sends the responses.
 
-    readable -> receive -> protocol cuts frames -> dispatch -> answer -> send
-                                                        |
-                                                     Pending: the connection is paused until it is
-                                                     answered; what came behind it is held
+    readable -> receive -> frames -> dispatch -> response -> send
+                                        |
+                                     Pending: later frames wait until the response is ready
 
-Small answers to requests that arrived together leave together: those to one connection's in one
-piece (`_serve_several`), those to several connections' one after the other (`SendQueue.send_soon`).
+Small responses to requests that arrived together are sent together: those of one connection in one
+piece (`_serve_several`), those of several one after the other (`SendQueue.send_soon`).
 
-The next request is served when the answer to the last is queued, unless much of it is unsent (then
-when that has left). Pausing costs nothing: the reader stays registered, and leaves the loop only
-if the socket becomes readable meanwhile. What is in the way stands in `Session.pauses`, a bit each:
-a pending answer, unsent output, the end of the turn (2 ms of pipelined requests), the memory
-budget, a quota's throttle. Who takes the last of them away has the next one served (`_go_on`).
+The next request is served when the last response is queued, or sent if it is large.
+`Session.pauses` has a bit for each reason to wait: a pending response, unsent output, the end of
+the turn, the memory budget, a throttle. `_go_on` clears a bit, and continues after the last one. A
+paused connection stays registered for reading until its socket becomes readable.
 
-A peer that ends while its request waits is noticed: the socket becomes readable, and a look says
-that it is the end. Behind requests that nobody has read yet the kernel tells of it (`add_ender`).
+A disconnect during a pending request is noticed: the socket becomes readable, or, if it has unread
+requests, the poller reports it (`add_ender`).
 
-This is the hot path, flat on purpose: with poller, framing and queue a small request costs 1.5 us
-more than what Python's own poll, receive and send cost with the kernel's part (5.5 to 7.5 us).
+This is the hot path, and flat on purpose.
 """
 
 from __future__ import annotations
@@ -52,10 +49,10 @@ if TYPE_CHECKING:
     from wirebroker.net.sockets.transport import ConnectionTransport
     from wirebroker.request.request import Piece
 
-# Pipelined requests of one connection are served this long before all others have their turn.
+# Time for pipelined requests of one connection before others are served.
 _TURN_S: Final = 0.002
 
-# Their answers are joined up to this size: 100 small ones, and the peer has work while we serve on.
+# Their responses are joined up to this size (about 100), so that the peer can continue.
 _JOINED_BYTES: Final = 8 << 10
 
 
@@ -63,12 +60,12 @@ class Connection:
     """A client's connection, from accept to close.
 
     Attributes:
-        address: The peer's host, by which connections are counted.
+        address: The peer's host.
         activity: Changes whenever bytes move.
-        seen_activity: What it was at the last idle sweep (the sweep's note).
-        quiet_since: When the sweep last saw it changed (likewise).
-        session: What handlers may know of it, and what it waits for.
-        protocol: Its framing.
+        seen_activity: Its value at the last idle sweep.
+        quiet_since: When the sweep last saw it changed.
+        session: State for handlers, and reasons to wait.
+        protocol: The framing.
     """
 
     __slots__ = (
@@ -100,13 +97,13 @@ class Connection:
         "session",
     )
 
-    # ANSWER_IS_DUE is in session.pauses as long as _pending is not None; TURN_IS_OVER,
-    # MEMORY_IS_SHORT and THROTTLED as long as the loop or the budget has a call scheduled.
+    # session.pauses contains ANSWER_IS_DUE while _pending is not None, and TURN_IS_OVER,
+    # MEMORY_IS_SHORT and THROTTLED while the loop or the budget has a call scheduled.
     # _charged_bytes == what this connection has added to the budget.
 
     def __init__(
         self,
-        table: Owner,
+        table: Owner[Connection],
         transport: ConnectionTransport,
         session: Session,
         address: str,
@@ -119,7 +116,7 @@ class Connection:
         self._dispatch = table.dispatch if guard is None else guard
         self._transport = transport
         self._sockets = transport.sockets
-        # Another loop doesn't tell of an end behind what is unread.
+        # Other loops do not report an end after unread bytes.
         self._poller = self._sockets if isinstance(self._sockets, Poller) else None
         self._descriptor = transport.descriptor
         self._queue = SendQueue(
@@ -136,9 +133,8 @@ class Connection:
         self._is_closed = False
         self._is_large = False
         self._is_watched = False
-        # A response that the socket did not take at once.
         self._late_send: LateSend | None = None
-        # Whether the poller tells of an end behind what is unread.
+        # Whether the poller will report an end after unread bytes.
         self._watches_end = False
         self.session = session
         session.mute = self.throttle
@@ -191,7 +187,7 @@ class Connection:
             self._serve(count)
 
     def _serve(self, count: int) -> None:
-        """Serve the frames at hand; `count` bytes have just arrived."""
+        """Serve the available frames; `count` bytes have just arrived."""
         protocol = self.protocol
         try:
             frame = protocol.next_frame()
@@ -211,17 +207,17 @@ class Connection:
         except OSError as fault:
             self._lost(fault)
             return
-        except Exception:  # a mistake of ours: told by the poller, and no answer is left out
+        except Exception:  # a bug: reported by the poller; no response is skipped
             self.close()
             raise
         if protocol.hold() or self._charged_bytes or self._pending_bytes or self._is_watched:
             self._account(count)
 
     def _serve_last(self, count: int) -> None:
-        """Serve what a peer has sent before its end: a request that only waits does not wait.
+        """Serve what a peer sent before it disconnected, without waits that only serve the peer.
 
-        So a peer that has left costs one turn, instead of three. Peers that connect, send a request
-        and leave, again and again, would hold up those that connect after them.
+        This takes one turn instead of three, so that peers that connect and leave in a loop do not
+        delay others.
         """
         self.session.end()
         self._serve(count)
@@ -234,7 +230,7 @@ class Connection:
             self._end_if_all_is_read()
 
     def _end_if_all_is_read(self) -> bool:
-        """End, if the peer has and nothing is unread; return whether that is so."""
+        """End if the peer has and nothing is unread; return whether this is so."""
         try:
             is_end = self._transport.is_at_end()
         except OSError as fault:
@@ -245,10 +241,10 @@ class Connection:
         return is_end
 
     def _serve_several(self, first: memoryview) -> None:
-        """Serve pipelined frames until something is in the way or the turn is over.
+        """Serve pipelined frames until the connection pauses or the turn is over.
 
-        Small answers leave together, since a send costs 5 us; but those to the first half leave
-        when that is served, or the peer would have nothing to do meanwhile.
+        Small responses are sent together, since a send costs 5 us. Those to the first half are sent
+        when it is served, so that the peer can continue.
         """
         protocol = self.protocol
         queue = self._queue
@@ -284,14 +280,14 @@ class Connection:
                     self._loop.call_soon(self._go_on, TURN_IS_OVER)
                 frame = None if self.session.pauses else protocol.next_frame()
         finally:
-            # What was served before a frame that is none is answered.
+            # Requests before a malformed frame get their responses.
             if small:
                 queue.send([b"".join(small)])
                 if queue.unsent_bytes > MOST_HELD_BYTES:
                     self._note_unsent()
 
     def _note_unsent(self) -> bool:
-        """Measure how long the last response takes to leave; tell whether too much is unsent."""
+        """Measure the send time of the last response; return whether too much is unsent."""
         meter = self.session.last_meter
         if self._late_send is None and meter is not None:
             self._late_send = LateSend(meter, meter.stopwatch())
@@ -301,7 +297,7 @@ class Connection:
         return True
 
     def _account(self, count: int) -> None:
-        """Count the bytes that are held, and watch the deadline of a frame that is arriving."""
+        """Update the memory budget and the deadline of an arriving frame."""
         protocol = self.protocol
         if protocol.is_large and not self._is_large:
             self._is_large = True
@@ -322,7 +318,7 @@ class Connection:
             self._is_large = False
             self._budget.ended_large(self)
 
-    # --- answers that come later ---
+    # --- pending responses ---
 
     def _wait_for_answer(self, pending: Pending | OwedAnswer, frame: memoryview) -> None:
         session = self.session
@@ -335,12 +331,11 @@ class Connection:
             return
         if len(frame) > SMALL_FRAME_BYTES:
             self._pending_bytes = len(frame)
-        # A task only for a coroutine: a handler that waits for one thing returns a future.
+        # Creates a task only for a coroutine, not for a future.
         answer = asyncio.ensure_future(pending.awaitable, loop=self._loop)
         answer.add_done_callback(self._on_answer)
         if pending.ends_with_peer:
-            # After its first step: cancelled before, it would leave coroutines that were created
-            # for it and never awaited, and Python warns of each.
+            # After its first step; canceled earlier, it would leave coroutines never awaited.
             session.when_ended(lambda: self._loop.call_soon(answer.cancel))
 
     def _on_answer(self, future: asyncio.Future[object]) -> None:
@@ -350,7 +345,7 @@ class Connection:
         session = self.session
         session.answered()
         try:
-            # A wait that was given up with its peer has no answer; what came behind it counts.
+            # A wait that was given up has no response; later requests still count.
             is_given_up = session.has_ended and future.cancelled()
             answer = None if is_given_up else pending.complete(future)
             if self._is_closed:
@@ -371,9 +366,8 @@ class Connection:
         self._go_on(ANSWER_IS_DUE)
 
     def _on_owed(self, owed: OwedAnswer) -> None:
-        """Send what was ready all the time, and go on."""
         self._pending = None
-        # Who does not wait for the answer is charged all the same.
+        # Clients that want no response are charged, too.
         answer: list[Piece] = [owed.answer]
         if owed.settle is not None:
             answer = owed.settle(answer) or answer
@@ -392,10 +386,10 @@ class Connection:
             self._account(0)
         self._go_on(ANSWER_IS_DUE)
 
-    # --- a peer that ends while it is waited for ---
+    # --- disconnects during pending responses ---
 
     def _look_for_end(self) -> None:
-        """Say whether the peer has sent its end, or more requests, while none is read."""
+        """Check whether the peer has disconnected or sent more requests, without reading."""
         try:
             is_end = self._transport.is_at_end()
         except OSError as fault:
@@ -403,14 +397,13 @@ class Connection:
             return
         if is_end:
             self._note_end()
-            if self._pending is None and not self.protocol.held_bytes:  # throttled for nothing
+            if self._pending is None and not self.protocol.held_bytes:
                 self.end()
         elif self._poller is not None:
             self._watches_end = True
             self._poller.add_ender(self._descriptor, self._on_peer_end)
 
     def _on_peer_end(self) -> None:
-        """Give up what only waits; what the peer has sent before is still served."""
         self._watches_end = False
         failed = self._transport.fault()
         if failed is not None:
@@ -419,7 +412,6 @@ class Connection:
             self._note_end()
 
     def _note_end(self) -> None:
-        """Have nothing wait any longer than it must: nobody may be there to hear of it."""
         self.session.end()
         if isinstance(self._pending, OwedAnswer):
             self._pending.give_up_soon()
@@ -427,7 +419,7 @@ class Connection:
     # --- pausing ---
 
     def _go_on(self, pause: int) -> None:
-        """Take a pause away, and go on with the next request if nothing else is in the way."""
+        """Clear a pause, and serve the next request if it was the last one."""
         session = self.session
         session.pauses &= ~pause
         session.received_s = 0.0
@@ -437,7 +429,7 @@ class Connection:
             if session.pauses & ENDING and self._pending is None and not self._queue.unsent_bytes:
                 self.close()
             elif session.pauses == THROTTLED and session.has_ended and not self._is_reading:
-                self._look_for_end()  # its end was seen while its request waited
+                self._look_for_end()  # the disconnect was seen while its request was pending
             return
         self._serve(0)
         if self._is_reading or self._is_closed:
@@ -459,10 +451,7 @@ class Connection:
             self._go_on(OUTPUT_IS_UNSENT)
 
     def throttle(self, delay_s: float) -> None:
-        """Serve no further request for so long: a quota is exceeded. What is unread stays there.
-
-        Of several that overlap the one that ends last counts.
-        """
+        """Stop serving for a while, because a quota is exceeded; the longest throttle counts."""
         end_s = self._loop.time() + delay_s
         if self._throttle is not None:
             if self._throttle.when() >= end_s:
@@ -486,33 +475,33 @@ class Connection:
         self._budget.wait(self)
 
     def memory_is_free(self) -> None:
-        """Go on receiving (scheduled by the budget)."""
+        """Continue receiving (called by the budget)."""
         if not self._is_closed:
             self.protocol.resume(self._monotonic())
             self._go_on(MEMORY_IS_SHORT)
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being served: such a connection is not idle, nor is it closed."""
+        """Whether a request is being served: such a connection is not idle."""
         return self._pending is not None
 
     # --- the end ---
 
     def _on_end(self) -> None:
-        """The peer sends no more; what it is owed is still sent."""
+        """Handle the peer's end; pending responses are still sent."""
         if self.protocol.held_bytes:
             say_cut_short(self.session, self.protocol.describe_partial())
         self.end()
 
     def end(self) -> None:
-        """Close as soon as the request in flight is answered and the answer has left."""
+        """Close after the pending response is sent."""
         self.session.pauses |= ENDING
         self._queue.release()
         if not self._is_closed and self._pending is None and not self._queue.unsent_bytes:
             self.close()
 
     def close(self) -> None:
-        """Close at once. A request in flight goes on unless it only waits; no answer is sent."""
+        """Close immediately, without a response. A request that changes something continues."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -526,7 +515,7 @@ class Connection:
             self._poller.remove_ender(self._descriptor)
         self._queue.close()
         self._transport.close()
-        self.session.mute = nobody_mutes  # else each would hold the other
+        self.session.mute = nobody_mutes  # avoids a reference cycle
         self._note_end()
         if self._charged_bytes:
             self._budget.add(-self._charged_bytes)
@@ -536,14 +525,13 @@ class Connection:
         self._table.closed(self)
 
     def _refuse(self, error: Exception) -> None:
-        """Close because of what the peer sent or what a handler did: exactly one line."""
+        """Close because of the peer's bytes or a handler's exception; log one line."""
         if not self._is_closed or isinstance(error, HandlerFailedError):
             say_refused(self.session, error)
         without_frames(error)
         self.close()
 
     def _lost(self, error: OSError) -> None:
-        """Close because the socket failed, or the file that was to be sent."""
         if isinstance(error, SliceError) and error.is_disk_failure:
             self._table.on_disk_failure(error.path, error)
         say_lost(self.session, error)
@@ -551,6 +539,6 @@ class Connection:
         without_frames(error)
 
     def close_because(self, reason: str) -> None:
-        """Close with one line (idle, late, too many)."""
+        """Close and log the reason."""
         say_closed(self.session, reason)
         self.close()

@@ -1,8 +1,8 @@
-"""What a connection needs of those around it: who owns it, and who stands before its handlers."""
+"""Interfaces that a connection uses: its owner, and the guard of its handlers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from wirebroker.base.clock import Clock
     from wirebroker.net.bounds.memory_budget import MemoryBudget
-    from wirebroker.net.connection import Connection
     from wirebroker.net.dispatch import Served
     from wirebroker.net.frames.receive_area import ReceiveArea
     from wirebroker.net.pages.old_pages import OldPages
@@ -19,26 +18,28 @@ if TYPE_CHECKING:
 
     Dispatch = Callable[[memoryview, Session], Served]
 
+C_contra = TypeVar("C_contra", contravariant=True)
+
 
 class Guard(Protocol):
-    """Stands before the handlers of one connection, until it knows whose that is (security/)."""
+    """Serves a connection until its client is authenticated (security/)."""
 
     @property
     def most_bytes(self) -> int:
-        """Of a request, until then."""
+        """Size limit of a request until then."""
         ...
 
     def __call__(self, frame: memoryview, session: Session, /) -> Served:
-        """Serve a frame, or what it takes to be served."""
+        """Serve a frame: authenticate, or pass it on."""
         ...
 
     def when_known(self, callback: Callable[[], None] | None, /) -> None:
-        """Call back once, when the client is known; None: not any more."""
+        """Call back once when the client is authenticated; None cancels that."""
         ...
 
 
-class Owner(Protocol):
-    """Whose a connection is: what all of a loop's share (connection_table.py)."""
+class Owner(Protocol[C_contra]):
+    """State that all connections of a loop share (connection_table.py)."""
 
     loop: asyncio.AbstractEventLoop
     area: ReceiveArea
@@ -54,17 +55,17 @@ class Owner(Protocol):
 
     @property
     def on_disk_failure(self) -> Callable[[str, OSError], None]:
-        """Told of a file that could not be sent because its disk failed."""
+        """Called with a file that failed to be sent because of its disk."""
         ...
 
-    def closed(self, connection: Connection, /) -> None:
-        """Forget a connection (called by it, once)."""
+    def closed(self, connection: C_contra, /) -> None:
+        """Forget a connection (called once, by it)."""
         ...
 
-    def watch(self, connection: Connection, /) -> None:
-        """Close the connection when the frame that it is in the middle of is late."""
+    def watch(self, connection: C_contra, /) -> None:
+        """Close a connection if its arriving frame is late."""
         ...
 
-    def unwatch(self, connection: Connection, /) -> None:
-        """Note that a connection is between frames."""
+    def unwatch(self, connection: C_contra, /) -> None:
+        """Stop watching a connection."""
         ...

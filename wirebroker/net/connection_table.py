@@ -1,13 +1,10 @@
-"""All open connections: what they share, how many there may be, which of them are closed for time.
+"""All open connections: shared resources, limits, deadlines and idle times.
 
-Two sweeps, neither of which costs the hot path a clock reading:
+Two sweeps, which need no clock reading on the hot path:
 
-- a frame that is late (protocol.py): only connections in the middle of a frame are looked at, and
-  the timer exists only while there are any;
-- a connection that is idle (`connections.max.idle.ms`): every connection counts its activity, and
-  every twentieth of that time the counts are compared. One with a request in flight is not idle.
-
-Newcomers beyond a limit wait or are closed: connection_quotas.py.
+- late frames (protocol.py): checks connections that are receiving a frame, while there are any;
+- idle connections (`connections.max.idle.ms`): compares activity counts each twentieth of this
+  time. A connection with a pending request is not idle.
 """
 
 from __future__ import annotations
@@ -45,12 +42,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.net")
 
-# How far apart sweeps are: precise enough for the shortest settings of tests, seldom in production.
+# Sweep intervals: short enough for tests, rare in production.
 _SHORTEST_SWEEP_S: Final = 0.01
 _LONGEST_DEADLINE_SWEEP_S: Final = 1.0
 _LONGEST_IDLE_SWEEP_S: Final = 30.0
-# When so many fewer are open, their memory goes back to the system: up to 45 KiB each with TLS,
-# and 1 ms of a thread for all.
+# After this many closes free memory is returned to the system: up to 45 KiB each with TLS.
 _MANY_CLOSED: Final = 250
 
 
@@ -58,22 +54,20 @@ class ConnectionTable:
     """The connections of one event loop.
 
     Attributes:
-        loop: The loop that all of them run on.
-        sockets: Who says that one of them is readable: the loop's poller, or the loop.
-        area: The memory that all of them receive into.
-        budget: The memory that all of them may hold.
-        old_pages: What readers of old data have brought into the page cache.
-        clock: Time for deadlines.
+        loop: The event loop.
+        sockets: The loop's poller, or the loop.
+        area: The shared receive memory.
+        budget: Memory limit of all connections.
+        old_pages: Old data that readers brought into the page cache.
+        clock: For deadlines.
         dispatch: Serves a frame.
-        guards: Makes by a listener's name what stands before the handlers of its connections.
-        secure: Puts what a connection goes over between it and its transport (TLS); a
-            ConnectionError refuses it.
-        has_to_wait: Told a listener's name, whether it may accept nobody for now; it calls back the
-            listener that has to wait.
-        on_disk_failure: Told the path of a file that could not be sent because its disk failed.
-        quotas: How many there may be.
-        settings: Limits.
-        metrics: What is counted of them.
+        guards: Returns the guard of a new connection, or None.
+        secure: Wraps a transport (TLS); may refuse with a ConnectionError.
+        has_to_wait: Returns whether a listener may not accept for now, and calls it back.
+        on_disk_failure: See Owner.
+        quotas: Limits and counts of connections.
+        settings: Other limits.
+        metrics: Counts of connections.
     """
 
     __slots__ = (
@@ -116,9 +110,8 @@ class ConnectionTable:
         has_to_wait: HasToWait = lambda _listener_name, _go_on: False,
         metrics: Metrics | None = None,
     ) -> None:
-        """Make an empty table; `max_sockets` is what the limit of open files leaves room for."""
+        """Create an empty table; `max_sockets` is the limit from open files."""
         self.loop = loop
-        # The broker's own loop (loop_watch.py) has a poller; any other serves sockets itself.
         self.sockets: Sockets = getattr(loop, "poller", loop)
         self.area = ReceiveArea()
         self.budget = MemoryBudget(settings.memory_budget_bytes, schedule=loop.call_soon)
@@ -135,40 +128,40 @@ class ConnectionTable:
         self.metrics.connection_count = self.quotas.by_listener
         self.metrics.request_memory_bytes = lambda: self.budget.used_bytes
         self._connections: dict[Connection, None] = {}
-        # Those in the middle of a frame.
+        # Connections that are receiving a frame.
         self._watched: dict[Connection, None] = {}
-        # Those whose clients are not known yet, with the end of their time.
+        # Unauthenticated connections, with their deadlines.
         self._unknown: dict[Connection, tuple[Guard, asyncio.TimerHandle]] = {}
-        # Listeners that wait for a connection to close, or for other limits.
+        # Listeners that wait for a closed connection or other limits.
         self._on_room: list[Callable[[], None]] = []
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Event | None = None
         self._next_number = 0
-        # Since memory was given back.
+        # Since free memory was last returned.
         self._most_open = 0
 
     def __len__(self) -> int:
         return len(self._connections)
 
     def when_there_is_room(self, callback: Callable[[], None]) -> None:
-        """Call back once when a connection has closed, or limits have changed."""
+        """Call back once when a connection closes or limits change."""
         self._on_room.append(callback)
 
     def use_settings(self, settings: NetworkSettings) -> None:
-        """Take over other limits of connections: what is beyond max.connections is closed."""
+        """Apply other limits; close connections beyond max.connections."""
         self.settings = self.quotas.settings = settings
         self._close_excess()
         self._call_waiting()
 
     def close_listener(self, name: str) -> None:
-        """Close the connections of a listener that there is no more."""
+        """Close the connections of a removed listener."""
         for connection in list(self._connections):
             if connection.session.listener_name == name:
                 connection.close_because("its listener was removed")
 
     def _close_excess(self) -> None:
-        """Close what has been quiet longest until max.connections is kept to."""
+        """Close the longest idle connections beyond max.connections."""
         excess = self.quotas.excess()
         if not excess:
             return
@@ -177,7 +170,7 @@ class ConnectionTable:
             for each in self._connections
             if self.quotas.may_be_closed(each.session.listener_name)
         ]
-        # Those that the last sweep found active come last, the longest open of them first.
+        # Those active at the last sweep come last, longest open first.
         candidates.sort(
             key=lambda each: (each.is_busy, each.activity != each.seen_activity, each.quiet_since)
         )
@@ -190,14 +183,14 @@ class ConnectionTable:
             self.loop.call_soon(callback)
 
     def late_close_s(self, host: str) -> float:
-        """Count a connection of a host; return when to close it (its quota); 0: serve it."""
+        """Count a connection of a host; return after what time its quota closes it, or 0."""
         delay_s = self.quotas.address_delay_s(_host(host), self.clock.monotonic())
         if delay_s:
             self.metrics.connections_throttled += 1
         return delay_s
 
     def open(self, sock: socket.socket, *, address: Any, listener_name: str) -> Connection | None:
-        """Serve an accepted socket, which is non-blocking; None if that is refused."""
+        """Serve an accepted, non-blocking socket; return None if it is refused."""
         host, port = _host(address[0]), address[1]
         if self.quotas.is_too_many_of(host):
             count = self.quotas.count_of(host)
@@ -233,13 +226,13 @@ class ConnectionTable:
         local: tuple[str, int],
         listener_name: str,
     ) -> Connection:
-        """Serve what a transport carries.
+        """Serve a transport, which the connection owns from now on.
 
         Args:
-            transport: Connected; becomes the connection's.
+            transport: Connected.
             remote: The peer's address and port.
-            local: Where it has reached us.
-            listener_name: Of the listener that accepted it.
+            local: The address and port that it connected to.
+            listener_name: The listener that accepted it.
 
         Raises:
             ConnectionError: It is refused.
@@ -271,7 +264,7 @@ class ConnectionTable:
         return connection
 
     def _ask_who(self, connection: Connection, guard: Guard) -> None:
-        """Give a client little room and little time until its guard knows it."""
+        """Limit a client's request size and time until its guard has authenticated it."""
         timer = self.loop.call_later(
             self.settings.authentication_deadline_ms / 1000,
             connection.close_because,
@@ -292,7 +285,7 @@ class ConnectionTable:
         guard.when_known(None)
 
     def closed(self, connection: Connection) -> None:
-        """Forget a connection (called by it, once)."""
+        """Forget a connection (called once, by it)."""
         del self._connections[connection]
         if connection in self._unknown:
             self._forget_guard(connection)
@@ -308,17 +301,17 @@ class ConnectionTable:
             self._all_closed.set()
 
     def watch(self, connection: Connection) -> None:
-        """Close the connection when the frame that it is in the middle of is late."""
+        """Close a connection if its arriving frame is late."""
         self._watched[connection] = None
         if self._deadline_timer is None:
             self._schedule_deadline_sweep()
 
     def unwatch(self, connection: Connection) -> None:
-        """Note that a connection is between frames."""
+        """Stop watching a connection."""
         self._watched.pop(connection, None)
 
     async def close(self, *, grace_s: float) -> None:
-        """Close all: at once where nothing is in flight, the others when answered or late."""
+        """Close all connections, after pending responses or the grace period."""
         self._all_closed = asyncio.Event()
         for connection in list(self._connections):
             connection.end()
@@ -331,7 +324,7 @@ class ConnectionTable:
         self.cut()
 
     def cut(self) -> None:
-        """Close all at once, answered or not."""
+        """Close all connections immediately."""
         for connection in list(self._connections):
             connection.close()
         self.old_pages.work.close()
@@ -340,7 +333,7 @@ class ConnectionTable:
                 timer.cancel()
 
     def check(self) -> None:
-        """Assert the laws."""
+        """Assert the invariants."""
         self.quotas.check(len(self._connections))
         assert all(connection in self._connections for connection in self._watched)
         assert all(connection in self._connections for connection in self._unknown)
@@ -369,7 +362,7 @@ class ConnectionTable:
         self._idle_timer = self.loop.call_later(interval_s, self._sweep_idle)
 
     def _sweep_idle(self) -> None:
-        """Compare all activity counts: about 0.15 us a connection."""
+        """Compare all activity counts: about 0.15 us per connection."""
         now = self.clock.monotonic()
         quiet_before = now - self.settings.connections_max_idle_ms / 1000
         idle: list[Connection] = []
@@ -389,5 +382,5 @@ class ConnectionTable:
 
 
 def _host(host: str) -> str:
-    """Return an address as text, without the prefix that a dual-stack socket gives to IPv4."""
+    """Return an address without the prefix of IPv4 on a dual-stack socket."""
     return host.removeprefix("::ffff:")

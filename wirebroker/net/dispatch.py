@@ -1,17 +1,16 @@
-"""From a frame to its handler and from the handler's result to the answer on the wire.
+"""Dispatch of requests to handlers, and encoding of their results as responses.
 
     frame -> header -> table[key, version] -> gate -> handler -> [bytes | FileSlice], None, Pending
 
-Each request takes these steps, in `__call__`: what its session has prepared; its header; a handler
-in this version; the gate (who may, and how much: gate.py); its handler. Nobody else asks the gate.
-What is prepared was let through; if it does only a part, the whole way goes on without the gate.
+`__call__` first tries the session's prepared request, which was admitted (request/gate.py) when it
+was prepared. If it is only partly served, the general path continues without admission.
 
-Refusals are Kafka 4.4.0's: ApiVersions in an unknown version is answered with error 35 and its own
-range in v0 (KIP-511); every other key or version that is not served closes the connection, Produce
-0 to 2 (which are advertised, KAFKA-18659) as well.
+Refusals are Kafka 4.4.0's: ApiVersions in an unknown version returns error 35 and the supported
+range in v0 (KIP-511); other unsupported requests close the connection, including Produce 0 to 2,
+which are advertised (KAFKA-18659).
 
-A KafkaError belongs into a response: one that escapes a handler is a mistake of ours, like any
-other exception. It is logged with its traceback and costs its connection, nothing else.
+An exception that escapes a handler, including a KafkaError, is a bug: it is logged with its
+traceback and closes only its connection.
 """
 
 from __future__ import annotations
@@ -46,11 +45,10 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Piece
     from wirebroker.request.session import Session
 
-    # What goes out now, later when it has been made, later as it is; None: nothing does.
+    # Sent now, pending, or deferred; None sends nothing.
     Served: TypeAlias = "list[Piece] | Pending | OwedAnswer | None"
 
-# Longer bodies are decoded, and their answers encoded, in a thread: 64 KiB of the densest arrays
-# take about 15 ms.
+# Longer messages are decoded and encoded in a thread: 64 KiB of arrays take up to 15 ms.
 _LONGEST_ON_LOOP_BYTES: Final = 64 << 10
 
 # int16 error, int32 array length, then int16 key, min and max version.
@@ -58,26 +56,23 @@ _UNSUPPORTED_API_VERSIONS: Final = Struct(">hihhh")
 
 
 class HandlerFailedError(Exception):
-    """A handler raised what it should not have; its cause is the exception."""
+    """A handler raised an unexpected exception, which is the cause."""
 
 
-# What is served by this process alone; and what changes nothing.
+# Costs without waits for other nodes, and without changes.
 _OWN_WORK: Final = frozenset({Cost.BOUNDED, Cost.SLICES, Cost.READS})
 _ONLY_READS: Final = frozenset({Cost.BOUNDED, Cost.READS})
 
 
 class _Entry:
-    """A handler in one of its versions, and how many requests there were of it.
+    """One version of a handler, and its statistics.
 
     Attributes:
-        key: The API key.
-        version: One that is served.
-        handler: Who serves it.
         function: The handler's.
         is_raw: The handler's.
-        is_flexible: Whether the answer's header has tagged fields.
-        request_count: Of requests that the gate let through.
-        meter: Counts their times and sizes.
+        is_flexible: Whether the response's header has tagged fields.
+        request_count: Admitted requests.
+        meter: Counts times and sizes.
         follower_meter: Counts those of replicas' Fetch requests.
     """
 
@@ -97,7 +92,7 @@ class _Entry:
         self.key = handler.key
         self.version = version
         self.handler = handler
-        # Own attributes are found sooner than a tuple's: every request asks for these.
+        # Copied, because attribute access is faster than a tuple's.
         self.function = handler.function
         self.is_raw = handler.is_raw
         self.is_flexible = len(response_header(handler.key, version, 0)) > 4
@@ -109,11 +104,11 @@ class _Entry:
 
 
 class Pending:
-    """A request whose answer comes later.
+    """A request whose response comes later.
 
     Attributes:
-        awaitable: What to wait for.
-        ends_with_peer: Whether nothing is lost but the answer if it is given up.
+        awaitable: Result of the handler.
+        ends_with_peer: Whether to cancel it when the peer disconnects.
         meter: Counts the request's time.
     """
 
@@ -149,7 +144,7 @@ class Pending:
         self._received_s = self._began_s = self._returned_s = 0.0
 
     def measure(self, session: Session, began_s: float) -> None:
-        """Have the request's time counted with its response; its handler has just returned."""
+        """Start measuring after the handler has returned; the response ends it."""
         entry = self._entry
         self.meter = entry.follower_meter if session.is_follower else entry.meter
         self._received_s = session.received_s
@@ -157,12 +152,12 @@ class Pending:
         self._returned_s = self.meter.stopwatch()
 
     def charge(self, charge: Charge) -> None:
-        """Have it settled with the answer what the request is charged for."""
+        """Settle a quota charge with the response."""
         self._charge = charge
         self.awaitable = charge.wait(self.awaitable)
 
     def complete(self, future: asyncio.Future[Any]) -> list[Piece] | None:
-        """Return the answer once the future made of `awaitable` is done.
+        """Return the response when the future of `awaitable` is done.
 
         Raises:
             MalformedFrameError, CloseConnectionError, HandlerFailedError: As for `Dispatcher`.
@@ -187,10 +182,10 @@ class Pending:
 
 
 class Dispatcher:
-    """The table of handlers, ready to be called with frames.
+    """Table of handlers, called with frames.
 
     Attributes:
-        quotas: What requests are charged by; None: there are no quotas.
+        quotas: Charge requests; None if there are no quotas.
     """
 
     __slots__ = (
@@ -214,26 +209,19 @@ class Dispatcher:
         gate: Gate | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Make the table.
-
-        Args:
-            broker: What handlers are given first.
-            registry: All handlers that there will be.
-            gate: Who may do what; None: everybody everything.
-            metrics: Where it is asked how many requests there were.
-        """
+        """Build the table; `broker` is the handlers' first argument, and no `gate` admits all."""
         self._broker = broker
         self._gate = gate or Gate()
         self.quotas: ClientQuotas | None = None
-        # Those that others' answers are waited for have a line of their own.
+        # Requests that may wait for other nodes have a separate queue.
         self._long_reads = LongRequests()
         self._long_changes = LongRequests()
-        # key << 16 | version -> handler; a NamedTuple key would cost 0.2 us a request.
+        # key << 16 | version -> handler; a NamedTuple as key would cost 0.2 us per request.
         self._entries: dict[int, _Entry] = {}
         self._registered: dict[int, ApiKey] = {}
         meters = RequestMeters() if metrics is None else metrics.request_meters
         self._stopwatch = meters.stopwatch
-        # Set at the first generic request: the generic codec's import is not start-up's business.
+        # Set at the first generic request, to keep the codec's import out of startup.
         self._decode_request: Callable[..., Any] | None = None
         self._encode_response: Callable[..., bytes] | None = None
         for handler in registry.handlers():
@@ -245,7 +233,7 @@ class Dispatcher:
             metrics.requests = self.request_counts
 
     def request_counts(self) -> dict[str, int]:
-        """Return how many requests there were, by API and version as "Produce,13"."""
+        """Return the request counts by API and version, such as "Produce,13"."""
         return {
             f"{camel_case(entry.key.name)},{entry.version}": entry.request_count
             for entry in self._entries.values()
@@ -253,19 +241,19 @@ class Dispatcher:
         }
 
     def __call__(self, frame: memoryview, session: Session, *, is_charged: bool = False) -> Served:
-        """Serve one request, and charge for it if there are quotas.
+        """Serve one request, and charge quotas for it.
 
         Args:
-            frame: A whole frame, writable; may be overwritten as soon as this returns.
-            session: Whose it is.
-            is_charged: Whether somebody does that already.
+            frame: A complete frame, writable; may be overwritten after the return.
+            session: The connection's.
+            is_charged: Whether the caller charges the quotas.
 
         Returns:
-            The answer as it goes out, None if there is none, or what it is waited for by.
+            The encoded response, None if there is none, or a pending one.
 
         Raises:
-            MalformedFrameError: The peer's bytes are no request that is served here.
-            CloseConnectionError: The handler wants the connection closed.
+            MalformedFrameError: The bytes are not a supported request.
+            CloseConnectionError: The handler closes the connection.
             HandlerFailedError: The handler raised anything else.
         """
         quotas = self.quotas
@@ -295,7 +283,7 @@ class Dispatcher:
         request = Request(
             entry.key, version, correlation_id, client_id, frame, position, session, errors
         )
-        session.epoch = gate.epoch  # what it raises while it is asked holds for the next request
+        session.epoch = gate.epoch  # changes during the admission apply to the next request
         body: Any = None if has_begun else gate.refusal(request, handler)
         if body is None:
             entry.request_count += 1
@@ -344,18 +332,17 @@ class Dispatcher:
         return charge.settle(answer)
 
     def later(self, request: Request, body: Awaitable[Any], *, is_whole: bool = False) -> Pending:
-        """Return the pending response to a login message; it is cancelled if its peer disconnects.
+        """Return the pending response to a login message; it is canceled if the peer disconnects.
 
         Args:
-            request: Of a key and version that are served.
-            body: Of the answer, in pieces, when it is awaited.
-            is_whole: Whether what is awaited is all that is sent, its length too.
+            request: Of a served key and version.
+            body: Returns the response's body in pieces.
+            is_whole: Whether `body` includes the length and header.
         """
         entry = self._entries[request.key << 16 | request.version]
         return Pending(entry, request.correlation_id, body, is_whole=is_whole, ends_with_peer=True)
 
     def _call(self, entry: _Entry, request: Request) -> Any:
-        """Have a handler serve a request; the body of its answer in pieces, None or later."""
         try:
             if entry.is_raw:
                 return entry.function(self._broker, request)
@@ -366,7 +353,7 @@ class Dispatcher:
             raise _failed(entry, error) from error
 
     def _call_generic(self, entry: _Entry, request: Request) -> list[Piece] | Awaitable[Any]:
-        """Decode, call, encode; what takes long or must wait is returned as an awaitable."""
+        """Decode, call and encode; return an awaitable for long work or waits."""
         if len(request.frame) - request.position > _LONGEST_ON_LOOP_BYTES:
             request.keep()
             return self._serve_in_thread(entry, request)
@@ -389,15 +376,15 @@ class Dispatcher:
         self, entry: _Entry, response: Any, work: Work = Work.CODING
     ) -> list[Piece]:
         encode = self._codec()[1]
-        errors: Counter[int] = Counter()  # only the loop may change the meter's
+        errors: Counter[int] = Counter()  # the meter's may only be changed on the loop
         encoded = await in_thread(work, encode, entry.key, entry.version, response, errors)
         entry.meter.errors.update(errors)
         return [encoded]
 
     async def _serve_in_thread(self, entry: _Entry, request: Request) -> list[Piece]:
-        """Serve a long request: its codec's work must not hold the loop, nor all of them memory."""
+        """Decode a long request in a thread, and limit the memory of all of them."""
         cost, session = entry.handler.cost, request.session
-        if cost is Cost.WAITS:  # it holds little while it waits, for long
+        if cost is Cost.WAITS:  # needs little memory during its long wait
             return await self._serve_long(entry, request)
         line = self._long_reads if cost in _OWN_WORK else self._long_changes
         size = len(request.frame)
@@ -433,7 +420,7 @@ class Dispatcher:
         return self._decode_request, self._encode_response
 
     def _refuse(self, key: ApiKey, version: int, correlation_id: int) -> list[Piece]:
-        """Answer ApiVersions in a version that is not served, refuse the rest."""
+        """Respond to an unsupported ApiVersions version; raise for other requests."""
         if key == ApiKey.API_VERSIONS:
             ours = SPOKEN_VERSIONS[key]
             body = _UNSUPPORTED_API_VERSIONS.pack(
@@ -454,5 +441,5 @@ def _first_version(key: ApiKey) -> int:
 
 def _failed(entry: _Entry, cause: BaseException) -> HandlerFailedError:
     failed = HandlerFailedError(f"{entry.key.name} version {entry.version} failed")
-    failed.__cause__ = cause  # `raise … from` would not: compiling/README.md
+    failed.__cause__ = cause  # `raise … from` fails when compiled: compiling/README.md
     return failed

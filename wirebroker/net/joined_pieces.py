@@ -1,9 +1,8 @@
-"""Small answers with file slices in them, copied into one piece: one send instead of four calls.
+"""Small responses with file slices, copied into one piece: one send instead of four calls.
 
-Head, slice and tail of an answer cost a send, a probe of the page cache, a sendfile and another
-send. Reading the slice into memory behind the head costs a copy more, and two calls less: cheaper
-up to 128 KiB (9 instead of 14 us for 1 KiB, 17 instead of 22 for 128 KiB), dearer from 256 KiB on.
-The read is its own probe: it gives nothing if it would have to wait for the disk.
+A slice costs a send before it, a probe of the page cache, a sendfile and another send. Reading it
+into memory is cheaper up to 128 KiB. The read is also the probe: it returns nothing if it would
+wait for the disk.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ if TYPE_CHECKING:
     from wirebroker.net.pages.old_pages import OldPages
     from wirebroker.request.request import Piece
 
-# Above this much in all, sendfile is cheaper.
+# From 256 KiB on sendfile is cheaper.
 MOST_JOINED_BYTES: Final = 128 << 10
 
-# Each loop's own memory, from the first use on: it is filled and sent without a turn between.
+# Per loop: filled and sent within a turn.
 _memory: Final = threading.local()
 
 
 def joined(pieces: Iterable[Piece], old_pages: OldPages) -> memoryview | None:
-    """Return the bytes of all pieces, one behind the other; valid until the next call.
+    """Return the bytes of all pieces, valid until the next call.
 
     Args:
-        pieces: At most MOST_JOINED_BYTES in all.
-        old_pages: Is told what of files was read.
+        pieces: At most MOST_JOINED_BYTES in total.
+        old_pages: Notified of the ranges read.
 
     Returns:
-        None if a slice is not in the page cache, or its file ends within it.
+        None if a slice is not in the page cache, or extends beyond its file.
 
     Raises:
         SliceError: A file cannot be read.

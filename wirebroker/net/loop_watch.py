@@ -1,12 +1,10 @@
 """The broker's event loop: asyncio's, with its own poller (net/sockets/poller.py) and a stopwatch.
 
-What runs between the end of one wait and the beginning of the next is one turn of the loop: every
-socket and callback that was ready. No callback can have held the loop for longer than its turn, so
-the histogram of turns bounds holds from above, for two clock readings (0.1 us) and a count a turn.
+A turn is the time between two waits, in which all ready sockets and callbacks run. No callback can
+hold the loop for longer, so the histogram of turns is an upper bound of holds.
 
-A turn's wall time includes what the machine gave to other processes meanwhile. Where that matters
-(tests on a busy machine) `with_cpu_time` also keeps the thread's own CPU time of each turn; that
-costs 0.4 us more and leaves out time spent waiting for the disk.
+A turn's wall time includes time of other processes. On a busy machine `with_cpu_time` also records
+the thread's CPU time, which excludes waits for the disk.
 
     watch = LoopWatch()
     with asyncio.Runner(loop_factory=watch.new_event_loop) as runner: ...
@@ -28,17 +26,17 @@ from wirebroker.net.sockets.poller import Poller
 if TYPE_CHECKING:
     import collections
     from selectors import EpollSelector as _EpollSelector
-else:  # named where there is none, too; nothing is made of it there
+else:  # the base class on other systems, where it is unused
     _EpollSelector = getattr(selectors, "EpollSelector", selectors.DefaultSelector)
 
 
 class LoopWatch:
-    """The histograms of one event loop's holds.
+    """Histograms of one event loop's turns.
 
     Attributes:
         holds_ms: Wall time of each turn; the broker's metric.
-        cpu_holds_ms: CPU time of the loop's thread in each turn; empty unless asked for.
-        with_cpu_time: Whether it was.
+        cpu_holds_ms: CPU time of each turn, if requested.
+        with_cpu_time: Whether it is requested.
     """
 
     __slots__ = ("cpu_holds_ms", "holds_ms", "with_cpu_time")
@@ -49,9 +47,9 @@ class LoopWatch:
         self.cpu_holds_ms = Histogram(HOLD_BOUNDS_MS)
 
     def new_event_loop(self) -> asyncio.SelectorEventLoop:
-        """Return a loop that is watched (a loop_factory for asyncio.Runner).
+        """Return a watched loop (a loop_factory for asyncio.Runner).
 
-        Where there is no epoll it is asyncio's own, which serves sockets itself, and unwatched.
+        Without epoll it is asyncio's own, unwatched.
         """
         if not hasattr(select, "epoll"):
             return asyncio.SelectorEventLoop()
@@ -59,7 +57,7 @@ class LoopWatch:
 
 
 class _WatchedSelector(_EpollSelector):
-    """The loop's selector: sleeps in the loop's poller and serves its sockets.
+    """The loop's selector, which waits in the loop's poller and serves its sockets.
 
     Attributes:
         loop: Set by the loop.
@@ -75,9 +73,9 @@ class _WatchedSelector(_EpollSelector):
         self._cpu_began = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Serve sockets until the loop itself has something to do.
+        """Serve sockets until the loop itself has work.
 
-        A turn of the loop around every event would cost another 2.5 us where they come singly.
+        A turn of the loop for each single event would cost another 2.5 us.
         """
         loop, poller = self.loop, self.loop.poller
         timers = loop.timers
@@ -93,7 +91,7 @@ class _WatchedSelector(_EpollSelector):
             if not events or loop.is_wanted or loop.timers != timers:
                 return []
             if end is not None:
-                timeout = end - time.perf_counter()  # serving has taken some of it
+                timeout = end - time.perf_counter()  # serving took some of it
                 if timeout <= 0:
                     return []
 
@@ -110,13 +108,13 @@ class _WatchedSelector(_EpollSelector):
 
 
 class PolledLoop(asyncio.SelectorEventLoop):
-    """An event loop that serves sockets before everything else in a turn.
+    """Event loop that serves sockets first in each turn.
 
     Attributes:
-        poller: Where they are watched.
+        poller: Watches the sockets.
     """
 
-    # Of BaseEventLoop, the same in Python 3.11 to 3.14: callbacks and timers.
+    # Private attributes of BaseEventLoop, unchanged in Python 3.11 to 3.14.
     _ready: collections.deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
     _stopping: bool
@@ -132,10 +130,10 @@ class PolledLoop(asyncio.SelectorEventLoop):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether callbacks wait for their turn, or the loop is to stop."""
+        """Whether callbacks are ready, or the loop is to stop."""
         return bool(self._ready) or self._stopping
 
     @property
     def timers(self) -> int:
-        """How many timers there are; only a turn of the loop takes one away."""
+        """Number of timers; only a turn of the loop removes any."""
         return len(self._scheduled)

@@ -1,13 +1,11 @@
-"""A transport in memory: the real connection without sockets, for tests.
+"""A transport in memory, for tests: the real connection without sockets.
 
     peer = connect(table)                       # the client's side; the broker's is in the table
-    answer = await peer.exchange(frame)         # sends, and waits for one whole answer
+    answer = await peer.exchange(frame)         # sends, and waits for one whole response
 
-Deterministic on any event loop: readiness is told by `call_soon`, once for what has changed and
-again as long as it is not taken, as a level-triggered poll does; whoever has changed it, it is told
-in the context of who asked to be told, as event loops do (a simulation knows processes by that).
-What the broker sends is bounded (`_ROOM_BYTES`), so that a peer that doesn't read is a slow reader
-here too.
+It is deterministic on any event loop. Readiness is level-triggered, and reported in the context
+that registered the callback, by which a simulation distinguishes processes. Output is bounded, so
+that a peer can be a slow reader.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ if TYPE_CHECKING:
     from wirebroker.net.sockets.poller import Poller
     from wirebroker.storage.files import DataFile
 
-# About what a socket takes that nobody reads.
+# About as much as a socket accepts without a reader.
 _ROOM_BYTES: Final = 256 << 10
 _LENGTH_BYTES: Final = 4
 
 
 class _Readiness:
-    """Tells the owner of one memory transport what a poller tells of a socket (net.poller.Sockets).
+    """Watches one memory transport as a poller watches a socket (net/sockets/poller.py).
 
-    There is one descriptor, which nobody looks at.
+    The descriptor is ignored.
     """
 
     __slots__ = ("_context", "_is_told", "_loop", "_reader", "_transport", "_writer")
@@ -48,27 +46,27 @@ class _Readiness:
         self._writer: Callable[[], None] | None = None
 
     def add_reader(self, _fd: int, callback: Callable[[], None], /) -> None:
-        """Call back whenever the transport is readable."""
+        """Call back while the transport is readable."""
         self._reader = callback
         self._context = contextvars.copy_context()
         self.look()
 
     def remove_reader(self, _fd: int, /) -> None:
-        """Do so no more."""
+        """Stop calling back."""
         self._reader = None
 
     def add_writer(self, _fd: int, callback: Callable[[], None], /) -> None:
-        """Call back whenever the transport takes something."""
+        """Call back while the transport is writable."""
         self._writer = callback
         self._context = contextvars.copy_context()
         self.look()
 
     def remove_writer(self, _fd: int, /) -> None:
-        """Do so no more."""
+        """Stop calling back."""
         self._writer = None
 
     def look(self) -> None:
-        """Tell in the loop's next turn, if there is something to tell and somebody to be told."""
+        """Call back in the next turn, if the transport is ready."""
         transport = self._transport
         if self._is_told:
             return
@@ -88,19 +86,19 @@ class _Readiness:
 
 
 class Polled(Protocol):
-    """A poller, and what tells it of transports in memory (a simulation's)."""
+    """A simulation's poller, with its source of readiness."""
 
     @property
     def poller(self) -> Poller:
-        """Whom connections ask to be told."""
+        """Watches the connections."""
         ...
 
     def number_of(self, transport: MemoryTransport, /) -> int:
-        """Return a descriptor for a new one."""
+        """Return a descriptor for a new transport."""
         ...
 
     def look(self) -> None:
-        """Note that one may have become ready."""
+        """Check for readiness."""
         ...
 
 
@@ -108,8 +106,8 @@ class MemoryTransport(ConnectionTransport):
     """The broker's side.
 
     Attributes:
-        incoming: What the peer has sent and the connection has not received.
-        outgoing: What the connection has sent and the peer has not taken.
+        incoming: Bytes from the peer, not yet received.
+        outgoing: Bytes for the peer, not yet taken.
         has_end: Whether the peer sends no more.
         is_closed: Whether the connection has closed it.
     """
@@ -132,13 +130,13 @@ class MemoryTransport(ConnectionTransport):
         most_bytes: int = _ROOM_BYTES,
         polled: Polled | None = None,
     ) -> None:
-        """Carry nothing yet.
+        """Create an empty transport.
 
         Args:
-            loop: Tells the connection of readiness.
-            on_output: Called when there is something to take, and when it is closed.
-            most_bytes: What it takes while nobody takes it away.
-            polled: Tells of it instead, by a poller, together with others.
+            loop: Reports readiness.
+            on_output: Called when there is output, and on close.
+            most_bytes: Limit of output that is not taken.
+            polled: Reports readiness instead, by a shared poller.
         """
         if polled is None:
             readiness = _Readiness(loop, self)
@@ -161,22 +159,22 @@ class MemoryTransport(ConnectionTransport):
 
     @property
     def room_bytes(self) -> int:
-        """How much would be taken."""
+        """How much `send` would accept."""
         return self._most_bytes - len(self.outgoing)
 
     def changed(self) -> None:
-        """Note that the peer has sent or ended."""
+        """Report that the peer has sent or ended."""
         self._look()
 
     def take(self) -> bytes:
-        """Return what the connection has sent; there is room for more then."""
+        """Remove and return the connection's output."""
         taken = bytes(self.outgoing)
         self.outgoing.clear()
         self._look()
         return taken
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive what is there."""
+        """Receive available bytes."""
         if not self.is_readable:
             raise BlockingIOError
         count = min(len(buffer), len(self.incoming))
@@ -185,7 +183,7 @@ class MemoryTransport(ConnectionTransport):
         return count
 
     def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Send what is taken."""
+        """Send what fits."""
         if self.room_bytes <= 0:
             raise BlockingIOError
         sent = data[: self.room_bytes]
@@ -194,24 +192,24 @@ class MemoryTransport(ConnectionTransport):
         return len(sent)
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Send what is taken."""
+        """Send what fits."""
         del has_more
         return self.send(data)
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send of a file what is taken."""
+        """Send what fits of a file."""
         return self.send(file.read_at(position, min(count, max(self.room_bytes, 0))))
 
     def is_at_end(self) -> bool:
-        """Tell whether only the end is unread."""
+        """Return whether only the end is unread."""
         return self.has_end and not self.incoming
 
     def fault(self) -> OSError | None:
-        """Return why it has failed, if it has."""
+        """Return None: it cannot fail."""
         return None
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         self.is_closed = True
         self.descriptor = -1
         self._on_output()
@@ -227,26 +225,26 @@ class MemoryPeer:
     __slots__ = ("_taken", "_waiter", "transport")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        # Of answers that are not whole yet.
+        # Incomplete responses.
         self._taken = bytearray()
         self._waiter: asyncio.Future[None] | None = None
         self.transport = MemoryTransport(loop, self._on_output)
 
     def send(self, data: bytes) -> None:
-        """Send bytes of one or more requests, cut anywhere."""
+        """Send bytes of requests, split anywhere."""
         self.transport.incoming += data
         self.transport.changed()
 
     def end(self) -> None:
-        """Send no more; what is owed still comes."""
+        """Send no more; responses still arrive."""
         self.transport.has_end = True
         self.transport.changed()
 
     async def receive(self) -> bytes:
-        """Wait for one whole answer, with its length.
+        """Wait for one complete response, including its length.
 
         Raises:
-            ConnectionError: The broker has closed the connection before.
+            ConnectionError: The broker has closed the connection.
         """
         taken = self._taken
         while True:
@@ -263,7 +261,7 @@ class MemoryPeer:
             await self._waiter
 
     async def exchange(self, frame: bytes) -> bytes:
-        """Send a request and return its answer."""
+        """Send a request and return its response."""
         self.send(frame)
         return await self.receive()
 
@@ -276,7 +274,7 @@ _numbers = itertools.count()
 
 
 def connect(table: ConnectionTable, *, listener_name: str = "PLAINTEXT") -> MemoryPeer:
-    """Open a connection to a broker in this process; returns the client's side."""
+    """Open a connection to a broker in this process; return the client's side."""
     peer = MemoryPeer(table.loop)
     table.adopt(
         peer.transport,

@@ -1,17 +1,16 @@
-"""What a connection has still to send: bytes and file slices, in order, without blocking the loop.
+"""Unsent bytes and file slices of a connection, sent in order without blocking the loop.
 
-An answer that fits into the socket's buffer goes out in one send and never enters the queue. Small
-slices that are in the page cache are read and sent with what is around them (joined_pieces.py).
-Others go by sendfile, bytes before them with MSG_MORE. Before a range of a slice goes out its first
-and last byte are probed; if one is not in the page cache a thread reads the range first, since a
-cold sendfile would hold the loop for the disk's time (1.8 ms a MiB measured on a fast disk). If it
-is old data the thread leads from then on, through all of it, since the loop would read ahead, too
-(3.5 ms). What such a reader has passed is given back to the kernel (old_pages.py).
+A response that fits into the socket's buffer is sent in one call and never queued. Small cached
+slices are read and sent with their neighbors (joined_pieces.py). Others are sent by sendfile, after
+a probe of the next range at both ends: if a page is not cached, a thread reads the range, since a
+cold sendfile would hold the loop for the disk's time (1.8 ms per MiB). For old data the thread then
+reads everything in advance, because sendfile's readahead would hold the loop, too. Pages that such
+a reader has passed are released (old_pages.py).
 
-A large answer leaves others their turn: from 128 KiB on they are looked for after each call.
+From 128 KiB on, responses check for other ready connections after each call.
 
-A slow reader costs no memory: a slice is three numbers until it is sent, and the connection serves
-no further request while more than `HIGH_WATER_BYTES` are unsent.
+A slow reader costs no memory: a slice is three numbers, and no further request is served while more
+than `HIGH_WATER_BYTES` are unsent.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Piece
     from wirebroker.storage.files import DataFile
 
-# A connection's next request is served while no more than this is unsent.
+# The next request is served while at most this much is unsent.
 HIGH_WATER_BYTES: Final = 64 << 10
 
-# Larger answers leave at once.
+# Larger responses are sent immediately.
 MOST_HELD_BYTES: Final = 4 << 10
-# One call of sendfile sends at most this; with 100 KiB of socket buffer it seldom gets that far.
+# Limit of one sendfile call, rarely reached with a socket buffer of 100 KiB.
 _SEND_BYTES: Final = 256 << 10
-# One turn of the loop sends at most this to one peer, however fast it reads...
+# Limit of what one peer is sent per turn...
 _TURN_BYTES: Final = 1 << 20
-# ... and little more than this (30 us) if another is ready.
+# ... and about the limit (30 us) while another connection is ready.
 _SHORT_TURN_BYTES: Final = 128 << 10
-# A probe (a read of one byte at either end) covers this much of a slice.
+# Bytes of a slice that a probe (a read of one byte at either end) covers.
 _PROBED_BYTES: Final = 256 << 10
-# With less than this of a probed range left, the next one is probed too.
+# When less of a probed range is left, the next one is probed.
 _SHORTEST_SEND_BYTES: Final = 64 << 10
-# A thread reads this much at a time, about 1 ms of a fast disk.
+# A thread reads this much at a time: about 1 ms on a fast disk.
 _WARMED_BYTES: Final = 1 << 20
 
 
@@ -57,7 +56,7 @@ class SendQueue:
     """The sending half of one connection.
 
     Attributes:
-        unsent_bytes: What `send` was given and the socket has not taken yet.
+        unsent_bytes: Bytes passed to `send` that the socket has not taken.
     """
 
     __slots__ = (
@@ -87,30 +86,30 @@ class SendQueue:
     ) -> None:
         self._old_pages = old_pages
         self._transport = transport
-        # Another loop's sockets come one by one.
+        # Other loops have no batches of sockets.
         sockets = transport.sockets
         self._poller = sockets if isinstance(sockets, Poller) else None
-        # A small answer that leaves at the end of the poller's batch.
+        # A small response, sent at the end of the poller's batch.
         self._held: bytes | None = None
-        # Called after bytes have left in a later turn of the loop than `send`'s.
+        # Called after bytes were sent in a later turn.
         self._on_progress = on_progress
-        # Called at most once, for what goes wrong in a later turn.
+        # Called at most once, for an error in a later turn.
         self._on_error = on_error
-        # None as long as nothing had to wait: an idle connection has no deque (700 bytes).
+        # None until something is queued: an idle connection saves the 700 bytes of a deque.
         self._items: deque[Piece] | None = None
-        # Up to where the first item's file is known to be in the page cache.
+        # End of the first item's range that is known to be cached.
         self._probed_end = -1
-        # Whether the byte at `_probed_end` is known to be in the page cache.
+        # Whether the byte at `_probed_end` is known to be cached.
         self._is_end_probed = False
         self._is_writing = False
         self._is_warming = False
-        # A thread reads old data before it is sent.
+        # Whether a thread reads old data in advance.
         self._is_led = False
         self._is_closed = False
         self.unsent_bytes = 0
 
     def send_soon(self, pieces: list[Piece]) -> None:
-        """Do as `send`, or hold a small answer until others that are ready are served as well."""
+        """Send, or hold a small response until the other ready connections are served."""
         poller = self._poller
         if poller is not None and poller.is_batch and not self.unsent_bytes and not self._is_closed:
             piece = pieces[0] if len(pieces) == 1 else _small(pieces, self._old_pages)
@@ -122,7 +121,7 @@ class SendQueue:
         self.send(pieces)
 
     def release(self) -> None:
-        """Send what is held, if anything is."""
+        """Send the held response, if any."""
         held, self._held = self._held, None
         if held is None:
             return
@@ -133,15 +132,15 @@ class SendQueue:
             self._on_error(error)
 
     def send(self, pieces: list[Piece]) -> None:
-        """Send what the socket takes and queue the rest; nothing once this is closed.
+        """Send what the socket takes and queue the rest; ignored after `close`.
 
         Args:
-            pieces: Not empty, and no piece is; bytes-like ones must not change afterwards.
+            pieces: Neither the list nor a piece is empty; bytes-like ones must not change.
 
         Raises:
             OSError: The peer is gone, or (SliceError) a file cannot be read.
         """
-        if self._is_closed:  # by its own request's handler
+        if self._is_closed:  # by its request's handler
             return
         assert self._held is None, "whoever holds an answer serves no other request"
         if len(pieces) > 1 and not self.unsent_bytes:
@@ -155,7 +154,7 @@ class SendQueue:
             self._append(pieces)
 
     def _send_one(self, piece: bytes) -> None:
-        """Send, with nothing unsent before it, and queue what the socket doesn't take."""
+        """Send a piece when nothing is unsent, and queue what the socket does not take."""
         try:
             sent = self._transport.send(piece)
         except (BlockingIOError, InterruptedError):
@@ -164,7 +163,7 @@ class SendQueue:
             self._append([memoryview(piece)[sent:]])
 
     def _append(self, pieces: Sequence[Piece]) -> None:
-        """Queue pieces, and send if nobody does."""
+        """Queue pieces, and send unless it waits for the socket or a thread."""
         items = self._items
         if items is None:
             items = self._items = deque()
@@ -179,14 +178,14 @@ class SendQueue:
             self._flush(items)
 
     def close(self) -> None:
-        """Drop what is unsent and leave the loop; the socket itself is the owner's."""
+        """Drop unsent bytes and unregister; the owner closes the socket."""
         self._is_closed = True
         self._old_pages.work.leave(self)
         self._items = self._held = None
         self.unsent_bytes = 0
         self._set_writing(False)
-        # The owner's methods, which hold the owner: in a cycle it would keep all that it holds (a
-        # frame of 100 MiB that is still arriving) until Python looks for cycles, or for ever.
+        # Breaks the cycle with the owner, whose memory (up to 100 MiB) would otherwise stay until a
+        # collection.
         self._on_progress = self._on_error = _ignore
 
     def _set_writing(self, is_writing: bool) -> None:
@@ -199,7 +198,7 @@ class SendQueue:
             self._transport.sockets.remove_writer(self._transport.descriptor)
 
     def _flush(self, items: deque[Piece]) -> None:
-        """Send until the socket is full, a slice is cold, or the turn is over."""
+        """Send until the socket is full, a slice is not cached, or the turn is over."""
         turn_bytes = 0
         try:
             while items:
@@ -226,12 +225,11 @@ class SendQueue:
         if turn_bytes >= _TURN_BYTES:
             return True
         if self.unsent_bytes < _SHORTEST_SEND_BYTES:
-            return False  # finishing now costs no more than another turn
+            return False  # finishing costs no more than another turn
         poller = self._poller
         return poller is not None and poller.is_another_ready(self._transport.descriptor)
 
     def _joined(self, items: deque[Piece]) -> memoryview | None:
-        """Return everything in one piece if it is short and not just bytes anyway."""
         if self.unsent_bytes > MOST_JOINED_BYTES:
             return None
         if len(items) == 1 and not isinstance(items[0], FileSlice):
@@ -239,7 +237,6 @@ class SendQueue:
         return joined(items, self._old_pages)
 
     def _drop(self, items: deque[Piece], count: int) -> None:
-        """Take `count` bytes, which were sent, off the head of the queue."""
         self.unsent_bytes -= count
         while count:
             item = items[0]
@@ -258,7 +255,7 @@ class SendQueue:
             self._probed_end = -1
 
     def _send_slice(self, item: FileSlice) -> int:
-        """Send of a slice what one call may send and the last probe spoke for."""
+        """Send the part of a slice that one call may send and the last probe covers."""
         count = min(item.length, _SEND_BYTES, self._probed_end - item.position)
         try:
             sent = self._transport.send_file(item.file, item.position, count)
@@ -272,11 +269,10 @@ class SendQueue:
         return sent
 
     def _is_cold(self, item: FileSlice) -> bool:
-        """Probe a slice's next range; if it is cold, have a thread read it and return True.
+        """Probe a slice's next range; if it is not cached, let a thread read it and return True.
 
-        A led reader's is cold until the thread has been there, unless it is short: then a probe is
-        cheaper, which speaks for all of it.
-        It is probed before the last is at its end, or each range would end with a tiny send.
+        In old data a range counts as not cached until the thread has read it, unless one probe
+        covers it. Probing starts before the last range is sent, to avoid tiny sends at its end.
         """
         position = max(item.position, self._probed_end)
         left = item.position + item.length - position
@@ -284,7 +280,7 @@ class SendQueue:
             return False
         self._is_led = self._is_led and is_old(item.file, position)
         if not self._is_led or left < _SHORTEST_SEND_BYTES:
-            # Where the last range ends this one begins; its probe may have read that byte.
+            # The last probe may have read the first byte of this range.
             is_first_probed = self._is_end_probed and self._probed_end >= item.position
             last = position + min(left - 1, _PROBED_BYTES)
             first = last if is_first_probed else position
@@ -300,7 +296,7 @@ class SendQueue:
         self._set_writing(False)
         self._is_warming = True
         count = min(left, _WARMED_BYTES)
-        # If the kernel drops the pages again at once, the loop pays this once.
+        # If the kernel drops the pages immediately, the loop waits for the disk once.
         self._probed_end = position + count
         self._is_end_probed = False
         then = partial(self._on_warmed, item.file)
@@ -333,7 +329,7 @@ class SendQueue:
 
 
 def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
-    """Return an answer of several pieces in one if it is small and needs no disk."""
+    """Join a small response of several pieces if no disk read is needed."""
     size = 0
     for each in pieces:
         size += each.length if isinstance(each, FileSlice) else len(each)
@@ -344,4 +340,4 @@ def _small(pieces: list[Piece], old_pages: OldPages) -> bytes | None:
 
 
 def _ignore(_error: OSError | None = None) -> None:
-    """Nobody is there any more."""
+    """Callback of a closed queue."""

@@ -1,6 +1,6 @@
-"""The configs that the network layer reads, with their units in their names.
+"""Settings of the network layer, with their units in their names.
 
-Source: Kafka's SocketServerConfigs; the rows themselves stand in the config table.
+Source: Kafka's SocketServerConfigs.
 """
 
 from __future__ import annotations
@@ -18,29 +18,31 @@ if TYPE_CHECKING:
 
     from wirebroker.config import Config
 
-# Cut by the system to what it allows (net.core.somaxconn on Linux, 4,096 by default). With Kafka's
-# default of 50, 2,000 clients that connect at once wait for SYN retransmissions: 36 s measured;
-# with 1,024 a third of them waits a second.
+# The system limits it (net.core.somaxconn on Linux, 4,096 by default). With Kafka's default of 50,
+# 2,000 simultaneous clients wait up to 36 s for SYN retransmissions.
 _LARGEST_BACKLOG: Final = 2**31 - 1
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class NetworkSettings:
-    """What the network layer needs to know."""
+    """Settings of the network layer."""
 
     request_max_bytes: int = 104_857_600
-    # -1 leaves a buffer to the system. 100 KiB keeps what sendfile sends within the cache.
+    # -1: the system's default. 100 KiB keeps what sendfile sends within the CPU cache.
     send_buffer_bytes: int = 102_400
     receive_buffer_bytes: int = -1
     listen_backlog: int = _LARGEST_BACKLOG
-    # Negative is never.
+    # Negative: never.
     connections_max_idle_ms: int = 600_000
     max_connections: int = 2**31 - 1
     max_connections_per_ip: int = 2**31 - 1
-    # By address, as accepted sockets tell it.
+    # By address in the format of accepted sockets.
     max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict[str, int])
     max_connection_creation_rate: int = 2**31 - 1
-    # By listener; both have all listeners that there are.
+    # quota.window.num and quota.window.size.seconds.
+    rate_samples: int = 11
+    rate_sample_s: int = 1
+    # By listener; both contain all listeners.
     max_connections_of: Mapping[str, int] = field(default_factory=dict[str, int])
     creation_rate_of: Mapping[str, int] = field(default_factory=dict[str, int])
     inter_broker_listener: str = "PLAINTEXT"
@@ -52,11 +54,11 @@ class NetworkSettings:
     def from_config(
         cls, config: Config, addresses: Mapping[str, str] | None = None
     ) -> NetworkSettings:
-        """Read the rows of the config table.
+        """Read the settings from a configuration.
 
         Args:
-            config: What is in force.
-            addresses: Of host names; a name without one is left out.
+            config: The current configuration.
+            addresses: By host name; names without one are ignored.
         """
         names = [listener.name for listener in listeners_of(config)]
         rate = "max.connection.creation.rate"
@@ -76,6 +78,8 @@ class NetworkSettings:
                 counts_by_host(config.str("max.connections.per.ip.overrides")), addresses or {}
             ),
             max_connection_creation_rate=config.int(rate),
+            rate_samples=config.int("quota.window.num"),
+            rate_sample_s=config.int("quota.window.size.seconds"),
             max_connections_of={n: config.listener_int(n, "max.connections") for n in names},
             creation_rate_of={n: config.listener_int(n, rate) for n in names},
             inter_broker_listener=inter_broker_listener(config),
@@ -86,7 +90,6 @@ class NetworkSettings:
 
 
 def _by_address(counts: Mapping[str, int], addresses: Mapping[str, str]) -> dict[str, int]:
-    """Return counts by address; hosts whose address isn't known are left out."""
     found: dict[str, int] = {}
     for host, count in counts.items():
         address = normal_address(host) or addresses.get(host)

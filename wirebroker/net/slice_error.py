@@ -1,6 +1,6 @@
-"""What is raised when a file that is being sent cannot be read.
+"""The error of a file that cannot be sent.
 
-A module of its own, and never compiled: compiled classes cannot extend built-in ones.
+A separate module that is never compiled: compiled classes cannot extend built-in ones.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-# What a read says of a disk that has failed; the same calls tell of sockets that have.
+# Errors of failed disks; other errors of the same calls come from sockets.
 _DISK_ERRORS: Final = frozenset(
     {errno.EIO, errno.ENXIO, errno.ENODEV, errno.EBADMSG, errno.EUCLEAN, errno.ESTALE}
 )
 
 
 class SliceError(OSError):
-    """A file slice cannot be sent: our disk's fault, not the peer's.
+    """A file slice cannot be sent, because of this node's disk.
 
     Attributes:
         path: The file.
-        is_disk_failure: Whether the disk cannot be trusted any more.
-        is_gone: Whether the file is not there any more, as when its topic was deleted.
+        is_disk_failure: Whether the disk has failed.
+        is_gone: Whether the file was deleted, for example with its topic.
     """
 
     def __init__(self, path: str, reason: OSError | str) -> None:

@@ -1,1 +1,1 @@
-"""The metadata quorum: its log, the controller, and this node as its member."""
+"""The metadata quorum: its log, the controller, and this node's membership."""

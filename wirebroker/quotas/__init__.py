@@ -1,1 +1,1 @@
-"""How much clients and replicas may do: what is measured of requests, and what comes of it."""
+"""Quotas of clients and of replication."""

@@ -1,19 +1,18 @@
-"""What requests are charged for: the quotas of users and clients, in force.
+"""The quotas of users and clients, applied to requests.
 
-    frame ──► begin ──► handler ──► settle ──► throttle_time_ms in the answer, the connection mute
+    frame ──► begin ──► handler ──► settle ──► throttle_time_ms in the response, connection muted
 
-The dispatcher asks for a charge of each request as long as there are any quotas, and settles it
-with the answer, which leaves at once; after that the connection is not read for as long as was told
-(Connection.throttle). So a client that does not wait by itself is held up all the same, holds no
-memory and costs nobody time. Without quotas nothing of this is asked.
+While any quotas exist, each request has a charge, which is settled with the response. The response
+is sent immediately, but the connection is not read for the throttle time (Connection.throttle), so
+that clients that ignore it are throttled as well.
 
     Produce     the request's bytes
-    Fetch       the answer's; one that would be too much is empty instead (api/data/fetch.py asks)
-    all         the time on the loop; not of replicas, brokers and what has no answer
-    topics      what the controller says in its answers (KIP-599; coordinator/quotas)
+    Fetch       the response's bytes; a response over the quota is replaced by an empty one
+    all         the time on the loop; not of replicas, brokers and requests without response
+    topics      the controller's throttle time (KIP-599; coordinator/quotas)
 
-Request time is in percent of one loop: what a request itself and its task have run for. Kafka's is
-of all its threads, so 100 is the most that there is here.
+Request time is the percentage of one event loop that a request and its task have used, at most 100;
+in Kafka it is that of all threads.
 
 Source: Kafka's ClientQuotaManager, ClientRequestQuotaManager, RequestHandlerHelper, KafkaApis.
 """
@@ -46,9 +45,9 @@ if TYPE_CHECKING:
 _OF_REQUESTS: Final = frozenset(
     {PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE}
 )
-# Asked by brokers, for the cluster.
+# Sent by brokers for the cluster.
 _EXEMPT: Final = frozenset({ApiKey.WRITE_TXN_MARKERS})
-# What an answer may take besides records: a partition's fields.
+# A partition's fields in a response, without records.
 _RESULT_BYTES: Final = 48
 _PERCENT: Final = 100.0
 
@@ -57,9 +56,7 @@ class ClientQuotas:
     """The quotas of one broker's clients.
 
     Attributes:
-        are_there: Whether any concern requests: else nobody need ask.
-        produced: Bytes of Produce requests.
-        fetched: Bytes of answers to consumers.
+        are_there: Whether any quotas concern requests.
         request_time: Percent of a loop.
     """
 
@@ -77,37 +74,34 @@ class ClientQuotas:
         )
 
     def follow(self, quotas: QuotasOfAll) -> None:
-        """Go by other quotas; what was measured stays."""
+        """Apply new quotas; measurements are kept."""
         self.are_there = any(not _OF_REQUESTS.isdisjoint(each) for each in quotas.values())
         for rates in (self.produced, self.fetched, self.request_time):
             rates.follow(quotas)
 
     def by_name(self) -> dict[str, ClientRates]:
-        """Return the rates by the names of Kafka's quota types."""
+        """Return the rates by Kafka's quota type names."""
         return {"Produce": self.produced, "Fetch": self.fetched, "Request": self.request_time}
 
     def begin(
         self, session: Session, key: int, version: int, client_id: str | None, frame_bytes: int
     ) -> Charge:
-        """Return what a request is charged by, which is served from now on."""
+        """Return the charge for a request that begins now."""
         return Charge(self, session, ApiKey(key), version, client_id or "", frame_bytes)
 
     def monotonic_s(self) -> float:
-        """Return the time."""
+        """Return the monotonic time."""
         return self._clock.monotonic()
 
     def most_fetched(self, request: Request) -> int:
-        """Return how many bytes a Fetch may bring without being too much by itself."""
+        """Return the maximum bytes of a Fetch within the quota."""
         most = self.fetched.most_at_once(_owner(request), self._clock.monotonic() * 1000)
         return int(min(most, 2**31 - 1))
 
     def is_too_much(self, request: Request, *, records_bytes: int, partitions: int) -> bool:
-        """Charge a consumer for an answer; tell whether it has to be an empty one instead.
+        """Charge a consumer for a response; return whether an empty one must be sent instead.
 
-        Args:
-            request: The consumer's; its session is told for how long it is held up.
-            records_bytes: What it would bring.
-            partitions: Of so many.
+        The throttle time is stored in the request's session.
         """
         owner = _owner(request)
         now_ms = self._clock.monotonic() * 1000
@@ -115,7 +109,7 @@ class ClientQuotas:
         throttle_ms = self.fetched.count(owner, size, now_ms)
         if not throttle_ms and not self.request_time.delay_ms(owner, now_ms):
             return False
-        # Whatever it is held up for: what is not sent is not charged.
+        # An unsent response is not charged, whichever quota was exceeded.
         self.fetched.take_back(owner, size, now_ms)
         if throttle_ms:
             self.fetched.held_up(throttle_ms)
@@ -124,7 +118,7 @@ class ClientQuotas:
 
 
 class Charge:
-    """What one request is charged for."""
+    """The charge for one request."""
 
     __slots__ = (
         "_began_s",
@@ -138,7 +132,7 @@ class Charge:
         "_version",
     )
 
-    def __init__(  # noqa: PLR0917 - one per request, as request.py's
+    def __init__(  # noqa: PLR0917 - one per request, as in request.py
         self,
         quotas: ClientQuotas,
         session: Session,
@@ -158,22 +152,22 @@ class Charge:
         self._began_s = quotas.monotonic_s()
 
     def wait(self, awaitable: Awaitable[Any]) -> Awaitable[Any]:
-        """Note that the answer comes later; return what to await, whose steps are counted."""
+        """Mark the response as deferred; return an awaitable whose running time is charged."""
         self.later()
         send = getattr(awaitable, "send", None)
         return awaitable if send is None else _Counted(self, awaitable, self._quotas.monotonic_s)
 
     def later(self) -> None:
-        """Note that the answer comes later; until then nothing runs."""
+        """Mark the response as deferred, which stops the time."""
         self._ran_s += self._quotas.monotonic_s() - self._began_s
         self._began_s = -1.0
 
     def ran(self, seconds: float) -> None:
-        """Count time that a task of the request has run."""
+        """Add running time of the request's task."""
         self._ran_s += seconds
 
     def settle(self, answer: list[Piece] | None) -> list[Piece] | None:
-        """Charge for a request with its answer; tell in it for how long the client is held up."""
+        """Charge for a request, and write the throttle time into its response."""
         session, quotas = self._session, self._quotas
         now_s = quotas.monotonic_s()
         if self._began_s >= 0:
@@ -202,8 +196,6 @@ class Charge:
 
 
 class _Counted:
-    """An awaitable whose running time is charged."""
-
     __slots__ = ("_awaitable", "_charge", "_monotonic_s")
 
     def __init__(
@@ -225,11 +217,11 @@ class _Counted:
                 return end.value
             finally:
                 self._charge.ran(self._monotonic_s() - began_s)
-                # An error that leaves holds this frame, which must not hold the error.
+                # This frame is part of the error's traceback and must not reference it.
                 sent = error = None
             try:
                 sent = yield waited
-            except BaseException as thrown:  # noqa: BLE001 - a cancellation goes on into it
+            except BaseException as thrown:  # noqa: BLE001 - passes on a cancellation
                 error = thrown
 
 

@@ -1,4 +1,4 @@
-"""One quota of all clients as a rate: bytes produced, bytes fetched, time that requests took.
+"""The rate of all clients under one quota: bytes produced, bytes fetched, or request time.
 
 Source: Kafka's ClientQuotaManager and ClientRequestQuotaManager.
 """
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class ClientRates:
-    """What clients do of one kind, and for how long that is too much.
+    """The measured rates of clients, and their throttle times.
 
     Attributes:
-        throttled_ms: How long clients were held up for it, in sum.
-        throttled_count: How often.
+        throttled_ms: The sum of throttle times.
+        throttled_count: The number of throttled requests.
     """
 
     __slots__ = ("_longest_ms", "_meters", "_window_s", "throttled_count", "throttled_ms")
 
     def __init__(self, key: str, *, samples: int, sample_s: int, is_bounded: bool = False) -> None:
-        """Begin without quotas.
+        """Create rates without quotas.
 
         Args:
-            key: Of the quota, as producer_byte_rate.
-            samples: Of the window (quota.window.num).
-            sample_s: How long each is.
-            is_bounded: Whether nobody is held up for longer than a sample.
+            key: The quota's name, such as producer_byte_rate.
+            samples: Per window (quota.window.num).
+            sample_s: The length of a sample.
+            is_bounded: Whether the throttle time is at most one sample.
         """
         make = partial(SampledRate, samples=samples, sample_ms=sample_s * 1000)
         self._meters: SharedMeters[SampledRate] = SharedMeters(key, make)
@@ -44,11 +44,11 @@ class ClientRates:
         self.throttled_count = 0
 
     def follow(self, quotas: ClientQuotas) -> None:
-        """Go by other quotas."""
+        """Apply new quotas."""
         self._meters.follow(quotas)
 
     def count(self, owner: Owner, amount: float, now_ms: float) -> int:
-        """Count what a client did; return for how long it is held up, in milliseconds."""
+        """Count a client's usage; return its throttle time in milliseconds."""
         found = self._meters.find(*owner, now_ms)
         if found is None:
             return 0
@@ -57,26 +57,26 @@ class ClientRates:
         return self._bounded(rate.delay_ms(limit, now_ms))
 
     def take_back(self, owner: Owner, amount: float, now_ms: float) -> None:
-        """Count no more what was counted at this time: it is not done after all."""
+        """Undo a count of the same time."""
         found = self._meters.find(*owner, now_ms)
         if found is not None:
             found[0].count(-amount, now_ms)
 
     def delay_ms(self, owner: Owner, now_ms: float) -> int:
-        """Return for how long a client is held up if it does no more."""
+        """Return a client's current throttle time in milliseconds."""
         found = self._meters.find(*owner, now_ms)
         return 0 if found is None else self._bounded(found[0].delay_ms(found[1], now_ms))
 
     def most_at_once(self, owner: Owner, now_ms: float) -> float:
-        """Return how much a client may do at once that has done nothing lately."""
+        """Return the amount that an idle client may use immediately."""
         found = self._meters.find(*owner, now_ms)
-        # A limit that is no number, as Kafka takes, holds nobody up.
+        # NaN, which Kafka accepts as a limit, never throttles.
         if found is None or isnan(found[1]):
             return float("inf")
         return max(0.0, found[1]) * self._window_s
 
     def held_up(self, throttle_ms: int) -> None:
-        """Note that a client is."""
+        """Record that a client is throttled."""
         self.throttled_ms += throttle_ms
         self.throttled_count += 1
 

@@ -1,15 +1,14 @@
-"""How fast replicas that are moved are copied (KIP-73): a rate for leaders, one for followers.
+"""The quotas for copying moved replicas (KIP-73): a rate for leaders, one for followers.
 
-A rate concerns the partitions that their topic names (`*.replication.throttled.replicas`, with this
-node's id), and of those only replicas that are not in sync: who is, stays so. What goes over is
-counted all the same, in sync or not, so that both together keep to the rate.
+A rate applies to the partitions that the topic's `*.replication.throttled.replicas` lists with this
+node's id, and throttles only replicas that are not in sync. The bytes of in-sync ones count as
+well.
 
-    leader      a follower's Fetch is answered without the partition's records
-    follower    the partition is not asked for until the rate allows it
+    leader      the response to a follower's Fetch omits the partition's records
+    follower    the partition is not fetched until the rate allows it
 
-Without a rate nothing is counted. A third one is for replicas that are moved between the
-directories of this node (KIP-113). As in Kafka, bytes older than the window no longer count: a rate
-of one byte per second lets one fetch through per window. A changed rate applies immediately.
+A third rate is for moves between the directories of this node (KIP-113). As in Kafka, bytes older
+than the window do not count: a rate of one byte per second allows one fetch per window.
 
 Source: Kafka's ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle, RemoteLeaderEndPoint.
 """
@@ -39,7 +38,6 @@ class ReplicationQuota:
     __slots__ = ("_changed", "_clock", "_limit", "_node_id", "_rate", "is_set")
 
     def __init__(self, rate: SimpleRate, *, node_id: int, clock: Clock) -> None:
-        """Begin without a limit."""
         self._rate = rate
         self._node_id = node_id
         self._clock = clock
@@ -50,29 +48,24 @@ class ReplicationQuota:
     def use_limit(self, bytes_per_s: int) -> None:
         """Apply another rate; waiting copies check it immediately."""
         self.is_set = bytes_per_s < _UNLIMITED
-        # A rate of 0 has no time after which it is kept to; of a byte it is long enough.
+        # At a rate of 0 the delay would never end; that of 1 byte is long enough.
         self._limit = max(1.0, float(bytes_per_s))
         if self._changed is not None:
             self._changed.set_result(None)
             self._changed = None
 
     def concerns(self, throttled: tuple[str, ...], index: int) -> bool:
-        """Tell whether a partition is one that the rate is for.
-
-        Args:
-            throttled: What its topic says: pairs partition:broker, or *.
-            index: Its number.
-        """
+        """Return whether the rate applies to a partition, given its topic's config."""
         if not self.is_set or not throttled:
             return False
         return throttled == _ALL or f"{index}:{self._node_id}" in throttled
 
     def count(self, sent_bytes: int) -> None:
-        """Count what was copied of partitions that the rate is for."""
+        """Count copied bytes of throttled partitions."""
         self._rate.count(sent_bytes, self._clock.monotonic() * 1000)
 
     def delay_s(self) -> float:
-        """Return after how long more may be copied; 0: at once."""
+        """Return the time until more may be copied; 0: now."""
         return self._rate.delay_ms(self._limit, self._clock.monotonic() * 1000) / 1000
 
     async def until_allowed(self) -> None:
@@ -87,9 +80,9 @@ class ReplicationQuotas:
     """The rates of one node.
 
     Attributes:
-        leader: Of what followers fetch here.
-        follower: Of what is fetched from others.
-        moves: Of what is copied from one of its directories to another.
+        leader: For followers that fetch from this node.
+        follower: For fetches from other nodes.
+        moves: For copies between its directories.
     """
 
     __slots__ = ("follower", "leader", "moves")
@@ -112,7 +105,7 @@ class ReplicationQuotas:
         self.use_config(config)
 
     def use_config(self, config: Config) -> None:
-        """Go by what the configs say now."""
+        """Apply the current configs."""
         self.leader.use_limit(config.int("leader.replication.throttled.rate"))
         self.follower.use_limit(config.int("follower.replication.throttled.rate"))
         self.moves.use_limit(config.int("replica.alter.log.dirs.io.max.bytes.per.second"))

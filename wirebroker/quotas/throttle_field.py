@@ -1,9 +1,9 @@
-"""Where an answer tells how long its client is held up: throttle_time_ms, written into its bytes.
+"""The insertion of throttle_time_ms into an encoded response.
 
-It is the first field of most answers, or has a fixed place. Produce has it behind everything,
-ApiVersions behind its table: those, which are short, are taken apart and made anew.
+In most responses it is the first field or has a fixed position. In Produce and ApiVersions it
+follows arrays; these short responses are decoded and encoded again.
 
-Source: the messages' definitions.
+Source: the message definitions.
 """
 
 from __future__ import annotations
@@ -28,14 +28,7 @@ _ELSEWHERE: Final = frozenset({ApiKey.PRODUCE, ApiKey.API_VERSIONS})
 
 
 def write_throttle_time(answer: list[Piece], key: ApiKey, version: int, throttle_ms: int) -> None:
-    """Write it into an answer as it goes out; one that has no place for it stays as it is.
-
-    Args:
-        answer: With length and header; pieces of it are replaced.
-        key: Of the request.
-        version: Likewise.
-        throttle_ms: What to tell.
-    """
+    """Write the throttle time into a response, unless that version has no such field."""
     header_bytes = _LENGTH_BYTES + len(response_header(key, version, 0))
     if key in _ELSEWHERE:
         answer[:] = [_made_anew(_bytes_of(answer), key, version, header_bytes, throttle_ms)]
@@ -43,7 +36,7 @@ def write_throttle_time(answer: list[Piece], key: ApiKey, version: int, throttle
     position = _position(key, version)
     if position is not None:
         begin = header_bytes + position
-        # The head of a long answer is a piece of its own.
+        # The head of a long response is a separate piece.
         count = 1 if len(_bytes_of(answer[:1])) >= begin + _INT32.size else 2
         changed = bytearray(_bytes_of(answer[:count]))
         _INT32.pack_into(changed, begin, throttle_ms)
@@ -69,7 +62,7 @@ def _made_anew(
 
 @cache
 def _position(key: ApiKey, version: int) -> int | None:
-    """Return where it stands in a body; None if this version has none."""
+    """Return the field's position in a body, or None."""
     if _FIELD not in response_message(key).struct_class.FIELD_NAMES:
         return None
     found = encode_response(key, version, {_FIELD: _UNLIKELY}).find(_INT32.pack(_UNLIKELY))

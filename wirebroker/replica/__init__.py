@@ -1,1 +1,1 @@
-"""Partitions and their replicas on this node: roles, high watermark, waiters."""
+"""Partitions and their replicas on this node."""

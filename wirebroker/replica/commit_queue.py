@@ -1,7 +1,7 @@
-"""The answers that wait until records of one partition are committed, in the order of the records.
+"""The deferred responses of one partition, ordered by the offsets that they wait for.
 
-They are asked again when their records are committed, when the partition goes, and leave when their
-time is over. An append costs them nothing, a high watermark only those that it has reached.
+A response leaves when its records are committed, when the partition is lost, or at its deadline.
+Appends cost waiting responses nothing.
 """
 
 from __future__ import annotations
@@ -19,30 +19,29 @@ _NEVER: Final = float("inf")
 
 
 class CommitQueue:
-    """Answers by the offset at which they are due."""
+    """Deferred responses by required offset."""
 
     __slots__ = ("_deadlines", "_due", "_look_s", "_waiting")
 
-    # _waiting ascends by due_offset. If it is not empty _on_time is called when the first deadline
-    # in it is over, or before: a deadline of each costs 1 us, and nearly none is reached.
+    # _waiting ascends by due_offset. While it is not empty, _on_time is scheduled no later than its
+    # first deadline. A timer per response would cost 1 us each.
 
     def __init__(self, deadlines: Deadlines, due: DueAnswers) -> None:
-        """Have those leave by `due` that may."""
         self._deadlines = deadlines
         self._due = due
         self._waiting: deque[QueuedAnswer] = deque()
-        # When the deadlines are looked at next.
+        # When _on_time runs next.
         self._look_s = _NEVER
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, owed: QueuedAnswer) -> None:
-        """Have one wait."""
+        """Add a response."""
         waiting = self._waiting
         owed.is_waiting = True
         if waiting and waiting[-1].due_offset > owed.due_offset:
-            # Its batch had come before: it is a duplicate.
+            # A duplicate: its batch was appended earlier.
             waiting.insert(bisect_right(waiting, owed.due_offset, key=_due_offset), owed)
         else:
             waiting.append(owed)
@@ -50,13 +49,13 @@ class CommitQueue:
             self.hurry(owed)
 
     def hurry(self, owed: QueuedAnswer) -> None:
-        """Look at the deadlines when that of one that waits is over."""
+        """Check the deadlines no later than that of this response."""
         self._look_s = min(self._look_s, owed.deadline_s)
         delay_s = max(0.0, owed.deadline_s - asyncio.get_running_loop().time())
         self._deadlines.add(self._on_time, delay_s=delay_s)
 
     def take_due(self, reached: int) -> None:
-        """Have those leave whose records are committed now: all below an offset."""
+        """Release the responses whose records, below `reached`, are committed."""
         waiting = self._waiting
         while waiting and waiting[0].due_offset <= reached:
             owed = waiting.popleft()
@@ -64,7 +63,7 @@ class CommitQueue:
             self._leave(owed)
 
     def look_again(self) -> None:
-        """Have those leave who may: the partition goes, or others lead it."""
+        """Release the responses that the partition's new role or failed disk makes final."""
         waiting, self._waiting = self._waiting, deque()
         for owed in waiting:
             if owed.look():

@@ -1,9 +1,9 @@
-"""Files of deleted partitions: put aside at once, removed when file.delete.delay.ms is over.
+"""Files of deleted partitions: renamed immediately, removed after file.delete.delay.ms.
 
-    <topic>-<n>/ --rename--> <topic>-<n>.<hex>-delete/ --after a while--> gone
+    <topic>-<n>/ --rename--> <topic>-<n>.<hex>-delete/ --delay--> removed
 
-Open files stay open meanwhile, so that answers that are being sent from them are finished. What a
-broker that stopped could not remove, the next one does.
+Open files stay open until then, for responses that are being sent from them. The next start
+removes directories that a stop left.
 
 Source: Kafka's LogManager.asyncDelete, deleteLogs.
 """
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Partitions that a thread renames or removes at a time: about 50 ms of a disk that is busy.
+# Partitions that a thread renames or removes at a time: about 50 ms on a busy disk.
 _BATCH = 50
 
 
 class _Removal(NamedTuple):
-    """A deleted partition whose files go when file.delete.delay.ms is over."""
+    """A directory to remove."""
 
     due: float  # monotonic seconds
     path: str
-    log: Log | None  # whose open files readers may still be sent from
+    log: Log | None  # responses may still be sent from its open files
 
 
 class DeletedPartitions:
-    """What is to be removed."""
+    """The directories that wait for removal."""
 
     __slots__ = ("_clock", "_files", "_on_failure", "_removals")
 
@@ -53,28 +53,28 @@ class DeletedPartitions:
         *,
         on_failure: Callable[[DataDirectory, OSError], None],
     ) -> None:
-        """Keep deleted partitions' files; `on_failure` is told of a disk that cannot rename."""
+        """Start empty; `on_failure` is called when a rename fails."""
         self._files = files
         self._clock = clock
         self._on_failure = on_failure
         self._removals: list[_Removal] = []
 
     def add_found(self, paths: Iterable[str]) -> None:
-        """Note what a broker that stopped before has left: to be removed at once."""
+        """Add directories that an earlier run left, to be removed immediately."""
         now = self._clock.monotonic()
         self._removals += [_Removal(now, path, None) for path in paths]
 
     def add_moved(self, path: str, *, delay_ms: int) -> None:
-        """Note what a log that lies elsewhere by now has left: to be removed after a while."""
+        """Add the former directory of a moved log, to be removed after `delay_ms`."""
         self._removals.append(_Removal(self._clock.monotonic() + delay_ms / 1000, path, None))
 
     async def put_aside(self, partitions: Sequence[Partition]) -> None:
-        """Rename the directories of retired partitions, some at a time."""
+        """Rename the directories of retired partitions."""
         for start in range(0, len(partitions), _BATCH):
             batch = partitions[start : start + _BATCH]
             for partition in batch:
                 assert partition.is_retired, f"{partition} is still served"
-                # Whoever comes after a thread that is writing finds the partition retired.
+                # Appends that wait for a writing thread then see that the partition is retired.
                 await partition.until_settled()
             moved = await in_thread(Work.TOPICS, _move_aside, batch)
             now = self._clock.monotonic()
@@ -86,11 +86,7 @@ class DeletedPartitions:
                     self._removals.append(_Removal(now + delay_s, path, partition.log))
 
     def remove_due(self) -> bool:
-        """Remove the files of some deleted partitions whose delay is over. Blocks.
-
-        Returns:
-            Whether there may be more of them.
-        """
+        """Remove some directories whose delay is over; return whether more may be due. Blocks."""
         now = self._clock.monotonic()
         due = [removal for removal in self._removals if removal.due <= now][:_BATCH]
         for removal in due:
@@ -104,18 +100,14 @@ class DeletedPartitions:
         return len(due) == _BATCH
 
     def close(self) -> None:
-        """Let go of the files that are still open."""
+        """Close the files that are still open."""
         for removal in self._removals:
             if removal.log is not None:
                 removal.log.close(clean=False)
 
 
 def _move_aside(partitions: Sequence[Partition]) -> list[str | OSError | None]:
-    """Rename the directories of deleted partitions. Blocks.
-
-    Returns:
-        Each one's new path or what went wrong; None where the disk has failed before.
-    """
+    """Rename directories; return each new path or error, or None for a failed disk. Blocks."""
     moved: list[str | OSError | None] = []
     for partition in partitions:
         if not partition.directory.is_online:
@@ -126,7 +118,7 @@ def _move_aside(partitions: Sequence[Partition]) -> list[str | OSError | None]:
             path = files.delete_partition_directory(partition.topic, partition.index)
         except OSError as error:
             if not is_disk_failure(error):
-                # No room for a second name: the files go at once.
+                # No room for a second name: remove the files immediately.
                 with contextlib.suppress(OSError):
                     partition.directory.files.remove_partition_directory(
                         partition.topic, partition.index

@@ -1,7 +1,7 @@
-"""Segments that are no longer part of a log, until file.delete.delay.ms is over.
+"""Segments that were removed from a log, until file.delete.delay.ms is over.
 
-Their files have names that end in `.deleted` and stay readable for those who still send from them.
-What a stop leaves of them, the next start removes.
+Their files, renamed to `*.deleted`, stay readable for responses that are being sent. The next start
+removes files that a stop left.
 
 Source: Kafka's LocalLog.deleteSegmentFiles.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Segments that a thread removes at a time: files of 1 GiB take some 50 ms each.
+# A file of 1 GiB takes a thread about 50 ms.
 _BATCH = 50
 
 
@@ -33,7 +33,7 @@ class DeletedSegments:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # A heap of (when the files go in monotonic seconds, running number, segment).
+        # A heap; the time is in monotonic seconds.
         self._deletions: list[tuple[float, int, Segment]] = []
         self._count = 0
 
@@ -41,14 +41,14 @@ class DeletedSegments:
         return len(self._deletions)
 
     def add(self, segments: Iterable[Segment], *, delay_ms: int) -> None:
-        """Take over segments whose files were renamed; they go after `delay_ms`."""
+        """Add renamed segments, to be removed after `delay_ms`."""
         due = self._clock.monotonic() + delay_ms / 1000
         for segment in segments:
             self._count += 1
             heappush(self._deletions, (due, self._count, segment))
 
     async def remove_due(self) -> None:
-        """Remove the files of those whose time has come."""
+        """Remove the files that are due."""
         now = self._clock.monotonic()
         while self._deletions and self._deletions[0][0] <= now:
             due: list[Segment] = []

@@ -1,8 +1,7 @@
-"""How far one follower has come, as its leader knows from its fetches.
+"""The progress of one follower, as its leader knows it from Fetch requests.
 
-A follower that asks for offset N has everything below N. It was caught up when it asked for the
-log's end; or when it asked for what was the end at its fetch before: then it had caught up by that
-fetch's time, however quickly the log grows (else a steady producer would keep every follower out).
+A follower that fetches from the log's end is caught up. If it fetches from what was the end at its
+previous fetch, it was caught up then; otherwise a steady producer would keep every follower out.
 
 Source: Kafka's Replica and ReplicaState.
 """
@@ -13,18 +12,18 @@ from typing import Final
 
 UNKNOWN_OFFSET: Final = -1
 UNKNOWN_BROKER_EPOCH: Final = -1
-# Before every time: a follower that never was caught up. Times may be anything from 0 on.
+# Before any time, for a follower that has never caught up.
 _NEVER: Final = -(1 << 62)
 
 
 class FollowerProgress:
-    """One follower of a partition that is led here. Times are monotonic milliseconds.
+    """One follower of a partition that this node leads. Times are monotonic milliseconds.
 
     Attributes:
-        log_end_offset: What it asked for last; UNKNOWN_OFFSET before it asked in this epoch.
-        log_start_offset: Where its log begins, as it said.
-        broker_epoch: Of its incarnation, as it said.
-        caught_up_ms: When it last had all that there was.
+        log_end_offset: Its last fetch offset; UNKNOWN_OFFSET before its first fetch in this epoch.
+        log_start_offset: As it reported.
+        broker_epoch: As it reported.
+        caught_up_ms: When it last had all records; never falls within a leader epoch.
     """
 
     __slots__ = (
@@ -36,15 +35,13 @@ class FollowerProgress:
         "log_start_offset",
     )
 
-    # log_end_offset >= UNKNOWN_OFFSET; caught_up_ms never falls within an epoch.
-
     def __init__(self, *, is_in_sync: bool, now_ms: int) -> None:
-        """Begin an epoch: who is in the ISR is believed to be caught up now."""
+        """Begin a leader epoch; members of the ISR count as caught up now."""
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.caught_up_ms = now_ms if is_in_sync else _NEVER
-        # The leader's end when the follower asked last, and when that was.
+        # The leader's log end offset and the time at the last fetch.
         self._fetched_end_offset = UNKNOWN_OFFSET
         self._fetched_ms = _NEVER
 
@@ -57,15 +54,7 @@ class FollowerProgress:
         now_ms: int,
         broker_epoch: int,
     ) -> None:
-        """Note a fetch.
-
-        Args:
-            fetch_offset: What it asks for.
-            log_start_offset: Where its log begins.
-            leader_end_offset: Where the leader's log ends now.
-            now_ms: When it asked.
-            broker_epoch: Of its incarnation; UNKNOWN_BROKER_EPOCH if it doesn't say.
-        """
+        """Record a fetch, with the leader's log end offset at that time."""
         assert 0 <= fetch_offset <= leader_end_offset, (fetch_offset, leader_end_offset)
         if fetch_offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
@@ -78,5 +67,5 @@ class FollowerProgress:
         self._fetched_ms = now_ms
 
     def is_caught_up(self, leader_end_offset: int, *, now_ms: int, most_lag_ms: int) -> bool:
-        """Tell whether it has all, or had all that there was not long ago."""
+        """Return whether it has all records, or had them at most `most_lag_ms` ago."""
         return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= most_lag_ms

@@ -1,18 +1,16 @@
-"""What moves between log directories have left when the last user stopped or was killed.
+"""Copies that interrupted moves between log directories have left.
 
-    a copy beside its log             the move begins anew (replica_moves.py)
+    a copy and its log               delete the copy and restart the move (replica_moves.py)
     a copy without its log
-      where the metadata says         it was whole: it is the log
-      elsewhere                       the log was lost with its disk: the copy, of which nobody
-                                      knows how much it has, is put aside, and the move begins
-                                      anew with whatever log there will be; if a directory has
-                                      failed the log may lie there, and the copy stays as it is
-    a log in two directories          it is the one that the metadata names; what a kill of Kafka's
-                                      leaves, or a loss of power
+      where the metadata places it   it was complete: it becomes the log
+      elsewhere                      its log was lost and it may be incomplete: rename it as stray
+                                     and restart the move; keep it if the log may be in a failed
+                                     directory
+    a log in two directories         keep the one that the metadata names; a kill of Kafka or a
+                                     power failure leaves this state
 
-A directory whose disk fails with that is left out from then on, with its logs; the others are
-sorted out. A copy beside its log is kept until the log is loaded: its disk may fail with that, and
-the copy, if the controller was promised it, be the log then.
+A copy is kept until its log is loaded: if the log's disk fails first, a copy that was promised to
+the controller becomes the log.
 
 Source: Kafka's LogManager.recoverAbandonedFutureLogs.
 """
@@ -38,12 +36,12 @@ _Key = tuple[str, int]
 
 
 class FoundCopies:
-    """What was found, and what becomes of it; see sort_out.
+    """The copies that were found, and what to do with each.
 
     Attributes:
-        unfinished: Topic and index of what was on its way, and the directory that it was to lie in.
-        promoted: Paths of copies that are logs now; nobody has closed them cleanly.
-        failed: Directories whose disk has failed meanwhile; who loads logs adds to them.
+        unfinished: Topic and index of each unfinished move, with its target directory.
+        promoted: Paths of copies that became logs; not closed cleanly.
+        failed: Directories that have failed meanwhile; loading adds to it.
     """
 
     __slots__ = (
@@ -72,14 +70,14 @@ class FoundCopies:
         for directory in directories:
             for each in directory.partitions:
                 self._places.setdefault((each.topic, each.partition), []).append(directory)
-        # Copies whose log is there.
+        # Copies whose log exists as well.
         self._beside: list[tuple[PartitionDirectory, LogDirectory]] = []
         self.unfinished: list[tuple[_Key, LogDirectory]] = []
         self.promoted: set[str] = set()
         self.failed: dict[LogDirectory, OSError] = {}
 
     def check(self, directory: LogDirectory) -> None:
-        """Do nothing about one that was sorted out.
+        """Check that a directory has not failed.
 
         Raises:
             OSError: Its disk has failed.
@@ -88,27 +86,27 @@ class FoundCopies:
             raise self.failed[directory]
 
     def choose(self) -> None:
-        """Of logs that are there twice set aside what lies elsewhere than the metadata says."""
+        """Rename duplicate logs as stray, except those in the directory that the metadata names."""
         for key, where in self._places.items():
             placed = self._placed_here(key)
             named = None if placed is None else directory_of(placed, self._node_id)
             if len(where) > 1 and named in [each.directory_id for each in where]:
-                for directory in where:  # else whoever opens them refuses both
+                for directory in where:  # otherwise loading refuses both
                     if directory.directory_id != named and directory not in self.failed:
                         self._set_aside(key, directory)
 
     def sort_out(self, copy: PartitionDirectory, directory: LogDirectory) -> None:
-        """Say what becomes of a copy, if its log is not there."""
+        """Decide on a copy, unless its log exists."""
         if (copy.topic, copy.partition) in self._places:
             self._beside.append((copy, directory))
         elif directory not in self.failed:
             self._sort_out_alone(copy, directory)
 
     def use_orphan(self) -> tuple[LogDirectory, PartitionDirectory] | None:
-        """Take a copy for the log whose disk has failed, if the controller was promised it.
+        """Promote one copy whose log's disk failed, if the controller was promised it.
 
         Returns:
-            The log and its directory; None: there is no such copy, or none any more.
+            The directory and the new log, or None if there is none left.
         """
         for each in tuple(self._beside):
             copy, directory = each
@@ -121,7 +119,7 @@ class FoundCopies:
         return None
 
     def drop_others(self) -> None:
-        """Have the copies removed whose logs were loaded: their moves begin anew."""
+        """Delete the copies whose logs were loaded and restart their moves."""
         for copy, directory in self._beside:
             if directory not in self.failed:
                 directory.to_delete.append(copy.path)
@@ -134,7 +132,6 @@ class FoundCopies:
     def _sort_out_alone(
         self, copy: PartitionDirectory, directory: LogDirectory
     ) -> PartitionDirectory | None:
-        """Say what becomes of a copy without its log; return the log if it is that now."""
         key = (copy.topic, copy.partition)
         placed = self._placed_here(key)
         try:
@@ -154,13 +151,12 @@ class FoundCopies:
 
     @property
     def _sees_all(self) -> bool:
-        """Whether what is nowhere is lost."""
         return self._is_whole and not self.failed
 
     def _is_promised(self, placed: PartitionImage, directory: LogDirectory) -> bool:
-        """Tell whether the controller was told that the log would lie here: then it was whole."""
+        """Return whether the metadata has this directory as the log's: then the copy is whole."""
         if not has_directory_assignments(self._image.features):
-            # Nobody is told; but the log may lie where it can't be looked for.
+            # The controller knows of no move; but the log may be in a failed directory.
             return self._sees_all
         return directory_of(placed, self._node_id) == directory.directory_id
 
@@ -183,15 +179,10 @@ class FoundCopies:
 def sort_out(
     directories: Iterable[LogDirectory], image: ClusterImage, *, node_id: int, is_whole: bool
 ) -> FoundCopies:
-    """Leave in each directory's `partitions` what is to be opened.
+    """Leave in each directory's `partitions` the logs to open.
 
-    Copies beside their logs are still to be told of: see use_orphan and drop_others.
-
-    Args:
-        directories: Those that could be opened.
-        image: The metadata.
-        node_id: This node.
-        is_whole: Whether they are all that it has.
+    Copies with logs are decided later, by use_orphan and drop_others. `is_whole` means that
+    `directories` are all of the node's.
     """
     directories = tuple(directories)
     found = FoundCopies(directories, image, node_id=node_id, is_whole=is_whole)
@@ -200,7 +191,7 @@ def sort_out(
         for copy in directory.futures:
             found.sort_out(copy, directory)
     while found.use_orphan() is not None:
-        pass  # it is among its directory's partitions
+        pass
     return found
 
 

@@ -1,22 +1,20 @@
-"""Has what was appended synced, for all partitions of a broker together (group commit).
+"""Group commit: syncs the appended records of all partitions of a broker together.
 
-    append --> add --> dirty --one round: flush targets, threads--> on the disk --> high watermark
-                 ^                                                                  moves, waiters
-                 '---- whatever is appended meanwhile is the next round's           look again
+    append --> add --> dirty --one round: flush targets, threads--> on disk --> high watermark
+                 ^                                                              rises, waiters
+                 '---- later appends wait for the next round                    are notified
 
 A partition is added when its high watermark has to wait for the disk: always with
-`wirebroker.durability=fsync`, else when flush.messages is reached or somebody asks for a flush. A
-round begins as soon as none is running and takes all that are dirty by then, so that the more there
-is to do the fewer syncs an append costs.
+`wirebroker.durability=fsync`, otherwise when flush.messages is reached or a flush is requested.
 
-Few files are synced one by one. Beyond MANY_FILES one syncfs does, where its errors are sure to be
-told: 500 dirty files take 3 ms instead of 19 to 66 (ext4 on a virtual disk, 1 to 64 threads).
+From MANY_FILES on, one syncfs replaces the single syncs where it reports errors reliably: 500 dirty
+files take 3 ms instead of 19 to 66 ms (ext4 on a virtual disk).
 
 Laws:
-- What failed to be synced is not known to be on the disk, whatever a later sync says: the directory
-  goes offline, and nothing that lies there is acknowledged any more.
-- Only what was appended before a round began is counted as synced by it, and of a log that was cut
-  meanwhile nothing: other records stand there now.
+- After a failed sync the records are not known to be on disk, whatever a later sync reports: the
+  directory goes offline and nothing in it is acknowledged.
+- A round counts only records appended before it began, and none of a log that was truncated
+  meanwhile, whose offsets now hold other records.
 
 Source: Kafka's UnifiedLog.flush; Gray and Reuter's group commit; "fsyncgate" (PostgreSQL, 2018).
 """
@@ -44,12 +42,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# From so many dirty partitions of a directory on its whole volume is synced: 8 take 1.0 ms one by
-# one and 0.2 ms together.
+# 8 dirty files take 1.0 ms one by one and 0.2 ms with syncfs.
 MANY_FILES = 8
-# Without syncfs: more threads gained nothing (500 files: 19 ms with 16, 30 ms with 64).
+# More threads gained nothing: 500 files take 19 ms with 16 and 30 ms with 64.
 _THREADS = Work.SYNCS.most_threads
-# A round that lacked descriptors or memory is done again after this.
+# Delay before retrying after a lack of file descriptors or memory.
 _SHORTAGE_PAUSE_S = 0.1
 
 
@@ -62,10 +59,10 @@ class GroupCommit:
     """The syncs of one broker.
 
     Attributes:
-        deadlines: Of those who wait for syncs.
-        is_always: Whether nothing counts as committed before it is on the disk.
-        rounds: How many there were.
-        flush_times: Microseconds that each sync of one or more logs took, in its thread.
+        deadlines: Deadlines of responses that wait for syncs.
+        is_always: Whether records must be on disk before they count as committed.
+        rounds: Number of rounds.
+        flush_times: Microseconds that each sync of one or more logs took in its thread.
     """
 
     __slots__ = (
@@ -79,7 +76,7 @@ class GroupCommit:
         "rounds",
     )
 
-    # _dirty is empty or _task runs
+    # _dirty is empty or _task runs.
 
     def __init__(
         self, *, is_always: bool, on_failure: Callable[[DataDirectory, OSError], None]
@@ -88,22 +85,21 @@ class GroupCommit:
         self.is_always = is_always
         self.rounds = 0
         self.flush_times = IntegerHistogram()
-        # Takes a directory offline.
         self._on_failure = on_failure
         self._dirty: dict[ReplicaStanding, None] = {}
-        # Whose files were not found in the last round.
+        # Those whose files were not found in the last round.
         self._missing: set[ReplicaStanding] = set()
         self._task: asyncio.Task[None] | None = None
 
     def add(self, partition: ReplicaStanding) -> None:
-        """Have everything that is appended to a partition by now synced; its waiters are told."""
+        """Sync everything appended to a partition so far and notify its waiters."""
         self._dirty[partition] = None
         if self._task is None:
-            # In a turn of its own: what one wake-up of the loop brings shares a round.
+            # A separate turn, so that requests of one wake-up of the loop share a round.
             self._task = asyncio.create_task(self._run(), name="group commit")
 
     async def until_idle(self) -> None:
-        """Wait until everything that was added is synced or given up."""
+        """Wait until all syncs are finished or have failed."""
         while self._task is not None:
             await asyncio.wait([self._task])
 
@@ -117,13 +113,13 @@ class GroupCommit:
             self._task = None
 
     async def _round(self) -> bool:
-        """Sync all that are dirty; return whether some could not be, for a shortage."""
+        """Sync all dirty partitions; return whether to retry after a shortage."""
         dirty, self._dirty = self._dirty, {}
         syncs: dict[DataDirectory, list[_Sync]] = {}
         is_short = False
         for partition in dirty:
             if partition.is_appending:
-                # A thread that writes would replace the same small files.
+                # A writing thread would replace the same small files.
                 await partition.until_settled()
             if partition.is_retired or not partition.directory.is_online:
                 continue
@@ -144,7 +140,6 @@ class GroupCommit:
     async def _sync(
         self, syncs: dict[DataDirectory, list[_Sync]]
     ) -> list[tuple[DataDirectory, Sequence[_Sync], list[OSError | None]]]:
-        """Sync in threads; return what became of each."""
         jobs: list[tuple[DataDirectory, Sequence[_Sync]]] = []
         for directory, of_directory in syncs.items():
             if len(of_directory) >= MANY_FILES and directory.volume is not None:
@@ -163,7 +158,7 @@ class GroupCommit:
         self, directory: DataDirectory, done: Sequence[_Sync], errors: list[OSError | None]
     ) -> bool:
         is_short = False
-        # Failures first: one of them is the end of its directory.
+        # Failures first: one takes the whole directory offline.
         for (partition, _), error in zip(done, errors, strict=True):
             if error is not None:
                 is_short |= self._failed(directory, partition, error, is_sync=True)
@@ -181,14 +176,13 @@ class GroupCommit:
         *,
         is_sync: bool = False,
     ) -> bool:
-        """Give up the directory that was synced, or return True to try again a little later."""
         if partition.is_retired or not partition.directory.is_online:
-            return False  # a deletion has moved the files away: nobody needs them on the disk
-        # What this round took in hand is the next one's.
+            return False  # the files of a deleted partition need no sync
+        # The next round must sync the same files again.
         partition.log.mark_touched()
         is_passing = is_shortage(error) or (is_disk_full(error) and not is_sync)
         if isinstance(error, FileNotFoundError) and partition not in self._missing:
-            # Retention has removed a segment meanwhile; the next round knows.
+            # Retention has removed a segment; the next round will see it.
             self._missing.add(partition)
             is_passing = True
         if is_passing:
@@ -196,7 +190,7 @@ class GroupCommit:
             self._dirty[partition] = None
             return True
         if partition.directory is not directory:
-            self._dirty[partition] = None  # it has moved away meanwhile
+            self._dirty[partition] = None  # it has been moved meanwhile
         self._on_failure(directory, error)
         return False
 
@@ -204,7 +198,6 @@ class GroupCommit:
 def _sync_timed(
     directory: DataDirectory, syncs: Sequence[_Sync]
 ) -> tuple[list[OSError | None], float]:
-    """Do as `_sync_all`, and return how many seconds it took as well."""
     began_s = STOPWATCH()
     return _sync_all(directory, syncs), STOPWATCH() - began_s
 

@@ -1,8 +1,7 @@
-"""Who waits for a partition to grow by how much: an append pays only for those that it wakes.
+"""Callbacks that wait until a partition has grown to a given size or offset.
 
-A heap by the number of bytes at which each is due. Who leaves before stays in the heap as an entry
-that counts for nobody; when most do, the heap is made anew, so that it is never much larger than
-the number of those who wait.
+An append costs only the callbacks that it wakes. A discarded callback leaves a stale entry in the
+heap; when most entries are stale, the heap is rebuilt.
 """
 
 from __future__ import annotations
@@ -13,17 +12,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Fewer entries without a use cost nothing worth mentioning.
 _MOST_USELESS: Final = 64
 
 
 class GrowthWatch:
-    """Callbacks by when they are due; each is called once."""
+    """Callbacks by due value; each is called once."""
 
     __slots__ = ("_count", "_heap", "_numbers")
 
-    # Every callback in _numbers has an entry with its number in _heap; entries with other numbers
-    # count for nobody.
+    # Every callback in _numbers has an entry with its number in _heap; other entries are stale.
 
     def __init__(self) -> None:
         # (due, running number, callback)
@@ -35,19 +32,19 @@ class GrowthWatch:
         return len(self._numbers)
 
     def add(self, callback: Callable[[], None], *, due: int) -> None:
-        """Have a callback taken once `due` is reached; what it was due at before is forgotten."""
+        """Add a callback that `take_due` returns once `due` is reached, or change its due value."""
         self._count += 1
         self._numbers[callback] = self._count
         heappush(self._heap, (due, self._count, callback))
         self._tidy()
 
     def discard(self, callback: Callable[[], None]) -> None:
-        """Take it no more, if it is still to be taken."""
+        """Remove a callback."""
         if self._numbers.pop(callback, None) is not None:
             self._tidy()
 
     def take_due(self, reached: int) -> list[Callable[[], None]]:
-        """Take those that are due, in the order of what they waited for."""
+        """Remove and return the callbacks that are due, by due value."""
         heap = self._heap
         taken: list[Callable[[], None]] = []
         while heap and heap[0][0] <= reached:
@@ -58,7 +55,7 @@ class GrowthWatch:
         return taken
 
     def take_all(self) -> list[Callable[[], None]]:
-        """Take all."""
+        """Remove and return all callbacks."""
         taken = list(self._numbers)
         self._numbers = {}
         self._heap = []

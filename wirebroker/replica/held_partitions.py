@@ -1,6 +1,6 @@
-"""The partitions that this node holds, by topic name and by topic id.
+"""The partitions of this node, by topic name and by topic id.
 
-Source: the pool of Kafka's ReplicaManager.
+Source: Kafka's ReplicaManager.allPartitions.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ _NONE: Partitions = {}
 
 
 class HeldPartitions:
-    """What is held, whatever the role of each."""
+    """The registry of this node's partitions."""
 
     __slots__ = ("_by_id", "_by_name", "_host")
 
     # _by_name and _by_id hold the same mappings.
 
     def __init__(self, host: ReplicaHost) -> None:
-        """Begin with none; `host` is the node of those that are added."""
         self._host = host
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
@@ -41,7 +40,7 @@ class HeldPartitions:
             yield from partitions.values()
 
     def find(self, name: str, topic_id: bytes, *, by_id: bool) -> tuple[Partitions, ErrorCode]:
-        """Return a topic's partitions by index, and the error for one that is not among them."""
+        """Return a topic's partitions by index, and the error for an index that is missing."""
         if by_id:
             partitions = self._by_id.get(topic_id)
             if partitions is None:
@@ -50,11 +49,11 @@ class HeldPartitions:
         return self._by_name.get(name, _NONE), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def of(self, topic: str) -> Partitions:
-        """Return the partitions of a topic by index."""
+        """Return a topic's partitions by index."""
         return self._by_name.get(topic, _NONE)
 
     def add(self, log: Log, topic: TopicImage, directory: DataDirectory) -> Partition:
-        """Return the partition of a log, which is found from now on; it has no role yet."""
+        """Create and register the partition of a log; it has no role yet."""
         partition = Partition(log, directory=directory, host=self._host)
         partitions = self._by_name.get(topic.name)
         if partitions is None:
@@ -66,11 +65,11 @@ class HeldPartitions:
         return partition
 
     def remove(self, partition: Partition) -> None:
-        """Have nobody find a partition any more."""
+        """Remove a partition."""
         del self._by_id[partition.topic_id][partition.index]
 
     def remove_topic(self, topic: TopicImage) -> Collection[Partition]:
-        """Have nobody find a topic's partitions any more; return them."""
+        """Remove a topic and return its partitions."""
         partitions = self._by_id.pop(topic.topic_id, None)
         if partitions is None:
             return ()

@@ -1,19 +1,17 @@
-"""A replica that leads: who is in sync, how far each follower is, what they all have.
+"""The role of a leading replica: the ISR, its followers' progress, and what is replicated.
 
     replicas     a b c d     the assignment
-    isr          a b         committed: what the metadata says; acks=all and min.insync.replicas
-    maximal_isr  a b c       and whoever a change that is under way would add or remove
+    isr          a b         committed by the metadata; counts for acks=all and min.insync.replicas
+    maximal_isr  a b c       also includes replicas that a pending change would add or remove
 
-What is replicated reaches as far as the slowest of the maximal ISR has the log: a change may have
-been made though its answer is still on the way, and from then on it has to hold. A follower that is
-caught up and only waits to be let in is waited for, too; else a producer who never rests would keep
-it out for ever.
+Records are replicated once the slowest member of the maximal ISR has them, because a change may be
+committed before its response arrives. The leader also waits for a follower that is caught up but
+not yet in the ISR; otherwise a steady producer would keep it out forever.
 
 Laws:
-- `isr` is a part of `maximal_isr`; without a change under way they are the same.
-- This node is in each of the two.
-- One change is under way at a time; it ends by what the controller says (`accept`), by newer
-  metadata (`follow`), or by `withdraw`.
+- `isr` is a subset of `maximal_isr`; without a pending change they are equal.
+- This node is in both.
+- At most one change is pending, until `accept`, newer metadata (`follow`) or `withdraw`.
 
 Source: Kafka's Partition (maybeIncrementLeaderHW, canAddReplicaToIsr, getOutOfSyncReplicas) and
 PartitionState; KIP-497 and KIP-841 for AlterPartition.
@@ -31,18 +29,18 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.controller.image.cluster_image import PartitionImage
 
-# Shared by all partitions with one replica: never written to.
+# Shared; never modified.
 _NO_FOLLOWERS: dict[int, FollowerProgress] = {}
 
 
 class IsrChange(NamedTuple):
-    """An ISR that the leader asks the controller for (AlterPartition)."""
+    """An ISR that the leader requests from the controller (AlterPartition)."""
 
     isr: tuple[int, ...]
     leader_epoch: int
-    # The change is refused unless this is still the newest.
+    # The controller refuses the change unless this is the newest.
     partition_epoch: int
-    # Whose lives are meant, by followers' node ids: one that comes back may have lost everything.
+    # By follower; a restarted one may have lost its records.
     broker_epochs: dict[int, int]
 
 
@@ -50,18 +48,17 @@ class LeaderRole(Role):
     """Leads a partition under one leader epoch.
 
     Attributes:
-        start_offset: Where the log ended when the epoch began.
-        replicas: The assignment, this node included.
+        start_offset: The log end offset when the epoch began.
+        replicas: The assignment.
         isr: The committed in-sync replicas.
-        maximal_isr: All that may be in sync.
-        followers: The progress of every replica but this one.
-        change: What was asked of the controller and is not decided.
+        maximal_isr: All replicas that may be in sync.
+        followers: The progress of every other replica.
+        change: The pending ISR change.
     """
 
     __slots__ = ("change", "followers", "isr", "maximal_isr", "replicas", "start_offset")
 
     def __init__(self, image: PartitionImage, *, start_offset: int, now_ms: int) -> None:
-        """Begin to lead as `image` says; `now_ms` is monotonic."""
         super().__init__(
             leader=image.leader,
             leader_epoch=image.leader_epoch,
@@ -77,11 +74,11 @@ class LeaderRole(Role):
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is nobody to wait for, nor anybody who could come."""
+        """Whether the partition has no other replica."""
         return not self.followers
 
     def follow(self, image: PartitionImage, *, now_ms: int) -> bool:
-        """Take over what the metadata says within this epoch; return whether it was news."""
+        """Apply a metadata change within this epoch; return whether it was new."""
         assert image.leader_epoch == self.leader_epoch, image
         assert image.leader == self.leader, image
         if image.partition_epoch <= self.partition_epoch:
@@ -113,14 +110,14 @@ class LeaderRole(Role):
         assert self.leader not in self.followers
         assert not _NO_FOLLOWERS, "it is shared"
 
-    # -- what counts -------------------------------------------------------------------------
+    # -- replicated offsets -------------------------------------------------------------------
 
     def least_in_sync(self, min_insync_replicas: int) -> int:
-        """Return how many must be in sync for acks=all: no more than there are replicas."""
+        """Return how many in-sync replicas acks=all needs."""
         return min(min_insync_replicas, len(self.replicas))
 
     def is_held_back(self, high_watermark: int) -> bool:
-        """Tell whether somebody in sync has no more than that: an append commits nothing then."""
+        """Return whether an in-sync replica has no more than that, so an append commits nothing."""
         maximal_isr = self.maximal_isr
         for replica, follower in self.followers.items():
             if follower.log_end_offset <= high_watermark and replica in maximal_isr:
@@ -135,13 +132,14 @@ class LeaderRole(Role):
         most_lag_ms: int,
         may_join: Callable[[int, int], bool],
     ) -> int:
-        """Return up to where all that count have the log; UNKNOWN_OFFSET if one never asked.
+        """Return the offset that all replicas that count have reached, or UNKNOWN_OFFSET.
 
         Args:
-            log_end_offset: Of the leader's log.
+            log_end_offset: The leader's.
             now_ms: Monotonic.
-            most_lag_ms: Who was caught up so lately is waited for (replica.lag.time.max.ms).
-            may_join: Whether a node id of a broker epoch is one that may be in an ISR.
+            most_lag_ms: Followers that were caught up this recently count
+                (replica.lag.time.max.ms).
+            may_join: Whether a node id with a broker epoch may be in an ISR.
         """
         offset = log_end_offset
         for replica, follower in self.followers.items():
@@ -156,18 +154,14 @@ class LeaderRole(Role):
         return offset
 
     def low_watermark(self, log_start_offset: int, *, is_alive: Callable[[int], bool]) -> int:
-        """Return from where on any replica that is alive still has records.
-
-        UNKNOWN_OFFSET if one has not said it in this epoch.
-        """
+        """Return the lowest start offset among live replicas; UNKNOWN_OFFSET if one is unknown."""
         starts = [each.log_start_offset for id_, each in self.followers.items() if is_alive(id_)]
         return min(log_start_offset, *starts) if starts else log_start_offset
 
     def is_ready_to_join(self, replica: int, high_watermark: int) -> bool:
-        """Tell whether a follower has what it takes to be added to the ISR.
+        """Return whether a follower may be added to the ISR.
 
-        It has all that is committed, and all from before this epoch: an older one might end
-        elsewhere.
+        It needs all committed records and all from before this epoch, where its log may diverge.
         """
         reached = self.followers[replica].log_end_offset
         return (
@@ -178,7 +172,7 @@ class LeaderRole(Role):
         )
 
     def lagging(self, log_end_offset: int, *, now_ms: int, most_lag_ms: int) -> list[int]:
-        """Return the members of the ISR that have not kept up; none while a change is under way."""
+        """Return the ISR members that lag; none while a change is pending."""
         if self.change is not None:
             return []
         return [
@@ -188,13 +182,13 @@ class LeaderRole(Role):
             and not follower.is_caught_up(log_end_offset, now_ms=now_ms, most_lag_ms=most_lag_ms)
         ]
 
-    # -- the controller is asked ---------------------------------------------------------------
+    # -- ISR changes ---------------------------------------------------------------------------
 
     def ask_for(self, isr: Collection[int]) -> IsrChange:
-        """Begin a change of the ISR; the controller decides it."""
+        """Begin an ISR change, which the controller decides."""
         assert self.change is None, "one change at a time"
         assert self.leader in isr, isr
-        # In the order of the assignment, as Kafka's leaders name them.
+        # In the order of the assignment, as in Kafka.
         wanted = tuple(each for each in self.replicas if each in isr)
         assert len(wanted) == len(isr), f"{isr} of {self.replicas}"
         meant = {each: follower.broker_epoch for each, follower in self.followers.items()}
@@ -204,13 +198,13 @@ class LeaderRole(Role):
         return self.change
 
     def accept(self, isr: Collection[int], *, partition_epoch: int) -> bool:
-        """Take over what the controller has answered; return whether it was news.
+        """Apply the controller's response; return whether it was new.
 
-        An answer of the present epoch says that nothing had to change: that decides it as well.
+        A response with the current partition epoch means that nothing had to change.
         """
         is_new = partition_epoch > self.partition_epoch
         if not is_new and (partition_epoch < self.partition_epoch or self.change is None):
-            return False  # the metadata was quicker
+            return False  # the metadata arrived first
         self.isr = self.maximal_isr = tuple(each for each in self.replicas if each in isr)
         self.partition_epoch = partition_epoch
         self.change = None
@@ -218,10 +212,7 @@ class LeaderRole(Role):
         return True
 
     def withdraw(self, change: IsrChange) -> bool:
-        """Let go of a change that was refused; return whether it was still under way.
-
-        Only if it is known that it was not made: what may have been made goes on being waited for.
-        """
+        """Drop a change that certainly was not made; return whether it was still pending."""
         if self.change is not change:
             return False
         self.change = None

@@ -1,22 +1,19 @@
-"""Who is told which partitions this node begins and ends to lead, and in which order.
+"""Notifies subscribers which partitions this node begins and ends to lead.
 
-    metadata --> ReplicaManager --> Partition.enter(image) --.
-    deletion, failed disk, stop ---> Partition.leave() -------+--> LeadershipChange --> subscribers
+    metadata --> ReplicaManager --> Partition.enter(image) -------.
+    deletion, failed disk, stop --> Partition.retire(), resign() -+--> LeadershipChange
 
-Whatever lives on top of a leadership (coordinators, their timers and their waiters) is begun and
-ended here, at start, at a failover, when a disk fails and at the stop alike.
+Coordinators and everything else that depends on a leadership begin and end here.
 
 Laws:
-- A change is told in the turn of the loop in which the partitions' roles changed: between a
-  transition and its telling nobody else runs. So a subscriber never awaits; what takes long it
-  begins as a task of its own.
-- Subscribers are told in the order in which they subscribed; of one change, all hear of `resigned`
-  before `elected` means anything: no partition is in both.
-- A partition that this node goes on leading under a later epoch is in `elected` alone, with the new
-  epoch (as in Kafka: whoever holds state of the older epoch decides what stays true).
-- For each partition the epochs in `elected` rise strictly; one in `resigned` was in an `elected`
-  before, and is in `resigned` once.
-- Whoever subscribes is told at once what is led by then.
+- Subscribers are notified in the same turn of the event loop in which the roles changed, before
+  any other code runs. So a subscriber never awaits; it starts a task for long work.
+- Subscribers are called in the order of subscription. No partition is both in `resigned` and in
+  `elected` of one change.
+- A partition that this node continues to lead under a later epoch is in `elected` alone, as in
+  Kafka: each subscriber decides which state of the older epoch stays valid.
+- For each partition the elected epochs rise strictly; each is resigned at most once.
+- A new subscriber is notified immediately of the current leaderships.
 
 Source: Kafka's BrokerMetadataPublisher.updateCoordinator, TopicDelta.localChanges.
 """
@@ -38,26 +35,26 @@ class Leadership(NamedTuple):
     """One partition that this node leads or led."""
 
     partition: Partition
-    # Under which it leads since now, or led until now.
+    # The epoch that begins or ends.
     leader_epoch: int
 
 
 class LeadershipChange(NamedTuple):
-    """What changed at one moment."""
+    """Leaderships that began and ended together."""
 
-    # Led from now on, in the order of the metadata.
+    # In the order of the metadata.
     elected: Sequence[Leadership] = ()
-    # Led no more: another node leads, nobody does, the partition was deleted, its disk has failed,
-    # the broker stops. `Partition.check_leader` raises what those are told who ask.
+    # The new leader is another node or none, the partition was deleted, its disk failed, or the
+    # broker stops. `Partition.check_leader` raises the matching error.
     resigned: Sequence[Leadership] = ()
 
 
 class Leaderships:
-    """What this node leads, and who wants to know."""
+    """The led partitions and the subscribers to changes."""
 
     __slots__ = ("_led", "_role_watchers", "_subscribers")
 
-    # Every value of _led is a leader epoch that was told as elected and not yet as resigned.
+    # The epochs in _led were reported as elected and not yet as resigned.
 
     def __init__(self) -> None:
         self._led: dict[Partition, int] = {}
@@ -66,30 +63,30 @@ class Leaderships:
 
     @property
     def led(self) -> dict[Partition, int]:
-        """Return what this node leads, with the epochs; not to be changed."""
+        """The led partitions with their leader epochs; read-only."""
         return self._led
 
     def subscribe(self, on_change: Subscriber) -> None:
-        """Tell of every change from now on, and at once of what is led now."""
+        """Call `on_change` with the current leaderships now, and with every later change."""
         self._subscribers.append(on_change)
         if self._led:
             on_change(LeadershipChange([Leadership(*each) for each in self._led.items()]))
 
     def unsubscribe(self, on_change: Subscriber) -> None:
-        """Tell no more."""
+        """Remove a subscriber."""
         self._subscribers.remove(on_change)
 
     def watch_roles(self, on_moved: RoleWatcher) -> None:
-        """Tell from now on of all partitions whose role has changed, those that follow too."""
+        """Call `on_moved` with the partitions of every role change, followers included."""
         self._role_watchers.append(on_moved)
 
     def tell_moved(self, moved: Collection[Partition]) -> None:
-        """Tell who watches roles; after `tell`, in the same turn of the loop."""
+        """Notify the role watchers, after `tell` in the same turn of the loop."""
         for on_moved in self._role_watchers:
             on_moved(moved)
 
     def tell(self, change: LeadershipChange) -> None:
-        """Note a change, and tell all subscribers."""
+        """Apply a change and notify all subscribers."""
         led = self._led
         for partition, leader_epoch in change.resigned:
             before = led.pop(partition)

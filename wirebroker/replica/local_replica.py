@@ -1,13 +1,12 @@
-"""A copy of a partition on this node's disk: who may write to its log now, and who waits for it.
+"""A replica's log on this node's disk: write access to it, and the waiters for its progress.
 
-An append has three steps (prepare, write, commit; docs/decisions/0003). Small ones take all three
-at once on the loop. A large one, or one whose records turn out to unpack to much, hands prepare and
-write to a thread, because they would hold the loop too long, and everyone behind it takes a turn at
-`append_lock` until it is through. So do a change of the role and the deletion, which therefore
-never pull the log away under a thread.
+An append has three steps (prepare, write, commit; docs/decisions/0003). A small one runs on the
+event loop. A large one, or one whose records decompress to a large size, runs prepare and write in
+a thread and holds `append_lock`. Later appends, role changes and deletion wait for this lock, so
+the log never disappears under a thread.
 
-Whoever waits for records, for the disk, or to answer for what was appended, is told to look again
-whenever something has come of it (`watch`), and when the replica's role or its disk goes.
+Waiters for records, for the disk or for commits are also notified when the replica loses its role
+or its disk.
 
 Source: Kafka's Partition and DelayedOperationPurgatory.
 """
@@ -34,12 +33,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Above this a thread validates and writes: the page cache takes new pages at 0.4 GB/s in bad
-# moments, so 2 MiB hold the loop 5 ms at most.
+# Larger appends run in a thread: the page cache may take new pages at only 0.4 GB/s, so 2 MiB block
+# the loop for up to 5 ms.
 LARGE_APPEND_BYTES = 2 * 1024 * 1024
 
-# Up to here a batch that is not compressed cannot take long: 2,300 records at most, and compressing
-# it for a topic with a codec of its own takes a millisecond.
+# A smaller uncompressed batch has at most 2,300 records; compressing it takes a millisecond.
 LARGE_WALK_BYTES = 16 * 1024
 
 
@@ -48,8 +46,8 @@ class LocalReplica:
 
     Attributes:
         log: The records.
-        directory: Where the log lies; it may go offline.
-        traffic: What passed through it.
+        directory: The log's directory; it may go offline.
+        traffic: The partition's counters.
     """
 
     __slots__ = (
@@ -76,57 +74,55 @@ class LocalReplica:
         self.index = log.partition
         self.directory = directory
         self.traffic = Traffic()
-        # Made when first needed, as what follows: most of 10,000 partitions never do.
+        # Created on demand: most of 10,000 partitions never need these fields.
         self._append_lock: asyncio.Lock | None = None
         self._upkeep_lock: asyncio.Lock | None = None
         self._replay: asyncio.Task[None] | None = None
         self._growth: GrowthWatch | None = None
         self._commit_watch: GrowthWatch | None = None
         self._owed: CommitQueue | None = None
-        # In the order in which they came.
         self._watchers: dict[Callable[[], None], None] = {}
         self._append_watchers: dict[Callable[[], None], None] | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
 
-    # -- whose turn it is ----------------------------------------------------------------------
+    # -- locks ---------------------------------------------------------------------------------
 
     @property
     def append_lock(self) -> asyncio.Lock:
-        """What a large append holds, and whoever must not interfere with one."""
+        """Lock that a large append holds."""
         if self._append_lock is None:
             self._append_lock = asyncio.Lock()
         return self._append_lock
 
     @property
     def upkeep_lock(self) -> asyncio.Lock:
-        """What is held by who puts other files into the place of the log's: one at a time."""
+        """Lock that is held while the log's files are replaced."""
         if self._upkeep_lock is None:
             self._upkeep_lock = asyncio.Lock()
         return self._upkeep_lock
 
     @property
     def is_in_upkeep(self) -> bool:
-        """Tell whether somebody is at that now; it may take hours (replica_moves.py)."""
+        """Whether the log's files are being replaced, which may take hours (replica_moves.py)."""
         return self._upkeep_lock is not None and self._upkeep_lock.locked()
 
     @property
     def is_appending(self) -> bool:
-        """Tell whether a thread is at work on the log."""
+        """Whether a thread is working on the log."""
         return self._append_lock is not None and self._append_lock.locked()
 
     async def until_settled(self) -> None:
-        """Wait until no thread is at work on the log."""
+        """Wait until no thread is working on the log."""
         while self._append_lock is not None and self._append_lock.locked():
             async with self._append_lock:
                 pass
 
     def takes_long(self, records: memoryview) -> bool:
-        """Tell whether it is known beforehand that an append would hold the loop too long.
+        """Return whether an append is known beforehand to block the loop too long.
 
-        It is not known of compressed records: a small batch can unpack to a very large one. Then
-        `append` gives up.
+        A small compressed batch may decompress to a large one; then `append` raises TakesLongError.
         """
         size = len(records)
         if size > LARGE_APPEND_BYTES:
@@ -143,11 +139,11 @@ class LocalReplica:
     # -- producers -----------------------------------------------------------------------------
 
     def read_producers(self) -> None:
-        """Read what a clean stop left of the producers, at the first request; a small file.
+        """Read the producer snapshot of a clean stop; it is small.
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER: it is damaged, a thread replays the log, clients try
-                again. KAFKA_STORAGE_ERROR.
+            KafkaError: NOT_LEADER_OR_FOLLOWER if it is damaged: a thread replays the log, and
+                clients retry. KAFKA_STORAGE_ERROR.
         """
         try:
             if self._replay is None and self.log.producer_state.read():
@@ -172,11 +168,11 @@ class LocalReplica:
     # -- waiting -------------------------------------------------------------------------------
 
     def watch(self, on_advance: Callable[[], None]) -> None:
-        """Call back whenever more records are committed, or the partition goes, until `unwatch`."""
+        """Call `on_advance` at every commit and when the partition is lost, until `unwatch`."""
         self._watchers[on_advance] = None
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
-        """End what any of the others began, if there is one."""
+        """Remove a callback of any kind."""
         self._watchers.pop(on_advance, None)
         if self._append_watchers is not None:
             self._append_watchers.pop(on_advance, None)
@@ -186,19 +182,15 @@ class LocalReplica:
             self._commit_watch.discard(on_advance)
 
     def watch_append(self, on_append: Callable[[], None]) -> None:
-        """Call back once when the leader has more in its log, committed or not.
-
-        Like all watchers it is called when the partition goes, too.
-        """
+        """Call `on_append` once: at the leader's next append, or when the partition is lost."""
         if self._append_watchers is None:
             self._append_watchers = {}
         self._append_watchers[on_append] = None
 
     def watch_growth(self, on_growth: Callable[[], None], *, up_to_bytes: int) -> None:
-        """Call back once when records are committed and `log.appended_bytes` is as large.
+        """Call `on_growth` once: at a commit from `up_to_bytes` on, or when the partition is lost.
 
-        Like all watchers it is called when the partition goes, too. Ends a `watch` by the same
-        callback; an append costs those who wait for more than it brings nothing.
+        The size is `log.appended_bytes`. The call replaces a `watch` by the same callback.
         """
         self._watchers.pop(on_growth, None)
         if self._growth is None:
@@ -206,35 +198,30 @@ class LocalReplica:
         self._growth.add(on_growth, due=up_to_bytes)
 
     def watch_commit(self, on_commit: Callable[[], None], *, offset: int) -> None:
-        """Call back once when everything below an offset is committed.
-
-        Like all watchers it is called when the partition goes, too. Hundreds may wait at a time
-        while followers fetch: an append costs them nothing, and a high watermark only those that
-        it has reached.
-        """
+        """Call `on_commit` once: when `offset` is reached, or when the partition is lost."""
         if self._commit_watch is None:
             self._commit_watch = GrowthWatch()
         self._commit_watch.add(on_commit, due=offset)
 
     @property
     def watcher_count(self) -> int:
-        """How many wait for news."""
+        """Number of waiting requests."""
         return self.waiting_fetches + self.waiting_produces
 
     @property
     def waiting_fetches(self) -> int:
-        """How many Fetch requests wait for records of this partition."""
+        """Number of Fetch requests that wait for records."""
         waiting = (self._append_watchers, self._growth)
         return len(self._watchers) + sum(len(each) for each in waiting if each is not None)
 
     @property
     def waiting_produces(self) -> int:
-        """How many Produce requests wait for this partition's followers or its disk."""
+        """Number of Produce requests that wait for followers or the disk."""
         waiting = (self._commit_watch, self._owed)
         return sum(len(each) for each in waiting if each is not None)
 
     def wake_watchers(self) -> None:
-        """Tell all who wait to look again: the partition, its disk or the broker goes."""
+        """Notify all waiters that the partition, its disk or the broker is being lost."""
         self._tell_watchers()
         self._tell_append()
         for watch in (self._growth, self._commit_watch):
@@ -249,7 +236,6 @@ class LocalReplica:
             on_advance()
 
     def _tell_append(self) -> None:
-        """Tell followers that they may fetch more."""
         watchers = self._append_watchers
         if watchers:
             self._append_watchers = {}
@@ -257,7 +243,6 @@ class LocalReplica:
                 on_append()
 
     def _tell_growth(self) -> None:
-        """Tell those who wait for as much as there is, or is committed, by now."""
         if self._watchers:
             self._tell_watchers()
         if self._growth is not None:
@@ -270,7 +255,6 @@ class LocalReplica:
             self._owed.take_due(self.log.high_watermark)
 
     async def _next_news(self) -> None:
-        """Wait until watchers are told to look again."""
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def tell() -> None:

@@ -1,4 +1,4 @@
-"""Which replica a consumer is to read from: one in sync in its own rack, if there is one (KIP-392).
+"""Chooses an in-sync replica in the consumer's rack to read from (KIP-392).
 
 Source: Kafka's RackAwareReplicaSelector, ReplicaManager.findPreferredReadReplica.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import BrokerImage
     from wirebroker.replica.partition import Partition
 
-# The leader itself is never named: who asks it reads there.
+# The leader is never returned: the client already reads from it.
 NO_REPLICA: Final = -1
 
 
@@ -24,15 +24,10 @@ def nearer_replica(
     client_rack: str,
     fetch_offset: int,
 ) -> int:
-    """Return a follower in the client's rack that has what is asked for; NO_REPLICA if none.
+    """Return an in-sync follower in the client's rack that has the fetch offset, or NO_REPLICA.
 
-    The one that has most is taken, of those that have as much the one that caught up last.
-
-    Args:
-        partition: Led here.
-        brokers: Registered ones, by node id.
-        client_rack: Of the client (client.rack); not empty.
-        fetch_offset: What it asks for.
+    The highest log end offset wins, then the most recently caught up follower. This node leads the
+    partition; `client_rack` is not empty.
     """
     leading = partition.leading
     if leading is None or leading.is_alone:

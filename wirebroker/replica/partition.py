@@ -1,13 +1,10 @@
-"""A partition on this node: appended to as the leader or as a follower, flushed, waited for.
-
-The log stores records; what they count for, and who may append, is the replica's standing
-(replica_standing.py); whose turn it is at the log, and who is told, local_replica.py's.
+"""A partition on this node: appends as the leader or as a follower, and flushes.
 
     Produce, coordinators --> append, append_in_turn, append_marker --.
     Fetch from the leader --> append_as_follower, truncate -----------+--> log --> offsets, watchers
 
-Laws: while the directory is offline, and once the partition is retired or led elsewhere, nothing is
-appended and nothing that was being appended is acknowledged (who has waited checks again).
+Law: while the directory is offline, and once the partition is retired or led elsewhere, nothing is
+appended and no append in progress is acknowledged; each wait ends with a new check.
 
 Source: Kafka's Partition (appendRecordsToLeader, appendRecordsToFollowerOrFutureReplica).
 """
@@ -36,21 +33,21 @@ if TYPE_CHECKING:
 
 
 class Partition(ReplicaStanding):
-    """A partition of which this node holds a replica."""
+    """A partition that has a replica on this node."""
 
     __slots__ = ()
 
     # -- epochs ----------------------------------------------------------------------------------
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Return (epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) if nothing is known.
+        """Return (epoch, end offset) for OffsetForLeaderEpoch, or (-1, -1) if unknown.
 
-        A leader's own epoch begins where it found the log, with or without records.
+        The leader's epoch begins at the log end offset of its election, with or without records.
         """
         return self.log.end_offset_for_epoch(leader_epoch)
 
     def earliest(self) -> tuple[int, int]:
-        """Return (log start offset, its leader epoch or -1): ListOffsets -2."""
+        """Return (log start offset, its leader epoch or -1) for ListOffsets -2."""
         offset, epoch = self.log.earliest()
         return offset, UNKNOWN_EPOCH if epoch is None else epoch
 
@@ -66,15 +63,15 @@ class Partition(ReplicaStanding):
         guard: VerificationGuard | None = None,
         walked: Walked | None = None,
     ) -> AppendResult:
-        """Append as the leader, at once: nobody is at work on the log and it won't take long.
+        """Append as the leader, immediately; no thread may be working on the log.
 
-        A transaction's first batch needs a guard (log.producer_state.begin_verification). What is
-        known of the records as if they had been walked, need not be looked for.
+        A transaction's first batch needs a guard (log.producer_state.begin_verification). `walked`
+        is the result of an earlier walk of the records.
 
         Raises:
-            TakesLongError: It would; nothing has happened. See append_in_turn.
-            KafkaError: What validation found.
-            OSError: The disk failed; the log is as before.
+            TakesLongError: It would block the loop; nothing has happened. Use append_in_turn.
+            KafkaError: Validation failed.
+            OSError: The disk failed; the log is unchanged.
         """
         result = self.log.append_as_leader(
             records,
@@ -102,14 +99,14 @@ class Partition(ReplicaStanding):
         transaction_version: int,
         now_ms: int,
     ) -> AppendResult:
-        """End a producer's transaction here, as its coordinator asks for (see markers.py).
+        """Append the marker that ends a producer's transaction here (markers.py).
 
-        Nobody is at work on the log: see until_settled.
+        No thread may be working on the log.
 
         Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED; what check_leader
-                raises.
-            OSError: The disk failed; the log is as before.
+            KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or from
+                check_leader.
+            OSError: The disk failed; the log is unchanged.
         """
         assert not self.is_appending
         self.check_leader()
@@ -138,16 +135,9 @@ class Partition(ReplicaStanding):
     ) -> AppendResult:
         """Append as the leader, in a thread if it takes long; `records` must stay valid meanwhile.
 
-        Args:
-            records: A partition's bytes in a Produce request.
-            now_ms: The time now.
-            request_version: Of the request.
-            slices: Of what the request does on the loop.
-            guard: See `append`.
-
         Raises:
-            KafkaError: What validation found; what became of the partition while this waited.
-            OSError: The disk failed; the log is as before.
+            KafkaError: Validation failed, or the partition was lost meanwhile.
+            OSError: The disk failed; the log is unchanged.
         """
         async with self.append_lock:
             self.check_leader()
@@ -157,28 +147,27 @@ class Partition(ReplicaStanding):
                         records, now_ms=now_ms, request_version=request_version, guard=guard
                     )
                 except TakesLongError:
-                    await slices.turn()  # nothing has happened, but it took a while to find out
+                    await slices.turn()  # the attempt itself took a while
             log = self.log
             walked = None
             walked_for = None if IS_QUICK else log.settings
             while walked_for is not None:
-                # Where walking records is Python's, it is done in slices on the loop: a thread that
-                # parses would hold the loop all the same.
+                # Without compiled code a thread would block the loop as well, so the loop walks in
+                # slices.
                 walked = await slices.run(log.walk(records, now_ms))
-                # What was found was judged by the topic's settings then.
+                # The result is valid only for these settings.
                 walked_for = log.settings if log.settings is not walked_for else None
             self.check_leader()
             leader_epoch = self.role.leader_epoch
-            # Who asks for an epoch while the thread reads them would be told that there are none.
+            # Other requests must not find an empty cache while the thread loads it.
             log.leader_epochs.load()
             arguments = (log, records, leader_epoch, now_ms, request_version, guard, walked)
             plan = await in_thread(Work.APPENDS, _prepare_and_write, *arguments)
-            # Another partition may have found the disk broken meanwhile: then this is the last
-            # write, and nobody is told of it.
+            # If another partition has found the disk broken, this append must not be acknowledged.
             self.directory.check_online()
             result = log.commit(plan)
             self.traffic.produce_requests += 1
-            if self._leading is not None:  # else it counts no more, whoever waits finds out
+            if self._leading is not None:  # otherwise waiters notice the new role
                 self._advance()
                 self._tell_append()
             return result
@@ -194,23 +183,18 @@ class Partition(ReplicaStanding):
         log_start_offset: int,
         now_ms: int,
     ) -> int:
-        """Append what the leader has, as it is, and take over what it says is committed.
+        """Append the leader's records unchanged, and adopt its high watermark and log start offset.
 
-        Args:
-            records: As fetched; a batch that is cut off at the end is left out.
-            leader_epoch: Under which they were fetched.
-            high_watermark: The leader's.
-            log_start_offset: The leader's.
-            now_ms: The time now.
+        A batch that is cut off at the end of `records` is ignored.
 
         Returns:
-            Where the log ends now: what to fetch next.
+            The log end offset, from which to fetch next.
 
         Raises:
-            KafkaError: What check_follower raises; NOT_LEADER_OR_FOLLOWER while the producers are
-                replayed; CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR for records that do not continue
-                the log.
-            OSError: The disk failed; the log is as before.
+            KafkaError: From check_follower; NOT_LEADER_OR_FOLLOWER while the producers are
+                replayed; CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR if the records do not continue the
+                log.
+            OSError: The disk failed; the log is unchanged.
         """
         assert not self.is_appending
         self.check_follower(leader_epoch)
@@ -224,7 +208,7 @@ class Partition(ReplicaStanding):
         if self._commits.is_always or log.unflushed_count >= log.settings.flush_messages:
             self._commits.add(self)
         committed = min(high_watermark, log.log_end_offset)
-        # A new leader may know less than the one before had told us; that stays true.
+        # A new leader may report a lower one than its predecessor.
         if committed > log.high_watermark:
             log.set_high_watermark(committed)
             self._tell_growth()
@@ -232,19 +216,21 @@ class Partition(ReplicaStanding):
         return log.log_end_offset
 
     def truncate(self, offset: int, *, leader_epoch: int, now_ms: int) -> None:
-        """Drop what the leader does not have.
+        """Truncate the log to `offset`.
 
         Raises:
-            KafkaError: What check_follower raises. OSError: The disk failed.
+            KafkaError: From check_follower.
+            OSError: The disk failed.
         """
         self.check_follower(leader_epoch)
         self.log.truncate_to(offset, now_ms=now_ms)
 
     async def truncate_in_turn(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
-        """Do as `truncate`, so that a loss of power mixes nothing that is cut with what follows.
+        """Truncate so that a power failure cannot mix truncated records with later ones.
 
         Raises:
-            KafkaError: What check_follower raises. OSError: The disk failed.
+            KafkaError: From check_follower.
+            OSError: The disk failed.
         """
         async with self.append_lock:
             await self._expose(offset, leader_epoch, clock)
@@ -252,10 +238,11 @@ class Partition(ReplicaStanding):
             await self._flush_cut()
 
     async def begin_anew(self, offset: int, *, leader_epoch: int, clock: Clock) -> None:
-        """Drop everything and go on at `offset`, where the leader's log begins.
+        """Delete all records and continue at the leader's log start offset.
 
         Raises:
-            KafkaError: What check_follower raises. OSError: The disk failed.
+            KafkaError: From check_follower.
+            OSError: The disk failed.
         """
         async with self.append_lock:
             await self._expose(0, leader_epoch, clock)
@@ -264,13 +251,13 @@ class Partition(ReplicaStanding):
             await self._flush_cut()
 
     async def _expose(self, offset: int, leader_epoch: int, clock: Clock) -> None:
-        """Write down that nothing behind `offset` is known to be on the disk."""
+        """Lower the checkpointed recovery point to `offset`."""
         self.check_follower(leader_epoch)
         if self.log.expose(offset):
             await self.directory.checkpoint(clock, Checkpoint.RECOVERY_POINTS)
 
     async def _flush_cut(self) -> None:
-        """Have the cut on the disk before anything comes behind it."""
+        """Sync the truncation before later appends."""
         target = self.log.flush_target()
         if target is not None:
             await in_thread(Work.SYNCS, target.sync)
@@ -279,7 +266,7 @@ class Partition(ReplicaStanding):
     # -- flush -----------------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Wait until what is appended by now is on the disk.
+        """Wait until everything appended so far is on disk.
 
         Raises:
             KafkaError: The partition was deleted, or its directory is offline.
@@ -294,10 +281,10 @@ class Partition(ReplicaStanding):
             await self._next_news()
 
     async def until_deleted(self, offset: int) -> None:
-        """Wait until no replica that is alive has records below `offset` any more.
+        """Wait until no live replica has records below `offset`.
 
         Raises:
-            KafkaError: What check_leader raises: another node leads, or the disk has failed.
+            KafkaError: From check_leader.
         """
         self.check_leader()
         while self.low_watermark < offset:
@@ -308,8 +295,7 @@ class Partition(ReplicaStanding):
         """Wait until everything below `end_offset` is committed.
 
         Raises:
-            KafkaError: The partition was deleted, is led by another node, or its directory is
-                offline.
+            KafkaError: From check_leader.
         """
         log = self.log
         while log.high_watermark < end_offset:

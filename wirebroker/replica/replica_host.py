@@ -1,8 +1,8 @@
-"""What all replicas of one node share."""
+"""State that all replicas of one node share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wirebroker.request.owed_answer import DueAnswers
 
@@ -10,26 +10,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wirebroker.base.clock import Clock
-    from wirebroker.replica.group_commit import GroupCommit
+    from wirebroker.replica.deadlines import Deadlines
+
+
+class Commits(Protocol):
+    """What replicas use of GroupCommit."""
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """Deadlines of requests that wait for a sync."""
+        ...
+
+    @property
+    def is_always(self) -> bool:
+        """Whether each append is synced before its response."""
+        ...
+
+    def add(self, partition: Any, /) -> None:
+        """Sync a replica's log with the next group."""
+        ...
 
 
 def _anybody(replica: int, broker_epoch: int) -> bool:
-    """Let everybody be in an ISR."""
     del replica, broker_epoch
     return True
 
 
 class ReplicaHost:
-    """The node that replicas live on.
+    """The node of the replicas.
 
     Attributes:
         node_id: Its id.
-        commits: Syncs what must be on the disk before it counts.
+        commits: Syncs records that must be on disk before they count.
         clock: Its clock.
-        due_answers: Sends what may leave by now.
-        most_lag_ms: How long a follower may lag behind (replica.lag.time.max.ms).
-        may_join: Whether a node id of a broker epoch may be in an ISR: it is registered so,
-            unfenced and not about to stop.
+        due_answers: Sends deferred responses.
+        most_lag_ms: A follower's allowed lag (replica.lag.time.max.ms).
+        may_join: Whether a node id with a broker epoch may be in an ISR: registered, unfenced and
+            not shutting down.
     """
 
     __slots__ = ("clock", "commits", "due_answers", "may_join", "most_lag_ms", "node_id")
@@ -38,7 +55,7 @@ class ReplicaHost:
         self,
         node_id: int,
         *,
-        commits: GroupCommit,
+        commits: Commits,
         clock: Clock,
         most_lag_ms: int,
         may_join: Callable[[int, int], bool] = _anybody,
@@ -51,5 +68,5 @@ class ReplicaHost:
         self.due_answers = DueAnswers()
 
     def monotonic_ms(self) -> int:
-        """Return the time by which followers' progress is told."""
+        """Return the time by which followers' progress is measured."""
         return int(self.clock.monotonic() * 1000)

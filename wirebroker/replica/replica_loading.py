@@ -1,8 +1,8 @@
-"""What the log directories hold of this node's partitions when it starts.
+"""Loads this node's partitions from its log directories at start.
 
-Every log is opened, and recovered if its directory was not closed cleanly. What the metadata does
-not know is put aside. A directory whose disk fails with that is offline, if the node can do without
-it; one that cannot be read is said before anything is served.
+Logs are recovered if their directory was not closed cleanly. Partitions that the metadata does not
+know are renamed as stray. A directory whose disk fails goes offline if the node can run without it;
+an unreadable log fails the start.
 
 Source: Kafka's LogManager.loadLogs.
 """
@@ -16,6 +16,7 @@ from wirebroker.codecs.errors import KafkaError, without_frames
 from wirebroker.config import StartError
 from wirebroker.disks.data_directory import is_disk_failure
 from wirebroker.replica.found_copies import sort_out
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 
 class ReplicaLoading:
-    """One start's way through the log directories."""
+    """Loads the log directories of one start."""
 
     __slots__ = (
         "_clock",
@@ -66,15 +67,15 @@ class ReplicaLoading:
         node_id: int,
         on_failure: Callable[[DataDirectory, OSError], None],
     ) -> None:
-        """Take where logs are found, and what is made of them.
+        """Create the loader.
 
         Args:
-            held: What is loaded is added to it.
+            held: Receives the loaded partitions.
             logs: Makes the logs.
-            directories: Those of the node, online or not.
-            unserved: Topics whose files are left as they are.
-            deleted_partitions: Given what an earlier run had still to delete.
-            clock: Tells logs how old producers are.
+            directories: The node's, online or not.
+            unserved: Topics whose files stay as they are.
+            deleted_partitions: Receives what an earlier run had still to delete.
+            clock: Gives the age of producers.
             node_id: This node.
             on_failure: Takes a directory offline.
         """
@@ -86,14 +87,15 @@ class ReplicaLoading:
         self._clock = clock
         self._node_id = node_id
         self._on_failure = on_failure
-        # By topic and index: where to copies were on their way.
+        # By topic and index.
         self._unfinished: _Unfinished = []
 
     async def load(self, image: ClusterImage, slices: Slices) -> None:
-        """Open what lies in the directories that are online.
+        """Open the logs in the directories that are online.
 
         Raises:
-            StartError: A log cannot be opened; no directory is left, or not the metadata log's.
+            StartError: A log cannot be opened, no directory is left, or the metadata log's has
+                failed.
         """
         online = [each for each in self._directories if each.is_online]
         files = [each.files for each in online]
@@ -115,7 +117,7 @@ class ReplicaLoading:
                 self._deleted_partitions.add_found(directory.files.to_delete)
 
     def unfinished_moves(self) -> list[tuple[Partition, DataDirectory]]:
-        """Return which of the partitions that are held were on their way, and where to."""
+        """Return the partitions with unfinished moves, each with its target directory."""
         found = ((self._held.of(name).get(index), to) for (name, index), to in self._unfinished)
         return [(each, to) for each, to in found if each is not None and to.is_online]
 
@@ -123,7 +125,7 @@ class ReplicaLoading:
         """Take a directory offline.
 
         Raises:
-            StartError: The node cannot do without it.
+            StartError: The node cannot run without it.
         """
         if not self._can_do_without(directory, error):
             raise StartError(
@@ -139,11 +141,7 @@ class ReplicaLoading:
         image: ClusterImage,
         slices: Slices,
     ) -> None:
-        """Open copies that the controller was promised, in place of logs whose disk has failed.
-
-        Raises:
-            StartError: As of `load`.
-        """
+        """Open promoted copies in place of logs whose disk has failed."""
         by_files = {each.files: each for each in online}
         while (orphan := copies.use_orphan()) is not None:
             directory, found = by_files[orphan[0]], orphan[1]
@@ -159,7 +157,7 @@ class ReplicaLoading:
                 self._lose(directory, copies.failed[directory.files])
 
     def _forget_lost(self, found: PartitionDirectory) -> None:
-        """Have nobody find what was loaded of a log before its disk failed."""
+        """Remove a partition that was loaded before its disk failed."""
         partition = self._held.of(found.topic).get(found.partition)
         if partition is not None:
             self._held.remove(partition)
@@ -207,7 +205,7 @@ class ReplicaLoading:
             directory.files.write_topic_id(found.path, topic.topic_id)
         settings = self._logs.settings(image, topic)
         if self._unserved.has(topic, settings):
-            return  # it is made known with the topic's others, and its files stay
+            return  # it is reported with the rest of its topic
         log = self._logs.make(found.path, topic, partition.index, settings)
         self._load_log(log, offsets, is_clean=is_clean)
         self._held.add(log, topic, directory)
@@ -215,7 +213,8 @@ class ReplicaLoading:
     def _load_log(self, log: Log, offsets: Offsets, *, is_clean: bool) -> None:
         key = (log.topic, log.partition)
         try:
-            log.load(
+            load_log(
+                log,
                 recovery_point=offsets.recovery_points.get(key, 0),
                 log_start_offset=offsets.log_start_offsets.get(key, 0),
                 clean=is_clean,
@@ -226,14 +225,14 @@ class ReplicaLoading:
                 f"the log in {log.directory} cannot be opened: {error.message or error}",
                 "restore it, or move it out of the way",
             ) from error
-        # What was committed when it was written down stays so, whoever leads now.
+        # What was once committed stays committed under every leader.
         high_watermark = offsets.high_watermarks.get(key, 0)
         if high_watermark > log.high_watermark:
             log.set_high_watermark(high_watermark)
 
 
 def _topic_of(found: PartitionDirectory, image: ClusterImage) -> TopicImage | None:
-    """Return the topic that a directory belongs to: by its id, by name if the id got lost."""
+    """Return the topic of a directory: by id, or by name if the id was lost."""
     if found.topic_id is None:
         return image.topics.get(found.topic)
     return image.topics_by_id.get(found.topic_id)

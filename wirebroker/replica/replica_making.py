@@ -1,8 +1,7 @@
-"""Makes the replicas that are placed on this node and not here yet.
+"""Creates the replicas that the metadata places on this node.
 
-Directories are made by threads, many partitions at a time. A partition whose disk fails is made in
-another directory; with none left it is known all the same, and answers KAFKA_STORAGE_ERROR. If all
-that are left are full, it waits for room.
+If a disk fails, another directory is used; if none is left, the partition is known but returns
+KAFKA_STORAGE_ERROR. If all remaining directories are full, it waits for room.
 
 Source: Kafka's LogManager.getOrCreateLog.
 """
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from wirebroker.base.threads import Work, in_thread
 from wirebroker.codecs.errors import without_frames
 from wirebroker.storage.log.log import Log
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from wirebroker.replica.transitions import Transitions
     from wirebroker.replica.unserved_topics import UnservedTopics
 
-# Partitions that a thread creates at a time: about 50 ms of a disk that is busy.
+# Partitions that a thread creates at a time: about 50 ms on a busy disk.
 _BATCH = 50
 
 
 class ReplicaMaking:
-    """Where new replicas come from.
+    """Creates new replicas.
 
     Attributes:
-        unmade: Names of topics that lack partitions here because no disk had room for them.
+        unmade: Names of topics that lack partitions here because no disk had room.
     """
 
     __slots__ = (
@@ -64,17 +64,17 @@ class ReplicaMaking:
         clock: Clock,
         on_failure: Callable[[DataDirectory, OSError], None],
     ) -> None:
-        """Take what replicas are made of.
+        """Create the factory.
 
         Args:
-            held: What is made is added to it.
+            held: Receives the new partitions.
             logs: Makes the logs.
-            directories: Those of the node, at least one, online or not.
-            choice: Says which of them.
-            unserved: Topics of which nothing is made.
+            directories: The node's, at least one, online or not.
+            choice: Chooses a directory.
+            unserved: Topics whose partitions stay offline.
             transitions: Gives replicas their roles.
-            clock: Tells new logs the time.
-            on_failure: Told that something could not be written in a directory.
+            clock: Gives new logs the time.
+            on_failure: Called when a write to a directory fails.
         """
         self._held = held
         self._logs = logs
@@ -89,7 +89,7 @@ class ReplicaMaking:
     async def add(
         self, topic: TopicImage, new: list[PartitionImage], settings: TopicSettings
     ) -> None:
-        """Create partitions wherever there is a disk that takes them."""
+        """Create partitions in any directory that works."""
         if self._unserved.has(topic, settings):
             self._add_offline(topic, new, settings, self._unserved.directory)
             return
@@ -121,10 +121,7 @@ class ReplicaMaking:
         settings: TopicSettings,
         full: set[DataDirectory],
     ) -> list[PartitionImage]:
-        """Create partitions; return those whose disk failed or is full.
-
-        Directories that are found full are added to `full`.
-        """
+        """Create partitions; return the failed ones, and add their directories to `full`."""
         placed = self._choice.choose(topic.name, new, usable)
 
         def make() -> list[Log | OSError]:
@@ -149,15 +146,15 @@ class ReplicaMaking:
         directory: DataDirectory,
         settings: TopicSettings,
     ) -> Log | OSError:
-        """Make a partition's directory and its empty log. Blocks."""
+        """Create a directory and an empty log. Blocks."""
         try:
             path = directory.files.create_partition_directory(
                 topic.name, partition.index, topic.topic_id
             )
             log = self._logs.make(path, topic, partition.index, settings)
-            log.load(recovery_point=0, clean=True, now_ms=self._clock.now_ms())
+            load_log(log, recovery_point=0, clean=True, now_ms=self._clock.now_ms())
         except OSError as error:
-            # It will be made elsewhere, or again; a start must not find it twice.
+            # It will be created again; a start must not find it twice.
             with contextlib.suppress(OSError):
                 directory.files.remove_partition_directory(topic.name, partition.index)
             return without_frames(error)
@@ -170,7 +167,7 @@ class ReplicaMaking:
         settings: TopicSettings,
         directory: DataDirectory,
     ) -> None:
-        """Add partitions of a directory that is offline; their logs are never opened."""
+        """Add partitions of an offline directory without opening their logs."""
         for image in new:
             path = directory.files.partition_path(topic.name, image.index)
             log = self._logs.make(path, topic, image.index, settings)

@@ -1,16 +1,11 @@
-"""All partitions that this node holds: opened at start, then as the metadata changes.
+"""Manages all partitions of this node: opens them at start and applies metadata changes.
 
-The metadata log calls `apply` after each change and answers its request only when that is done,
-so a topic's logs are there when CreateTopics returns. What is done to thousands of partitions on
-the loop is cut into slices.
+The metadata log calls `apply` after each change and then sends its response, so a topic's logs
+exist when CreateTopics returns. Work on thousands of partitions is sliced.
 
-    held_partitions.py    which they are
-    replica_loading.py    what the directories hold at start
-    replica_making.py     those that are new
-
-A disk that fails takes its log directory offline (data_directory.py).
-
-Who lives on leaderships subscribes to `leaderships` (leadership.py).
+    held_partitions.py    the registry
+    replica_loading.py    partitions found at start
+    replica_making.py     new partitions
 
 Source: Kafka's ReplicaManager and LogManager.
 """
@@ -57,22 +52,23 @@ logger = logging.getLogger(__name__)
 
 
 class ReplicaManager:
-    """The partitions of this node, by topic name and by topic id.
+    """The partitions of this node.
 
     Attributes:
-        image: The newest that was followed; its partitions' roles may still be on the way.
-        leaderships: What this node leads, and who is told.
-        choice: In which directory new replicas are made.
-        commits: Syncs what must be on the disk before it counts.
+        image: The newest image; some partitions may not have their new roles yet.
+        leaderships: What this node leads.
+        choice: Chooses directories for new replicas.
+        commits: Syncs records that must be on disk before they count.
         directories: The log directories, online or not.
-        deleted_partitions: Whose files are to be removed.
-        deleted_segments: What is no longer part of logs that go on.
-        files: The file system that they lie on.
-        find: HeldPartitions.find itself, since each Fetch goes that way.
-        on_directory_failed: Told when one of them has failed.
-        gone_traffic: What passed through the partitions that were deleted since.
-        unfinished_moves: What was on its way to another directory when the last user stopped.
-        rolled: Logs whose closed segments may have to be flushed; threads append to it.
+        deleted_partitions: Partitions whose files wait for removal.
+        deleted_segments: Segments whose files wait for removal.
+        files: The file system.
+        find: HeldPartitions.find itself, because every Fetch calls it.
+        on_directory_failed: Called when a directory has failed.
+        gone_traffic: Counters of the deleted partitions.
+        unfinished_moves: Partitions whose moves the last stop interrupted, with the target
+            directories.
+        rolled: Logs whose closed segments may need a flush; threads append to it.
     """
 
     __slots__ = (
@@ -128,7 +124,7 @@ class ReplicaManager:
             may_join=self._may_be_in_sync,
         )
         self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
-        self._following = asyncio.Lock()  # held while partitions are created and deleted
+        self._following = asyncio.Lock()  # held while partitions are created or deleted
         self.deleted_partitions = DeletedPartitions(files, clock, on_failure=self.write_failed)
         self.deleted_segments = DeletedSegments(clock)
         self.gone_traffic = TrafficSum()
@@ -151,7 +147,7 @@ class ReplicaManager:
 
     @property
     def node_id(self) -> int:
-        """The node that all this lies on."""
+        """The id of this node."""
         return self._host.node_id
 
     def _may_be_in_sync(self, replica: int, broker_epoch: int) -> bool:
@@ -164,12 +160,13 @@ class ReplicaManager:
     # -- start and stop --------------------------------------------------------------------
 
     async def load(self, image: ClusterImage) -> None:
-        """Open what the directories hold of this node's partitions, and create what they lack.
+        """Open this node's partitions and create those that are missing.
 
-        A directory whose disk fails with that is offline, and what else lies there.
+        A directory whose disk fails goes offline.
 
         Raises:
-            StartError: A log cannot be opened; no directory is left, or not the metadata log's.
+            StartError: A log cannot be opened, no directory is left, or the metadata log's has
+                failed.
         """
         self.image = image
         slices = Slices(self._clock)
@@ -190,15 +187,15 @@ class ReplicaManager:
         self.unfinished_moves += loading.unfinished_moves()
 
     def wake_all(self) -> None:
-        """Have everyone who waits for records look again."""
+        """Notify the waiters of all partitions."""
         for partition in self:
             partition.wake_watchers()
 
     async def until_settled(self) -> None:
-        """Take no more appends, and wait until no thread is at work on any log.
+        """Accept no more appends, and wait until no thread is working on a log.
 
-        Requests whose connections are closed may still be at it: what came behind the clean end
-        would not be known at the next start, and its offsets be given out twice.
+        Requests of closed connections may still be appending. The next start would not know records
+        after the clean end and assign their offsets again.
         """
         for partition in self:
             self._transitions.resign(partition)
@@ -208,7 +205,7 @@ class ReplicaManager:
         await self.commits.until_idle()
 
     def close(self, *, broker_epoch: int) -> None:
-        """Flush and close every log, and say in each directory that the stop was clean. Blocks."""
+        """Flush and close every log, and mark each directory as cleanly closed. Blocks."""
         for directory in self.directories:
             try:
                 directory.close(broker_epoch=broker_epoch)
@@ -221,10 +218,10 @@ class ReplicaManager:
                 )
         self.deleted_partitions.close()
 
-    # -- the metadata changes --------------------------------------------------------------
+    # -- metadata changes ------------------------------------------------------------------
 
     async def apply(self, change: ImageChange, image: ClusterImage) -> None:
-        """Follow a change of the metadata."""
+        """Apply a metadata change."""
         async with self._following:
             self.image = image
             await self._follow(change, image)
@@ -260,7 +257,7 @@ class ReplicaManager:
                 await self._apply_settings(image, topic_now, slices)
 
     async def use_config(self, config: Config, image: ClusterImage) -> None:
-        """Take over changed defaults of topics, and how long producers are remembered."""
+        """Apply changed topic defaults and the changed expiration of producers."""
         slices = Slices(self._clock)
         self._logs.use_config(config)
         for topic in image.topics.values():
@@ -281,7 +278,7 @@ class ReplicaManager:
         partitions: Iterable[PartitionImage],
         slices: Slices,
     ) -> None:
-        """Give partitions their roles, create those that are new, let go of those that left."""
+        """Give partitions their roles, create new ones and delete those placed elsewhere."""
         held = self._held.of(topic.name)
         new: list[PartitionImage] = []
         gone: list[Partition] = []
@@ -307,11 +304,11 @@ class ReplicaManager:
             await self._making.add(topic, new, self._logs.settings(image, topic))
 
     async def _delete(self, gone: list[Partition], slices: Slices) -> None:
-        """Let go of partitions, which nobody finds any more, and of their files after a while."""
+        """Retire unregistered partitions and schedule the removal of their files."""
         for partition in gone:
             self._transitions.retire(partition)
             partition.directory.partitions.discard(partition)
-            self.gone_traffic.add(partition)
+            self.gone_traffic.add(partition.traffic, partition.log)
             if slices.is_over:
                 self._transitions.tell()
                 await slices.turn()
@@ -326,11 +323,11 @@ class ReplicaManager:
     # -- disks -----------------------------------------------------------------------------
 
     def disk_failed(self, partition: Partition, error: OSError) -> None:
-        """Note that a read or a write failed under a partition; see `write_failed`."""
+        """Handle a failed read or write of a partition; see `write_failed`."""
         self.write_failed(partition.directory, error)
 
     def write_failed(self, directory: DataDirectory, error: OSError) -> None:
-        """Take a directory offline, unless something is short that says nothing about the disk."""
+        """Take a directory offline, unless the error is a shortage and not a disk failure."""
         if is_disk_full(error):
             directory.note_full(error)
         elif is_disk_failure(error):
@@ -339,13 +336,13 @@ class ReplicaManager:
             logger.error("%s: %s", directory.path, error)
 
     def file_failed(self, path: str, error: OSError) -> None:
-        """Take the directory offline that a file lies in which could not be read."""
+        """Take the directory of an unreadable file offline."""
         for directory in self.directories:
             if path.startswith(f"{directory.path}/"):
                 self.directory_failed(directory, error)
 
     def directory_failed(self, directory: DataDirectory, error: OSError) -> None:
-        """Take a directory offline: what it holds is not served any more."""
+        """Take a directory and its partitions offline."""
         if not directory.is_online:
             return
         directory.is_online = False

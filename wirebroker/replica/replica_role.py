@@ -1,11 +1,10 @@
-"""What a replica is at a time: it leads, or it follows. Entered by leader epoch.
+"""The role of a replica: leader or follower, entered by leader epoch.
 
-    image --this node leads--> LeaderRole     takes appends, counts what its followers have
-          --others, nobody---> FollowerRole   appends what the leader has, and takes its word for
-                                              what is committed
+    image --this node leads------> LeaderRole     accepts appends, tracks its followers
+          --another node or none-> FollowerRole   copies the leader's records and high watermark
 
-A role lasts as long as its leader epoch; what changes within one (ISR, assignment) has a partition
-epoch of its own. No network and no disk here: a role is told what happened and answers what counts.
+A role lasts as long as its leader epoch; changes within it (ISR, assignment) have partition epochs.
+Roles use no network and no disk.
 
 Source: Kafka's Partition.makeLeader, makeFollower and PartitionState.
 """
@@ -14,17 +13,17 @@ from __future__ import annotations
 
 from wirebroker.coordinator.controller.image.cluster_image import NO_LEADER
 
-# Of a peer that doesn't say which it believes in, and of a replica that was told of none.
+# For a peer that sends no epoch, and for a replica without metadata.
 UNKNOWN_EPOCH = -1
 
 
 class Role:
-    """What every role says of its partition.
+    """State common to all roles.
 
     Attributes:
-        leader: The node that leads; NO_LEADER if none does.
-        leader_epoch: Under which it does; never falls.
-        partition_epoch: Of the newest change that was taken over; rises with every change.
+        leader: The leader's node id, or NO_LEADER.
+        leader_epoch: Never falls.
+        partition_epoch: Of the newest applied change.
     """
 
     __slots__ = ("leader", "leader_epoch", "partition_epoch")
@@ -37,11 +36,11 @@ class Role:
 
 
 class FollowerRole(Role):
-    """Follows `leader` under `leader_epoch`: whom to fetch from, and what to fence against."""
+    """Follows `leader` under `leader_epoch`."""
 
     __slots__ = ()
 
 
 def unassigned() -> FollowerRole:
-    """Return the role of a replica that no metadata has told anything yet."""
+    """Return the role of a replica without metadata."""
     return FollowerRole(leader=NO_LEADER, leader_epoch=UNKNOWN_EPOCH, partition_epoch=UNKNOWN_EPOCH)

@@ -1,25 +1,22 @@
-"""What a replica is in its partition now, and what counts in it.
+"""The role and the offsets of a replica.
 
     log_start_offset <= last_stable_offset <= high_watermark <= stored_offset <= log_end_offset
 
-    stored_offset     what this node has as safe as is asked of it alone: in its page cache, or with
-                      wirebroker.durability=fsync or a reached flush.messages on its disk
-                      (group_commit.py). acks=1 waits for it, and for nothing else
-    high_watermark    as far as every replica of the maximal ISR has the log, at most stored_offset
-                      (leader_role.py). acks=all and consumers wait for it
+    stored_offset     this node's records below it are as safe as configured: in the page cache, or
+                      on disk with wirebroker.durability=fsync or after flush.messages
+                      (group_commit.py); acks=1 waits only for it
+    high_watermark    every replica of the maximal ISR has the records below it, at most up to
+                      stored_offset (leader_role.py); acks=all and consumers wait for it
 
-With a single replica the two are the same. Only here the high watermark is moved.
-
-Every change of what a replica is goes through `enter` (the metadata says who leads), `retire`
-(deleted) or `resign` (its disk has failed, the node stops); transitions.py has them told. Each
-raises `serving_epoch`, and so do a changed ISR and changed settings: what was found out about a
-partition under one serving epoch is true as long as that is the same.
+Only this module moves the high watermark. Every role change goes through `enter`, `retire` or
+`resign` (transitions.py). Role, ISR and settings changes raise `serving_epoch`: what a request has
+found out about a partition is valid for one serving epoch.
 
 Laws:
-- A role is entered while nobody is at work on the log: what was written under an epoch is in the
-  log before another begins.
-- There is one role for each leader epoch: who has resigned leads again in a later one only.
-- Within a leadership the high watermark never falls; a follower's falls by truncation alone.
+- A role is entered while no thread is working on the log, so all appends of one epoch precede the
+  next epoch.
+- After `resign` this node leads again only in a later epoch.
+- The high watermark never falls during a leadership; a follower's falls only by truncation.
 
 Source: Kafka's Partition, KIP-101 and KIP-320 for the epochs, KIP-966 for the high watermark under
 min.insync.replicas.
@@ -48,22 +45,20 @@ if TYPE_CHECKING:
     from wirebroker.replica.replica_role import Role
     from wirebroker.storage.log.log import Log
 
-# Of records that may count without being on the disk: flush.messages is out of reach.
+# _most_unflushed if flush.messages cannot be reached.
 _NEVER_FLUSHED = LONG_MAX - 1
-# Of a Produce: what waits for all in-sync replicas.
 ACKS_ALL = -1
 
 
 class ReplicaStanding(LocalReplica):
-    """A replica that this node holds, in its present role.
+    """A replica of this node in its current role.
 
     Attributes:
-        role: What it is now.
-        is_leader: Whether it takes appends: it leads, and neither disk nor partition has gone.
-        is_retired: Whether the partition was deleted; it is not found any more, but requests that
-            have found it before may still hold it.
-        stored_offset: See above; of a follower it says nothing.
-        serving_epoch: Rises whenever anything changes by which requests are served.
+        role: The current role.
+        is_leader: Whether it accepts appends: it leads, its disk is online and it is not retired.
+        is_retired: Whether the partition was deleted; earlier requests may still use it.
+        stored_offset: See above; meaningless for a follower.
+        serving_epoch: Rises with everything that affects how requests are served.
     """
 
     __slots__ = (
@@ -78,41 +73,41 @@ class ReplicaStanding(LocalReplica):
         "stored_offset",
     )
 
-    # is_leader => role is _leading, the directory is online, not is_retired
+    # is_leader => role is _leading, the directory is online, not is_retired.
 
     def __init__(self, log: Log, *, directory: DataDirectory, host: ReplicaHost) -> None:
         super().__init__(log, directory=directory)
         self._host = host
         self._commits = host.commits
-        # Records that may count although they are on no disk yet.
+        # Records that may count as stored without being on disk.
         self._most_unflushed = self._allowed_unflushed()
         self.is_retired = False
         self.is_leader = False
         self.role: Role = unassigned()
-        # The role if it is a leader's.
+        # The role, if this node leads.
         self._leading: LeaderRole | None = None
         self.stored_offset = 0
         self.serving_epoch = 0
 
     @property
     def leader(self) -> int:
-        """The node that leads, as far as is known here; NO_LEADER if nobody does."""
+        """The leader as known here, or NO_LEADER."""
         return self.role.leader
 
     @property
     def leader_epoch(self) -> int:
-        """Under which epoch it does."""
+        """The leader epoch as known here."""
         return self.role.leader_epoch
 
     @property
     def leading(self) -> LeaderRole | None:
-        """The leader's role, if this is one."""
+        """The leader's role, if this node leads."""
         return self._leading
 
     def takes_at_once(self, acks: int) -> bool:
-        """Tell whether what is appended with these acks is stored then and there, and admitted.
+        """Return whether appends with these acks are allowed and stored immediately.
 
-        Who asks for all may have to wait for followers. It is so while the serving epoch stays.
+        acks=all may still wait for followers. Valid for the current serving epoch.
         """
         return (
             self._leading is not None
@@ -122,7 +117,7 @@ class ReplicaStanding(LocalReplica):
 
     @property
     def owed(self) -> CommitQueue:
-        """The answers that wait until records are committed."""
+        """The responses that wait until records are committed."""
         if self._owed is None:
             self._owed = CommitQueue(self._commits.deadlines, self._host.due_answers)
         return self._owed
@@ -130,22 +125,22 @@ class ReplicaStanding(LocalReplica):
     # -- roles -----------------------------------------------------------------------------------
 
     def move_to(self, directory: DataDirectory) -> None:
-        """Lie in another directory from now on; the log is there already."""
+        """Switch to another directory, which already has the log."""
         self.directory = directory
         self.serving_epoch += 1
 
     def suspend(self) -> None:
-        """Serve nothing until a role is entered; what is under way may end (`until_settled`)."""
+        """Serve nothing until a role is entered; work in progress may finish (`until_settled`)."""
         self.is_leader = False
         self.serving_epoch += 1
 
     def enter(self, image: PartitionImage) -> bool:
-        """Become what the metadata says; for another epoch nobody is at work on the log.
+        """Apply the metadata; for a new epoch no thread may be working on the log.
 
-        News of an epoch or of a change that is older than what is known here is passed over.
+        Older leader or partition epochs are ignored.
 
         Returns:
-            Whether the leader or its epoch changed, so that who waits has to look again.
+            Whether the leader or its epoch changed, so that waiters must be notified.
         """
         role = self.role
         if image.leader_epoch < role.leader_epoch:
@@ -172,13 +167,13 @@ class ReplicaStanding(LocalReplica):
 
     def _lead(self, image: PartitionImage) -> None:
         log = self.log
-        # What comes from now on is told from what may have been lost behind this offset.
+        # Separates new records from those that may have been lost after this offset.
         log.leader_epochs.begin(image.leader_epoch, log.log_end_offset)
         self.role = self._leading = LeaderRole(
             image, start_offset=log.log_end_offset, now_ms=self._host.monotonic_ms()
         )
         self.is_leader = True
-        # All that was committed is stored somewhere; what else there is counts by `_advance`.
+        # `_advance` decides about later records.
         self.stored_offset = log.high_watermark
         self._advance()
 
@@ -192,32 +187,30 @@ class ReplicaStanding(LocalReplica):
         )
 
     def resign(self) -> None:
-        """Lead no more, whoever does: the disk has failed, or the log is about to close."""
+        """Stop leading: the disk has failed, or the log is about to close."""
         self.is_leader = False
         self._leading = None
         self.serving_epoch += 1
-        self.role.leader = NO_LEADER  # no other role: it costs 10,000 of a disk that fails nothing
+        # No new role: 10,000 partitions of a failed disk must cost little.
+        self.role.leader = NO_LEADER
 
     def retire(self) -> None:
-        """Note that the partition is deleted."""
+        """Mark the partition as deleted."""
         self.is_retired = True
         self.resign()
 
     def use_settings(self, settings: TopicSettings) -> None:
-        """Take over what the topic's configs say now."""
+        """Apply changed topic configs."""
         self.log.settings = settings
         self._most_unflushed = self._allowed_unflushed()
         self.serving_epoch += 1
         if self.is_leader:
-            self._advance()  # of a smaller min.insync.replicas, or flush.messages
+            self._advance()  # min.insync.replicas or flush.messages may be lower
 
     # -- checks ----------------------------------------------------------------------------------
 
     def check_leader(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
-        """Refuse a request that cannot be served here, or takes another epoch for the present one.
-
-        Args:
-            current_leader_epoch: What the peer believes; -1 if it doesn't say.
+        """Check that this node leads, in the peer's epoch if it sends one (not -1).
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
@@ -232,13 +225,10 @@ class ReplicaStanding(LocalReplica):
             self.read_producers()
 
     def check_readable(self, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
-        """Refuse a read that any replica may serve, up to its own high watermark (KIP-392).
-
-        Args:
-            current_leader_epoch: What the peer believes; -1 if it doesn't say.
+        """Check that this replica may serve reads up to its own high watermark (KIP-392).
 
         Raises:
-            KafkaError: What check_leader raises; NOT_LEADER_OR_FOLLOWER if no role is in force.
+            KafkaError: From check_leader; NOT_LEADER_OR_FOLLOWER if there is no leader.
         """
         if self.is_leader:
             self.check_leader(current_leader_epoch)
@@ -256,17 +246,17 @@ class ReplicaStanding(LocalReplica):
             self.read_producers()
 
     def check_replica(self, replica: int, current_leader_epoch: int = UNKNOWN_EPOCH) -> None:
-        """Refuse a follower's Fetch that cannot be served here, or is no replica's.
+        """Check that this node leads and that `replica` is a follower.
 
         Raises:
-            KafkaError: What check_leader raises; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if
-                it is no replica of this partition (yet).
+            KafkaError: From check_leader; NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH if it is
+                no replica of this partition (yet).
         """
         self.check_leader(current_leader_epoch)
         leading = self._leading
         assert leading is not None
         if replica not in leading.followers:
-            # It has perhaps heard of an assignment that has not come here.
+            # It may know a newer assignment than this node.
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER
                 if current_leader_epoch == UNKNOWN_EPOCH
@@ -285,7 +275,7 @@ class ReplicaStanding(LocalReplica):
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check_in_sync(self) -> None:
-        """Refuse acks=all while too few replicas are in sync.
+        """Check that enough replicas are in sync for acks=all.
 
         Raises:
             KafkaError: NOT_ENOUGH_REPLICAS.
@@ -295,10 +285,7 @@ class ReplicaStanding(LocalReplica):
 
     @property
     def lacks_replicas(self) -> bool:
-        """Tell whether fewer replicas are in sync than acks=all demands.
-
-        More than the partition has are never demanded (Kafka's Partition.effectiveMinIsr).
-        """
+        """Whether acks=all requires more in-sync replicas (Kafka's Partition.effectiveMinIsr)."""
         leading = self._leading
         if leading is None or leading.is_alone:
             return False
@@ -306,15 +293,15 @@ class ReplicaStanding(LocalReplica):
         return len(leading.isr) < leading.least_in_sync(settings.min_insync_replicas)
 
     def acknowledged_offset(self, acks: int) -> int:
-        """Return below which offset a Produce with these acks may be answered."""
+        """Return the offset below which a Produce with these acks is acknowledged."""
         return self.log.high_watermark if acks == ACKS_ALL else self.stored_offset
 
     def check_follower(self, leader_epoch: int) -> None:
-        """Refuse what was fetched for another epoch than the present one.
+        """Check that this replica follows in the given epoch.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH,
-                UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER if this node leads, or nobody does.
+                UNKNOWN_LEADER_EPOCH; NOT_LEADER_OR_FOLLOWER if this node or none leads.
         """
         role = self.role
         if (
@@ -337,21 +324,21 @@ class ReplicaStanding(LocalReplica):
         broker_epoch: int,
         current_leader_epoch: int = UNKNOWN_EPOCH,
     ) -> bool:
-        """Note by a follower's Fetch how far it has come.
+        """Record a follower's progress from its Fetch.
 
         Args:
             replica: Its node id.
-            fetch_offset: It has everything below.
-            log_start_offset: Where its log begins; -1 if it doesn't say.
-            broker_epoch: Of its incarnation; -1 if it doesn't say.
-            current_leader_epoch: Which it follows; -1 if it doesn't say.
+            fetch_offset: It has all records below.
+            log_start_offset: The start of its log, or -1.
+            broker_epoch: Its broker epoch, or -1.
+            current_leader_epoch: The leader epoch that it knows, or -1.
 
         Returns:
-            Whether it may be asked into the ISR now (`ask_for_isr`).
+            Whether it may join the ISR now (`ask_for_isr`).
 
         Raises:
-            KafkaError: What check_replica raises; NOT_LEADER_OR_FOLLOWER if it comes from an
-                incarnation that is over; OFFSET_OUT_OF_RANGE.
+            KafkaError: From check_replica; NOT_LEADER_OR_FOLLOWER if its broker epoch is old;
+                OFFSET_OUT_OF_RANGE.
         """
         self.check_replica(replica, current_leader_epoch)
         leading = self._leading
@@ -372,13 +359,13 @@ class ReplicaStanding(LocalReplica):
         )
         self._advance()
         if log_start_offset != start_before and self._watchers:
-            self._tell_watchers()  # somebody may wait until records are deleted everywhere
+            self._tell_watchers()  # DeleteRecords may wait for all replicas
         return leading.is_ready_to_join(replica, log.high_watermark) and self._host.may_join(
             replica, broker_epoch
         )
 
     def ask_for_isr(self, isr: Collection[int]) -> IsrChange:
-        """Begin a change of the ISR: from now on those count who would be added, too."""
+        """Begin an ISR change; replicas to be added count immediately."""
         assert self.is_leader
         leading = self._leading
         assert leading is not None
@@ -387,14 +374,14 @@ class ReplicaStanding(LocalReplica):
         return change
 
     def isr_accepted(self, isr: Collection[int], *, partition_epoch: int) -> None:
-        """Take over an ISR that the controller has answered."""
+        """Apply an ISR from the controller's response."""
         leading = self._leading
         if leading is not None and leading.accept(isr, partition_epoch=partition_epoch):
             self.serving_epoch += 1
             self._advance()
 
     def isr_refused(self, change: IsrChange) -> None:
-        """Go on as before a change that the controller has refused."""
+        """Drop a change that the controller refused."""
         leading = self._leading
         if leading is not None and leading.withdraw(change):
             self.serving_epoch += 1
@@ -402,7 +389,7 @@ class ReplicaStanding(LocalReplica):
 
     @property
     def low_watermark(self) -> int:
-        """From where on any replica that is alive still has records; this node leads."""
+        """The lowest start offset among live replicas; this node leads."""
         leading = self._leading
         assert leading is not None
         host = self._host
@@ -412,7 +399,7 @@ class ReplicaStanding(LocalReplica):
         )
 
     def lagging_followers(self) -> list[int]:
-        """Return who has to leave the ISR; the high watermark no longer waits for who lags."""
+        """Return the ISR members that lag, after advancing the high watermark."""
         leading = self._leading
         if leading is None or leading.is_alone:
             return []
@@ -425,26 +412,23 @@ class ReplicaStanding(LocalReplica):
 
     @property
     def is_catching_up(self) -> bool:
-        """Whether what was there when this epoch began does not count yet (KIP-207)."""
+        """Whether records from before this leader epoch are not committed yet (KIP-207)."""
         leading = self._leading
         return leading is not None and leading.start_offset > self.log.high_watermark
 
-    # -- what counts -------------------------------------------------------------------------
+    # -- offsets -----------------------------------------------------------------------------
 
     def flushed(self, offset: int, *, cuts: int) -> None:
-        """Note that everything below `offset` is on the disk (called by the group commit).
-
-        It is of the log as it was after so many `cuts`.
-        """
+        """Record that everything below `offset` is on disk, synced after `cuts` truncations."""
         before = self.log.high_watermark
         self.log.mark_flushed(offset, cuts=cuts)
         if self._leading is not None:
             self._advance()
         if self.log.high_watermark == before:
-            self._tell_watchers()  # somebody may wait for the disk alone
+            self._tell_watchers()  # flush waits only for the disk
 
     def _advance(self) -> None:
-        """Move what is stored, and the high watermark to what is committed; this node leads."""
+        """Advance the stored offset and the high watermark; this node leads."""
         log = self.log
         stored = log.log_end_offset
         if stored - log.recovery_point > self._most_unflushed:
@@ -472,11 +456,9 @@ class ReplicaStanding(LocalReplica):
                 self._tell_growth()
 
     def _allowed_unflushed(self) -> int:
-        """Return how many records of the leader may be stored without being on its disk."""
         return 0 if self._commits.is_always else self.log.settings.flush_messages - 1
 
     def _replicated(self, leading: LeaderRole) -> int:
-        """Return what is committed where there are followers: no more than is stored here."""
         log = self.log
         if self.lacks_replicas:
             return log.high_watermark  # as in Kafka since KIP-966

@@ -1,6 +1,6 @@
-"""Makes the logs of topics' partitions, by the settings that the configs give their topics.
+"""Creates the logs of partitions, with the settings of their topics.
 
-Topics with the same overrides share one settings object, so that 10,000 topics hold a few of them.
+Topics with the same overrides share one settings object, so 10,000 topics need only a few.
 """
 
 from __future__ import annotations
@@ -16,49 +16,49 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, TopicImage
     from wirebroker.storage.files import Files
 
-# Settings of topics that are kept for topics with the same overrides.
+# Cached settings objects.
 MOST_SETTINGS = 256
 
 
 class TopicLogs:
-    """What the logs of one node are made of."""
+    """Creates logs."""
 
     __slots__ = ("_config", "_files", "_on_roll", "_settings")
 
     def __init__(self, files: Files, config: Config, *, on_roll: Callable[[Log], None]) -> None:
-        """Make logs on `files`; `on_roll` is told of each segment that is closed, in any thread."""
+        """Create logs on `files`; `on_roll` is called for each closed segment, in any thread."""
         self._files = files
         self._config = config
         self._on_roll = on_roll
         self._settings: dict[frozenset[tuple[str, str]], TopicSettings] = {}
 
     def __len__(self) -> int:
-        """Return how many settings are kept."""
+        """Return the number of cached settings."""
         return len(self._settings)
 
     @property
     def producer_id_expiration_ms(self) -> int:
-        """How long silent producers are remembered."""
+        """How long idle producers are remembered."""
         return self._config.int("producer.id.expiration.ms")
 
     def use_config(self, config: Config) -> None:
-        """Go by changed defaults of topics from now on."""
+        """Use changed topic defaults."""
         self._config = config
         self._settings.clear()
 
     def settings(self, image: ClusterImage, topic: TopicImage) -> TopicSettings:
-        """Return what the configs of a topic come to."""
+        """Return the settings of a topic: defaults and overrides."""
         overrides = image.topic_config(topic.name)
         key = frozenset(overrides.items())
         settings = self._settings.get(key)
         if settings is None:
             if len(self._settings) >= MOST_SETTINGS:
-                self._settings.clear()  # most of them are of topics or overrides that are gone
+                self._settings.clear()  # most belong to earlier topics or overrides
             settings = self._settings[key] = self._config.topic_settings(overrides)
         return settings
 
     def make(self, path: str, topic: TopicImage, index: int, settings: TopicSettings) -> Log:
-        """Return the log that lies at `path`; it is not loaded yet."""
+        """Return the log at `path`, not loaded yet."""
         log = Log(
             path,
             self._files,

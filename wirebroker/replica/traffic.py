@@ -1,7 +1,7 @@
-"""What passed through a partition since the process began: plain integers, counted where it does.
+"""Counters of a partition since the process began.
 
-The log counts what is appended to it; here stands the rest, and what of the former a leader sent.
-A deleted partition's numbers go on in its node's sum, so that a counter never falls.
+The log counts its appended records; these are the other counters. A deleted partition's counts
+are added to its node's sum, so no counter falls.
 
 Source: Kafka's BrokerTopicStats.
 """
@@ -11,20 +11,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wirebroker.replica.local_replica import LocalReplica
+    from wirebroker.storage.log.log import Log
 
 
 class Traffic:
-    """One partition's.
+    """The counters of one partition.
 
     Attributes:
-        produce_requests: Appends that clients or coordinators asked for.
-        fetch_requests: How often it was read for a Fetch.
-        bytes_out: Bytes of records that consumers were sent.
-        failed_produces: Appends that failed otherwise than because it was asked in the wrong place.
-        failed_fetches: Likewise reads.
-        replicated_bytes: Bytes of records that came from a leader.
-        replicated_records: Records that came from a leader.
+        produce_requests: Appends by clients or coordinators.
+        fetch_requests: Reads for Fetch.
+        bytes_out: Bytes of records sent to consumers.
+        failed_produces: Failed appends, except those sent to the wrong broker.
+        failed_fetches: Failed reads, with the same exception.
+        replicated_bytes: Bytes of records fetched from a leader.
+        replicated_records: Records fetched from a leader.
     """
 
     __slots__ = (
@@ -48,11 +48,11 @@ class Traffic:
 
 
 class TrafficSum(Traffic):
-    """That of several partitions, with what was appended to their logs as the leader.
+    """The sum of several partitions, with the records that they appended as the leader.
 
     Attributes:
         bytes_in: Bytes of records.
-        records_in: Records, those that end transactions included, as in Kafka.
+        records_in: Records, transaction markers included, as in Kafka.
     """
 
     __slots__ = ("bytes_in", "records_in")
@@ -62,9 +62,8 @@ class TrafficSum(Traffic):
         self.bytes_in = 0
         self.records_in = 0
 
-    def add(self, partition: LocalReplica) -> None:
-        """Add a partition's."""
-        one, log = partition.traffic, partition.log
+    def add(self, one: Traffic, log: Log) -> None:
+        """Add a partition's counters, and those of its log."""
         for name in Traffic.__slots__:
             setattr(self, name, getattr(self, name) + getattr(one, name))
         self.bytes_in += log.appended_bytes - one.replicated_bytes

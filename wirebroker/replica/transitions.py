@@ -1,13 +1,11 @@
-"""Every change of what replicas are: the same code at start, failover, deletion and the stop.
+"""Role changes of replicas at start, failover, deletion and stop.
 
-    enter    the metadata says who leads, and under which epoch
-    retire   the partition is deleted, or is no longer placed on this node
+    enter    the metadata names a leader and its epoch
+    retire   the partition was deleted, or is no longer placed on this node
     resign   its disk has failed, or the node stops
 
-Then, in the same turn of the loop (`tell`): who lives on leaderships hears of those that ended and
-began (leadership.py), and after that all who wait for such a partition look again, and find out why
-they wait in vain: a Produce is answered NOT_LEADER_OR_FOLLOWER (or that the partition has gone), a
-Fetch that waits for more likewise at once.
+In the same turn of the loop, `tell` notifies the subscribers of leaderships (leadership.py), then
+the waiters: a waiting Produce or Fetch fails, for example with NOT_LEADER_OR_FOLLOWER.
 
 Source: Kafka's ReplicaManager.applyDelta, completeDelayedOperationsWhenNotPartitionLeader.
 """
@@ -24,29 +22,28 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
 
 
-# So many are told at once: what they set in motion is part of the slice of the loop's time in which
-# they changed, when thousands do.
+# More changes are notified in several groups, so that the resulting work is sliced as well.
 _MOST_UNTOLD = 128
 
 
 class Transitions:
-    """The changes of one turn of the loop, until they are told."""
+    """The changes of one turn of the loop that are not notified yet."""
 
     __slots__ = ("_elected", "_leaderships", "_moved", "_resigned")
 
-    # No partition is in both of _elected and _resigned; all of both are in _moved.
+    # _elected and _resigned are disjoint; _moved contains both.
 
     def __init__(self, leaderships: Leaderships) -> None:
         self._leaderships = leaderships
-        # With the leader epochs that began and ended.
+        # With the leader epochs that began or ended.
         self._elected: dict[Partition, int] = {}
         self._resigned: dict[Partition, int] = {}
         self._moved: dict[Partition, None] = {}
 
     async def enter_in_turn(self, partition: Partition, image: PartitionImage) -> None:
-        """Give a partition its role when the thread is through that writes under the one before.
+        """Enter a role after the thread that appends under the previous one has finished.
 
-        As Kafka's lock does; nothing is served meanwhile, and what was changed before is told.
+        Kafka's lock does the same. The partition is not served meanwhile.
         """
         if image.leader_epoch > partition.leader_epoch:
             self.tell()
@@ -55,7 +52,7 @@ class Transitions:
         self.enter(partition, image)
 
     def enter(self, partition: Partition, image: PartitionImage) -> None:
-        """Give a partition the role that the metadata says; nobody is at work on its log."""
+        """Enter the role that the metadata gives; no thread may be working on the log."""
         if len(self._moved) >= _MOST_UNTOLD:
             self.tell()
         if not partition.enter(image):
@@ -69,27 +66,27 @@ class Transitions:
         self._elected[partition] = image.leader_epoch
 
     def retire(self, partition: Partition) -> None:
-        """Take the role from a partition that is here no more."""
+        """End the role of a partition that this node no longer has."""
         if len(self._moved) >= _MOST_UNTOLD:
             self.tell()
         partition.retire()
         self._note_left(partition)
 
     def resign(self, partition: Partition) -> None:
-        """Take the role from a partition that can be served no more."""
+        """End the role of a partition that this node can no longer serve."""
         partition.resign()
         self._note_left(partition)
 
     def _note_left(self, partition: Partition) -> None:
         assert not partition.is_leader
         self._moved[partition] = None
-        self._elected.pop(partition, None)  # it began and ended untold
+        self._elected.pop(partition, None)  # it began and ended unnoticed
         leader_epoch = self._leaderships.led.get(partition)
         if leader_epoch is not None:
             self._resigned[partition] = leader_epoch
 
     def tell(self) -> None:
-        """Tell whom it concerns; to be called before anybody else runs."""
+        """Notify subscribers and waiters, before any other code runs."""
         if not self._moved:
             return
         moved, self._moved = self._moved, {}

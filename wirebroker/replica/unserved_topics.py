@@ -1,9 +1,8 @@
-"""Topics that this node may have replicas of and cannot serve: those with segments elsewhere.
+"""Topics that this node cannot serve because they have segments in remote storage.
 
-A cluster of Apache Kafka's may place a topic with `remote.storage.enable=true` here. What is in
-remote storage cannot be read, and what is deleted locally would be gone; so such a partition is
-offline, as if its disk had failed: its files are left as they are, one line names the topic, and
-the controller is told that it lies in a directory that is lost, so that others lead it.
+A cluster of Apache Kafka may place a topic with `remote.storage.enable=true` here. Its partitions
+are offline as after a disk failure: the files stay, and the controller receives a lost directory,
+so that other brokers lead them.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ logger = logging.getLogger(__name__)
 
 
 class UnservedTopics:
-    """Says which they are, once each."""
+    """Finds these topics and logs each once."""
 
     __slots__ = ("_directory", "_like", "_told")
 
     def __init__(self, like: DataDirectory) -> None:
         self._like = like
-        self._directory: DataDirectory | None = None  # most nodes need none
+        self._directory: DataDirectory | None = None  # created on demand
         self._told: set[bytes] = set()
 
     @property
     def directory(self) -> DataDirectory:
-        """Where their partitions are said to lie: of the files of another one, but lost."""
+        """An offline directory for their partitions, with the files of a real one."""
         if self._directory is None:
             self._directory = DataDirectory(self._like.files)
             self._directory.is_online = False
@@ -41,7 +40,7 @@ class UnservedTopics:
         return self._directory
 
     def has(self, topic: TopicImage, settings: TopicSettings) -> bool:
-        """Tell whether a topic cannot be served."""
+        """Return whether a topic cannot be served."""
         if not settings.remote_storage_enable:
             return False
         if topic.topic_id not in self._told:

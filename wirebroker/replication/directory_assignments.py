@@ -1,11 +1,10 @@
-"""Tells the controller in which of this node's log directories its replicas lie.
+"""Reports the log directories of this node's replicas to the controller.
 
-    a replica is new, or lies elsewhere than the metadata says --.
-    one is about to be moved (replica_moves.py) -----------------+--> AssignReplicasToDirs, until it
-                                                                      is taken
+    a replica is in another directory than the metadata says --.
+    a replica is about to be moved (replica_moves.py) ---------+--> AssignReplicasToDirs, retried
 
-The controller needs it when a directory fails: what lies there is led by others then. Of a node
-with one directory it knows by itself, and is told nothing.
+When a directory fails, the controller elects other leaders for its replicas. A node with one
+directory reports nothing.
 
 Source: Kafka's AssignmentsManager, ReplicaManager.maybeUpdateTopicAssignment; KIP-858.
 """
@@ -36,18 +35,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# As Kafka's brokers (AssignmentsManager).
+# As in Kafka (AssignmentsManager).
 _BACKOFF: Final = Backoff(first_s=0.1, most_s=10.0, jitter=0.02)
-# As many as Kafka's brokers put into one request.
+# As in Kafka.
 _MOST_AT_ONCE: Final = 2_250
 
 
-# With the ids of the directories.
+# With the directory ids.
 _Batch: TypeAlias = "dict[tuple[bytes, int], tuple[Partition, bytes]]"
 
 
 class DirectoryAssignments(ControllerSender["_Batch"]):
-    """What the controller has still to be told."""
+    """The assignments that the controller has not accepted yet."""
 
     __slots__ = ("_channel", "_lifecycle", "_news", "_planned", "_replicas", "_untold")
 
@@ -58,26 +57,26 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         self._channel = channel
         self._lifecycle = lifecycle
         self._replicas = replicas
-        # With the ids of the directories; one stays in it until the controller has taken it.
+        # By partition, until the controller has accepted them.
         self._untold: dict[Partition, bytes] = {}
-        # Where replicas will lie that are about to be moved.
+        # Target directories of pending moves.
         self._planned: dict[Partition, bytes] = {}
         self._news = asyncio.Event()
 
     def note(self, partitions: Iterable[Partition]) -> None:
-        """Have those told that lie elsewhere than the metadata says."""
+        """Report the partitions that are in another directory than the metadata says."""
         for partition in partitions:
             directory_id = self._planned.get(partition, partition.directory.directory_id)
             known = self._known(partition)
-            # Where it lies in one that could not be opened, the metadata knows better.
+            # The id of a directory that could not be opened is known to the metadata only.
             if known is not None and directory_id not in {known, UNASSIGNED_DIRECTORY}:
                 self._tell(partition, directory_id)
 
     async def tell(self, partition: Partition, directory_id: bytes) -> None:
-        """Say that a replica is about to lie in a directory; wait until the controller has it.
+        """Report the planned directory of a replica and wait until the controller has accepted it.
 
-        That counts until `forget`. It is as told when there is nothing to say: the partition has
-        gone, or the cluster is too old to know of directories.
+        The plan is valid until `forget`. Returns immediately if the partition was deleted or the
+        cluster does not support directory assignments.
         """
         self._planned[partition] = directory_id
         if self._known(partition) is not None:
@@ -86,10 +85,10 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
             await self._next_news()
 
     def forget(self, partition: Partition) -> None:
-        """Go by where a replica lies from now on.
+        """End a plan and report the actual directory.
 
-        If that is elsewhere than was planned it is said whatever the metadata says: that the
-        controller has taken the plan may not have come here yet.
+        If it differs from the plan, report it even if the metadata agrees: the metadata may not
+        show the accepted plan yet.
         """
         planned = self._planned.pop(partition, None)
         directory_id = partition.directory.directory_id
@@ -99,7 +98,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
             self._tell(partition, directory_id)
 
     async def until_told(self, *, timeout_s: float) -> None:
-        """Wait until nothing is left to be said, but not for ever."""
+        """Wait until everything is accepted, or until the timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 while self._untold:
@@ -111,12 +110,12 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
             )
 
     async def stop(self) -> None:
-        """Say nothing more."""
+        """Stop reporting."""
         await super().stop()
         self._news.set()
 
     def _known(self, partition: Partition) -> bytes | None:
-        """Return where the metadata says that it lies; None: there is nothing to be said of it."""
+        """Return the directory in the metadata, or None to report nothing."""
         image, node_id = self._replicas.image, self._lifecycle.node_id
         topic = image.topics_by_id.get(partition.topic_id)
         found = None if topic is None else topic.partitions.get(partition.index)
@@ -138,25 +137,24 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
         await self._news.wait()
 
     def _next_batch(self) -> _Batch:
-        """Return what is said next; what has gone meanwhile is let go of."""
+        """Return the next batch; drop partitions that were deleted."""
         batch: _Batch = {}
         for partition, directory_id in tuple(self._untold.items()):
             if self._known(partition) is None:
                 del self._untold[partition]
             elif len(batch) < _MOST_AT_ONCE:
                 batch[partition.topic_id, partition.index] = partition, directory_id
-        self._news.set()  # of what has gone
+        self._news.set()  # some may have been dropped
         return batch
 
     def _on_sent(self, batch: _Batch, *, was_answered: bool) -> None:
-        """Wake who waits for it; what was not taken still waits to be sent."""
         self._news.set()
 
     async def _send(self, batch: _Batch) -> int:
-        """Tell some; return how many are to be told again.
+        """Send a batch; return how many assignments to retry.
 
         Raises:
-            KafkaError: All are.
+            KafkaError: The whole batch failed.
         """
         answer = check_answer(
             await self._channel.ask(ApiKey.ASSIGN_REPLICAS_TO_DIRS, self._body(batch))
@@ -168,7 +166,7 @@ class DirectoryAssignments(ControllerSender["_Batch"]):
                     key = (topic.topic_id, result.partition_index)
                     said = left.get(key)
                     if said is None or result.error_code or said[1] != directory.id:
-                        continue  # the metadata that says why is on its way
+                        continue  # newer metadata will explain it
                     del left[key]
                     if self._untold.get(said[0]) == said[1]:
                         del self._untold[said[0]]

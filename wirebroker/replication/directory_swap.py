@@ -1,15 +1,15 @@
-"""Takes the copy of a log in another directory into use, in place of the log's own files.
+"""Replaces a log's files by its copy in another directory.
 
-    the log's directory is set aside, the copy's gets its name    in one turn of the loop
-    checkpoints say where it lies, both names are on the disk     after that
-    what was appended counts as being on the disk                 after that
-    what was set aside is removed                                 after file.delete.delay.ms
+    rename the log's directory away, give its name to the copy    in one turn of the loop
+    update the checkpoints, sync both names                       after that
+    count the copied records as on disk                           after that
+    remove the old directory                                      after file.delete.delay.ms
 
-Between the two renames nothing but the copy is there, and it is whole: a start takes it for the log
-(found_copies.py). Kafka renames the copy first, and may then find a partition twice.
+Between the renames only the copy exists, and it is complete: a start uses it as the log
+(found_copies.py). Kafka renames the copy first and may then find a partition twice.
 
-The names are synced in the order of the renames, and where the log begins is written down before:
-whatever a loss of power leaves, deleted records stay deleted.
+Names are synced in the order of the renames, after the log start offset was written: deleted
+records stay deleted after a power failure.
 
 Source: Kafka's LogManager.replaceCurrentWithFutureLog.
 """
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 
 class Swapped(NamedTuple):
-    """What a log was when its directories were swapped: all below its end is synced in its copy."""
+    """The log's state at the swap: its copy has everything below the end on disk."""
 
     log_end_offset: int
     cuts: int
 
 
 class HalfSwappedError(OSError):
-    """Neither directory has the log's name any more: the copy, whole, is all there is."""
+    """Neither directory has the log's name; only the complete copy is left."""
 
 
 def swap_directories(
     partition: Partition, target: DataDirectory, copy_path: str, files: Files
 ) -> str:
-    """Have a replica lie where a copy of its log is, whole and on the disk; nobody appends.
+    """Switch a replica to the complete, synced copy of its log; nothing may be appending.
 
     Returns:
-        The path of what it has left.
+        The path of the old directory.
 
     Raises:
-        OSError: A disk failed; it lies where it was.
-        HalfSwappedError: Both failed. The next start finds the copy (found_copies.py); until then
-            nobody may believe either of the directories.
+        OSError: A disk failed; the replica stays in its directory.
+        HalfSwappedError: Both renames failed; until the next start finds the copy, neither
+            directory may be used.
     """
     source = partition.directory
     topic, index = partition.topic, partition.index
@@ -82,14 +82,9 @@ async def settle(
     swapped: Swapped,
     on_failure: Callable[[DataDirectory, OSError], None],
 ) -> None:
-    """Have the checkpoints of both directories say where it lies, and the names on the disk.
+    """Update the checkpoints of both directories and sync the names.
 
-    Args:
-        partition: It lies where it was moved to.
-        source: Where it lay.
-        clock: For slices of long work.
-        swapped: What the log was when the directories were swapped.
-        on_failure: Told of a disk that fails; what is to be done on the other one is done.
+    `on_failure` is called for each disk that fails.
     """
     target = partition.directory
     try:

@@ -1,15 +1,13 @@
-"""One partition as a follower's fetcher sees it: what to ask for, what to make of an answer.
+"""A follower's state of one partition: what to fetch, and how to handle the result.
 
-    answer                               what is done
-    records                              appended as they are; the high watermark is taken over
-    diverging epoch (KIP-595)            cut where this log leaves the leader's, then asked again
-    OFFSET_OUT_OF_RANGE                  the leader is asked where its log begins and ends; within
-                                         them it counts as any other error
-    any other error                      asked again after a pause, which doubles
-    a disk that failed, a fenced epoch   nothing until there is another role
+    records                          append them, adopt the high watermark
+    diverging epoch (KIP-595)        truncate where this log diverges and fetch again
+    OFFSET_OUT_OF_RANGE              list the leader's offsets and move into their range
+    any other error                  retry with exponential backoff
+    a failed disk, a fenced epoch    stop until there is a new role
 
-What to ask for is read from the log each time, so there is no second place for it. An answer to
-what was asked under another leader epoch counts for nothing.
+The fetch offset is read from the log each time. Results of requests in another leader epoch are
+ignored.
 
 Source: Kafka's AbstractFetcherThread and ReplicaFetcherThread; KIP-101, KIP-279, KIP-320.
 """
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN: Final = -1
 _NEVER: Final = float("inf")
-# The first pause is so much shorter than the longest; none is shorter than a hundredth of a second.
+# The first pause is this fraction of the longest one.
 _FIRST_PART: Final = 20
 _LEAST_S: Final = 0.01
 
@@ -34,11 +32,11 @@ class FollowedPartition:
     """A partition that follows under one leader epoch.
 
     Attributes:
-        partition: The replica here.
-        leader_epoch: Of the role that it is followed in.
-        failures: Answers in a row that were no use.
-        not_before: When it may be asked for again, in monotonic seconds.
-        is_behind: Whether the log ends below the leader's high watermark, as far as is known.
+        partition: The local replica.
+        leader_epoch: The followed epoch.
+        failures: Failed results in a row.
+        not_before: The earliest next fetch, in monotonic seconds.
+        is_behind: Whether the log ends below the leader's high watermark, as far as known.
     """
 
     __slots__ = ("failures", "is_behind", "leader_epoch", "not_before", "partition")
@@ -57,11 +55,11 @@ class FollowedPartition:
 
     @property
     def is_halted(self) -> bool:
-        """Whether only another role brings it on."""
+        """Whether only a new role can resume fetching."""
         return self.not_before == _NEVER
 
     def offsets(self) -> FollowedOffsets:
-        """Return what is to be asked for now."""
+        """Return what to fetch now."""
         log = self.partition.log
         return FollowedOffsets(
             self.leader_epoch,
@@ -71,29 +69,29 @@ class FollowedPartition:
         )
 
     def succeeded(self) -> None:
-        """Go on at once."""
+        """Reset the backoff."""
         self.failures = 0
 
     def delay(self, *, now: float, most_s: float) -> None:
-        """Ask again after a pause, which is longer each time."""
+        """Retry after a pause that doubles each time."""
         pause_s = most_s / _FIRST_PART * (1 << min(self.failures, 30))
         self.failures += 1
         self.not_before = now + max(_LEAST_S, min(pause_s, most_s))
 
     def throttle(self, *, now: float, pause_s: float) -> None:
-        """Check the quota again after a pause, which is never zero; this is no failure."""
+        """Check the quota again after a pause; this is not a failure."""
         self.not_before = now + max(_LEAST_S, pause_s)
 
     def halt(self) -> None:
-        """Ask no more in this role."""
+        """Stop fetching in this role."""
         self.not_before = _NEVER
 
     def divergence(self, epoch: int, end_offset: int) -> int:
-        """Return where the log has to be cut when the leader names (epoch, end offset).
+        """Return the offset to truncate to when the leader returns (epoch, end offset).
 
-        The leader's largest epoch that is not above our last one ends there. If this log has that
-        epoch, the two are the same up to where it ends first; if not, up to where our epoch before
-        it ends, and the next Fetch finds out the rest.
+        `end_offset` is the end of the leader's largest epoch that is not above this log's last one.
+        If this log has that epoch, the logs agree up to the smaller end. Otherwise truncate to the
+        end of the previous epoch here; the next Fetch finds the rest.
 
         Source: AbstractFetcherThread.getOffsetTruncationState.
         """

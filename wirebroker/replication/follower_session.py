@@ -1,13 +1,12 @@
-"""A follower's side of a fetch session (KIP-227): the leader remembers what is not said again.
+"""The follower's side of a fetch session (KIP-227): requests contain only changes.
 
-    wanted      what is to be fetched of each partition by now
-    unsaid      of these, what the leader was not told yet
-    forgotten   what it is to fetch no more, and was not told either
+    wanted      the fetch position of each partition
+    unsaid      those of them that the leader does not know yet
+    forgotten   partitions to remove from the leader's session
 
-A request carries (session id, epoch): (0, 0) asks for a session and names all; (id, n) goes on and
-names what is unsaid and forgotten. If the leader has no room for a session it answers id 0, and the
-next request names all again. Whatever goes wrong begins a new session and closes the old one by
-(id, 0).
+A request has (session id, epoch): (0, 0) requests a session and names all partitions; (id, n)
+continues it and names the changes. If the leader returns id 0, the next request names all again.
+After an error (id, 0) replaces the session.
 
 Source: Kafka's FetchSessionHandler.
 """
@@ -27,17 +26,17 @@ PartitionKey = tuple[bytes, int]
 
 
 class FollowedOffsets(NamedTuple):
-    """What a follower asks of one partition."""
+    """The fetch position of one partition."""
 
     leader_epoch: int
     fetch_offset: int
-    # Of the last batch that it has; -1 if it has none.
+    # Of the last batch in the log, or -1.
     last_fetched_epoch: int
     log_start_offset: int
 
 
 class SessionRequest(NamedTuple):
-    """What the next Fetch has to say."""
+    """The session's part of the next Fetch."""
 
     session_id: int
     session_epoch: int
@@ -46,11 +45,11 @@ class SessionRequest(NamedTuple):
 
 
 class FollowerSession:
-    """One session with one leader; one request at a time."""
+    """A session with one leader; one request at a time."""
 
     __slots__ = ("_epoch", "_forgotten", "_session_id", "_unsaid", "_wanted")
 
-    # _unsaid is a part of _wanted; nothing is in both _forgotten and _wanted.
+    # _unsaid is a subset of _wanted; _forgotten and _wanted are disjoint.
 
     def __init__(self) -> None:
         self._session_id = _NO_SESSION
@@ -63,34 +62,34 @@ class FollowerSession:
         return len(self._wanted)
 
     def asked(self, key: PartitionKey) -> FollowedOffsets | None:
-        """Return what a partition's last result answers, until something else is wanted of it."""
+        """Return the position that a partition's last result refers to, until `want` changes it."""
         return self._wanted.get(key)
 
     def want(self, key: PartitionKey, offsets: FollowedOffsets) -> None:
-        """Have the next request ask for this."""
+        """Fetch a partition from this position in the next request."""
         self._forgotten.pop(key, None)
         if self._wanted.get(key) != offsets:
             self._wanted[key] = offsets
             self._unsaid[key] = None
 
     def forget(self, key: PartitionKey) -> None:
-        """Have the next request ask for a partition no more."""
+        """Stop fetching a partition."""
         if self._wanted.pop(key, None) is not None:
             self._unsaid.pop(key, None)
             self._forgotten[key] = None
 
     def next_request(self) -> SessionRequest:
-        """Return what to send now; what changes until it is answered, the next one says."""
+        """Return what to send now."""
         is_whole = self._epoch == _INITIAL_EPOCH
         asked = self._wanted if is_whole else {key: self._wanted[key] for key in self._unsaid}
         forgotten = [] if is_whole else list(self._forgotten)
-        # It is said once: if it does not arrive, a new session names all that is wanted.
+        # If this request is lost, a new session names everything again.
         self._unsaid.clear()
         self._forgotten.clear()
         return SessionRequest(self._session_id, self._epoch, dict(asked), forgotten)
 
     def answered(self, error: int, session_id: int) -> None:
-        """Take over what the leader says of the session."""
+        """Apply the session fields of a response."""
         if error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._session_id, self._epoch = _NO_SESSION, _INITIAL_EPOCH
         elif error:
@@ -102,7 +101,7 @@ class FollowerSession:
             self._epoch = self._epoch + 1 if self._epoch < _MAX_EPOCH else 1
 
     def failed(self) -> None:
-        """Begin a new session, in the place of one of which nothing is known."""
+        """Start a new session after an error."""
         self._epoch = _INITIAL_EPOCH
 
     def check(self) -> None:

@@ -1,14 +1,14 @@
-"""What the leaders of this node ask of the controller: who is in sync with them (AlterPartition).
+"""ISR changes that the leaders of this node request from the controller (AlterPartition).
 
-    a follower has caught up (its Fetch says so)  --add-->     .
-    one lags behind (looked for from time to time) --remove--> +--> one request at a time, with all
-                                                                    that waits --> the controller
+    a follower has caught up (its Fetch)    --add-----> .
+    a follower lags (checked periodically)  --remove--> +--> one request at a time, with all
+                                                             pending changes --> the controller
 
-    the answer             what becomes of the change
-    an ISR                 it counts, unless the metadata was quicker
-    refused as it is       taken back: the next Fetch, or the next look, asks anew
-    overtaken              goes on being waited for: the metadata that says more is on its way
-    none, or any other     is asked again: it may have been made
+    response               effect on the change
+    an ISR                 applied, unless newer metadata arrived first
+    refused                dropped; the next Fetch or check requests it again
+    overtaken              stays pending until the newer metadata arrives
+    none, or other error   retried, because it may have been made
 
 Source: Kafka's DefaultAlterPartitionManager, Partition.handleAlterPartitionError; KIP-497, KIP-903.
 """
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Kafka's leaders ask again after 50 ms, however often. Ours ask up to a second apart: that much
-# later at most does a follower leave the ISR of a leader whose controller is back.
+# Kafka retries every 50 ms. Here a follower may leave the ISR up to a second after the controller
+# is back.
 _BACKOFF: Final = Backoff(first_s=0.05, most_s=1.0)
-# From this version on members of the ISR are named with their incarnations.
+# From this version on requests have the broker epochs of ISR members.
 _FIRST_WITH_EPOCHS: Final = 3
-# Partitions in one request: some 100 bytes each.
+# Partitions in one request, about 100 bytes each.
 _MOST_AT_ONCE: Final = 5_000
 
 _REFUSED: Final = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
@@ -61,7 +61,7 @@ _Batch: TypeAlias = "dict[tuple[bytes, int], tuple[Partition, IsrChange]]"
 
 
 class IsrChanges(ControllerSender["_Batch"]):
-    """The changes that are asked for and not decided."""
+    """The pending ISR changes."""
 
     __slots__ = ("_channel", "_clock", "_lifecycle", "_waiting")
 
@@ -75,13 +75,13 @@ class IsrChanges(ControllerSender["_Batch"]):
         self._waiting: dict[Partition, IsrChange] = {}
 
     def add(self, partition: Partition, replica: int) -> None:
-        """Ask for a follower that has caught up to be in the ISR."""
+        """Request that a follower joins the ISR."""
         leading = partition.leading
         assert leading is not None
         self._ask(partition, {*leading.isr, replica})
 
     async def remove_lagging(self, partitions: Iterable[Partition]) -> None:
-        """Ask for followers that have not kept up to leave the ISRs."""
+        """Request that lagging followers leave the ISRs."""
         slices = Slices(self._clock, Slices.BESIDE_OTHERS_SECONDS)
         for partition in partitions:
             lagging = partition.lagging_followers()
@@ -96,7 +96,7 @@ class IsrChanges(ControllerSender["_Batch"]):
         self._wake()
 
     def _next_batch(self) -> _Batch:
-        """Take what is to be asked now; what has been decided otherwise is let go of."""
+        """Remove and return the next batch; drop changes that are no longer pending."""
         batch: _Batch = {}
         while self._waiting and len(batch) < _MOST_AT_ONCE:
             partition = next(iter(self._waiting))
@@ -115,10 +115,10 @@ class IsrChanges(ControllerSender["_Batch"]):
             self._waiting.setdefault(partition, change)
 
     async def _send(self, batch: _Batch) -> int:
-        """Ask for some changes; return how many have to be asked for again.
+        """Send a batch; return how many changes to retry.
 
         Raises:
-            KafkaError: Nothing is known of any.
+            KafkaError: The whole batch failed.
         """
         answer = check_answer(
             await self._channel.ask(
@@ -163,16 +163,16 @@ class IsrChanges(ControllerSender["_Batch"]):
 
 
 def _with_epochs(change: IsrChange, own: tuple[int, int]) -> list[dict[str, int]]:
-    """Name members with the incarnation that had caught up (KIP-903); -1 is not compared.
+    """Return the members with the broker epochs that had caught up (KIP-903); -1 is not compared.
 
-    However often it is asked: a follower that comes back meanwhile may have lost everything.
+    Retries keep them: a follower that restarts meanwhile may have lost records.
     """
     epochs = {**change.broker_epochs, own[0]: own[1]}
     return [{"broker_id": each, "broker_epoch": epochs.get(each, -1)} for each in change.isr]
 
 
 def _take(partition: Partition, change: IsrChange, result: Any) -> bool:
-    """Take over what the controller says of one change; return whether it is decided."""
+    """Apply the controller's result for one change; return whether it is final."""
     error = result.error_code
     leading = partition.leading
     if error in _REFUSED:

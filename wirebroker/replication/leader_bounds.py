@@ -1,4 +1,4 @@
-"""Where a leader's logs begin and end, for a follower whose own lies outside (ListOffsets).
+"""Finds the bounds of a leader's logs for followers whose offset is out of range (ListOffsets).
 
 Source: Kafka's RemoteLeaderEndPoint.fetchOffset.
 """
@@ -28,17 +28,10 @@ async def list_offsets(
     node_id: int,
     timeout_s: float,
 ) -> dict[PartitionKey, int]:
-    """Ask a leader where logs begin or end; who is missing is not known.
-
-    Args:
-        node: The leader.
-        wanted: Partitions that are followed.
-        timestamp: LATEST or EARLIEST.
-        node_id: Of the follower.
-        timeout_s: For the request.
+    """Return the start or end offset of a leader's logs; failed partitions are missing.
 
     Raises:
-        PeerError: It has not answered.
+        PeerError: The request failed.
     """
     topics: dict[str, list[FollowedPartition]] = {}
     for followed in wanted:

@@ -1,9 +1,7 @@
-"""The other brokers of the cluster, where the metadata says that they are.
+"""Connections to the other brokers, at the addresses in the metadata.
 
-    find(node_id)        the node that all share who ask now and then (transactions' markers)
-    connect(node_id)     a node of one's own, for who has a request waiting there all the time
-
-A broker that is registered anew may listen elsewhere: it is looked up each time.
+    find(node_id)        a shared node, for occasional requests
+    connect(node_id)     a private node, for a caller that always has a request in flight
 
 Source: Kafka's MetadataCache.getAliveBrokerNode, BrokerBlockingSender.
 """
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Peers:
-    """The brokers that one node talks to."""
+    """The brokers that one node connects to."""
 
     __slots__ = (
         "_clock",
@@ -51,7 +49,7 @@ class Peers:
         random: Random,
         handshake: Handshake | None = None,
     ) -> None:
-        """Look brokers up in what `image` returns, by their addresses on one listener."""
+        """Look up brokers in what `image` returns, by `listener`."""
         self._image = image
         self._listener = listener
         self._dialer = dialer
@@ -62,13 +60,13 @@ class Peers:
         self._shared: dict[int, Node] = {}
 
     def address(self, node_id: int) -> PeerAddress | None:
-        """Return where a broker is reached; None if it is not registered on that listener."""
+        """Return a broker's address, or None if it is not registered on the listener."""
         broker = self._image().brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoints.get(self._listener)
         return None if endpoint is None else PeerAddress(endpoint.host, endpoint.port)
 
     def connect(self, node_id: int) -> Node | None:
-        """Return a new node, which belongs to the caller; None if its address is not known."""
+        """Return a new node, or None if its address is unknown."""
         address = self.address(node_id)
         if address is None:
             return None
@@ -82,7 +80,7 @@ class Peers:
         )
 
     def find(self, node_id: int) -> Node | None:
-        """Return the node that all share; None if its address is not known."""
+        """Return the shared node, or None if its address is unknown."""
         address = self.address(node_id)
         node = self._shared.get(node_id)
         if node is not None and node.address != address:
@@ -96,7 +94,7 @@ class Peers:
         return node
 
     def close(self) -> None:
-        """Close what is shared."""
+        """Close the shared nodes."""
         shared, self._shared = self._shared, {}
         for node in shared.values():
             node.abort()

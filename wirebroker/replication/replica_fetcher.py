@@ -1,9 +1,9 @@
-"""Fetches partitions from one leader: one connection, one request at a time, many partitions each.
+"""Fetches partitions from one leader: one connection, one request at a time.
 
-    what is due --> Fetch --> append | cut | ask for the bounds | pause --> what is due
+    due partitions --> Fetch --> append | truncate | list offsets | pause --> due partitions
 
-A task of its own, which waits when nothing is due. Batches are appended as they came, out of the
-buffer that they were received into; between partitions the loop serves everybody else.
+Batches are appended unchanged, from the receive buffer. Between partitions the event loop serves
+other clients.
 
 Source: Kafka's AbstractFetcherThread, ReplicaFetcherThread, RemoteLeaderEndPoint.
 """
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# From this version on a Fetch says who asks in a tag (KIP-903).
+# From this version on a Fetch has the replica id in a tagged field (KIP-903).
 _REPLICA_STATE_VERSION: Final = 15
 _NO_BYTES: Final = memoryview(b"")
-# What newer metadata mends, here or at the leader: no line for each time.
+# Errors that newer metadata resolves; they are logged at DEBUG only.
 _PASSING: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -52,7 +52,7 @@ _PASSING: Final = frozenset(
 
 
 class FetchSettings(NamedTuple):
-    """How followers fetch; the configs replica.fetch.*, replica.socket.timeout.ms."""
+    """Settings of followers: the configs replica.fetch.* and replica.socket.timeout.ms."""
 
     wait_ms: int
     min_bytes: int
@@ -75,22 +75,22 @@ class FetchSettings(NamedTuple):
 
 
 class Follower(NamedTuple):
-    """The node whose replicas follow."""
+    """The node that fetches."""
 
     node_id: int
     broker_epoch: Callable[[], int]
     peers: Peers
     clock: Clock
-    # Told of a partition under which a write has failed.
+    # Called when a write to a partition fails.
     disk_failed: Callable[[Partition, OSError], None]
     quota: ReplicationQuota
 
 
 class ReplicaFetcher:
-    """Some of the partitions that one node leads and this one follows.
+    """Fetches some of the partitions that one node leads.
 
     Attributes:
-        leader: The node id of whom they are fetched from.
+        leader: The leader's node id.
     """
 
     __slots__ = (
@@ -108,7 +108,7 @@ class ReplicaFetcher:
         "leader",
     )
 
-    # All of _changed and _delayed are in _followed; none is in both.
+    # _changed and _delayed are disjoint subsets of _followed.
 
     def __init__(self, leader: int, follower: Follower, settings: FetchSettings) -> None:
         self.leader = leader
@@ -118,7 +118,7 @@ class ReplicaFetcher:
         backoff = Backoff(settings.backoff_s / 20, most_s=settings.backoff_s, jitter=0.0)
         self._pauses = RetryPauses(backoff, seed=leader)
         self._followed: dict[PartitionKey, FollowedPartition] = {}
-        # Of whom the session has to be told anew; and who waits for his time.
+        # Those to be updated in the session, and those that wait for a pause to end.
         self._changed: dict[PartitionKey, None] = {}
         self._delayed: dict[PartitionKey, None] = {}
         self._session = FollowerSession()
@@ -130,7 +130,7 @@ class ReplicaFetcher:
         return len(self._followed)
 
     def add(self, partition: Partition) -> None:
-        """Fetch a partition from now on, in its present role."""
+        """Fetch a partition in its current role."""
         followed = FollowedPartition(partition)
         self._delayed.pop(followed.key, None)
         self._followed[followed.key] = followed
@@ -139,14 +139,14 @@ class ReplicaFetcher:
             self._news.set_result(None)
 
     def remove(self, key: PartitionKey) -> None:
-        """Fetch a partition no more."""
+        """Stop fetching a partition."""
         self._followed.pop(key, None)
         self._changed.pop(key, None)
         self._delayed.pop(key, None)
         self._session.forget(key)
 
     async def stop(self) -> None:
-        """Fetch no more, and close the connection."""
+        """Stop fetching and close the connection."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._node is not None:
@@ -155,20 +155,19 @@ class ReplicaFetcher:
     # -- the task ------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        """Fetch for ever; the root of a task."""
+        """Fetch until canceled; the root of a task."""
         while True:
             try:
                 await self._turn()
             except PeerError as error:
                 self._session.failed()
                 await self._wait(type(error).__name__, str(error))
-            except Exception:  # the root of a task: one bad answer must not end the replication
+            except Exception:  # one bad response must not end replication
                 logger.exception("an answer of broker %d failed; it is asked again", self.leader)
                 self._session.failed()
                 await pause(self._settings.backoff_s)
 
     async def _turn(self) -> None:
-        """Send what is due and do what comes of it, or wait."""
         await self._collect()
         if not len(self._session):
             await self._until_news()
@@ -198,7 +197,7 @@ class ReplicaFetcher:
         await pause(self._pauses.next_s)
 
     async def _until_news(self) -> None:
-        """Wait until there is something to fetch: a new partition, or one whose pause is over."""
+        """Wait for a new partition or for the end of a pause."""
         self._news = asyncio.get_running_loop().create_future()
         due = min((self._followed[key].not_before for key in self._delayed), default=None)
         try:
@@ -211,7 +210,7 @@ class ReplicaFetcher:
             self._news = None
 
     def _reach(self) -> Node | None:
-        """Return the leader's node, where the metadata says that it is now."""
+        """Return the leader's node at its current address."""
         address = self._follower.peers.address(self.leader)
         if self._node is not None and self._node.address != address:
             self._node.abort()
@@ -221,10 +220,9 @@ class ReplicaFetcher:
             self._node = self._follower.peers.connect(self.leader)
         return self._node
 
-    # -- what is asked ---------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     async def _collect(self) -> None:
-        """Tell the session what is wanted by now."""
         now = self._follower.clock.monotonic()
         for key in [key for key in self._delayed if self._followed[key].not_before <= now]:
             del self._delayed[key]
@@ -235,7 +233,7 @@ class ReplicaFetcher:
             del self._changed[key]
             followed = self._followed[key]
             if self._must_wait(followed):
-                # The rate, or the throttled replicas, may change in the meantime.
+                # The quota's rate or replicas may change in the meantime.
                 followed.throttle(now=now, pause_s=self._settings.backoff_s)
                 self._put_off(followed)
             else:
@@ -281,10 +279,9 @@ class ReplicaFetcher:
             ],
         }
 
-    # -- what is answered ------------------------------------------------------------------------
+    # -- responses -------------------------------------------------------------------------------
 
     async def _take(self, node: Node, answer: Any) -> None:
-        """Do what the results ask for."""
         out_of_range: list[FollowedPartition] = []
         is_all_taken = True
         slices = Slices(self._follower.clock)
@@ -300,14 +297,14 @@ class ReplicaFetcher:
                     await self._take_one(followed, result)
                 await slices.turn()
         if not is_all_taken:
-            # Within a session the leader would not say it again: a follower that nothing is
-            # produced to would not hear of the high watermark.
+            # The session would not repeat an ignored result, and an idle partition would not learn
+            # the high watermark.
             self._session.failed()
         if out_of_range:
             await self._find_bounds(node, out_of_range)
 
     def _asked(self, key: PartitionKey) -> FollowedPartition | None:
-        """Return whom a result is about, if it answers what is still wanted."""
+        """Return the partition of a result, unless it is stale."""
         followed = self._followed.get(key)
         asked = self._session.asked(key)
         if followed is None or asked is None or asked.leader_epoch != followed.leader_epoch:
@@ -326,7 +323,7 @@ class ReplicaFetcher:
                 )
                 self._go_on(followed)
             elif partition.is_appending:
-                self._delay(followed)  # a thread replays its producers; the others go on
+                self._delay(followed)  # a thread replays its producers; the others continue
             else:
                 partition.append_as_follower(
                     _NO_BYTES if result.records is None else result.records,
@@ -354,7 +351,6 @@ class ReplicaFetcher:
         self._delay(followed)
 
     def _failed(self, followed: FollowedPartition, error: KafkaError) -> None:
-        """Do what becomes of records that could not be taken."""
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             self._halt(followed)
             return
@@ -380,7 +376,7 @@ class ReplicaFetcher:
             offset, leader_epoch=followed.leader_epoch, clock=self._follower.clock
         )
 
-    # -- who goes on, and when -------------------------------------------------------------------
+    # -- pauses ----------------------------------------------------------------------------------
 
     def _is_present(self, followed: FollowedPartition) -> bool:
         return self._followed.get(followed.key) is followed
@@ -391,7 +387,7 @@ class ReplicaFetcher:
             self._changed[followed.key] = None
 
     def _take_counted(self, followed: FollowedPartition, result: Any) -> None:
-        """Continue after a result, and count its records if the quota concerns them (KIP-73)."""
+        """Continue after a result, and count throttled records against the quota (KIP-73)."""
         partition = followed.partition
         followed.is_behind = partition.log.log_end_offset < result.high_watermark
         self._go_on(followed)
@@ -403,7 +399,6 @@ class ReplicaFetcher:
         return self._follower.quota.concerns(named, partition.index)
 
     def _must_wait(self, followed: FollowedPartition) -> bool:
-        """Return whether the quota forbids fetching a partition now."""
         return (
             followed.is_behind
             and self._is_throttled(followed.partition)
@@ -430,7 +425,7 @@ class ReplicaFetcher:
     # -- out of range ----------------------------------------------------------------------------
 
     async def _find_bounds(self, node: Node, lost: list[FollowedPartition]) -> None:
-        """Bring logs into the bounds of the leader's, that lie outside.
+        """Bring logs that are out of range into the leader's bounds.
 
         Source: AbstractFetcherThread.fetchOffsetAndTruncate.
         """
@@ -454,12 +449,10 @@ class ReplicaFetcher:
             elif start > followed.partition.log.log_end_offset:
                 await self._rebound(followed, start, is_start=True)
             else:
-                # The offset is within the leader's log: the leader doesn't know this log's last
-                # epoch, or its bounds have just changed. Retry after a pause.
+                # The leader does not know this log's last epoch, or its bounds have just changed.
                 self._refused(followed, ErrorCode.OFFSET_OUT_OF_RANGE)
 
     async def _rebound(self, followed: FollowedPartition, offset: int, *, is_start: bool) -> None:
-        """End a log where the leader's ends, or begin it anew where that begins."""
         partition, clock = followed.partition, self._follower.clock
         epoch = followed.leader_epoch
         try:
@@ -479,7 +472,6 @@ class ReplicaFetcher:
     async def _list_offsets(
         self, node: Node, wanted: Iterable[FollowedPartition], timestamp: int
     ) -> dict[PartitionKey, int]:
-        """Ask the leader where logs begin or end; who is missing is not known."""
         settings = self._settings
         return await list_offsets(
             node, wanted, timestamp, node_id=self._follower.node_id, timeout_s=settings.timeout_s

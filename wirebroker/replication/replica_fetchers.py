@@ -1,7 +1,6 @@
-"""Who fetches what: each partition that follows has a fetcher of its leader, and only that one.
+"""Assigns each followed partition to one fetcher of its leader.
 
-    another node leads       one of the num.replica.fetchers to it
-    this node leads, or none nobody
+A leader has up to num.replica.fetchers of them.
 
 Source: Kafka's AbstractFetcherManager, ReplicaManager.applyLocalFollowersDelta.
 """
@@ -44,7 +43,7 @@ class ReplicaFetchers:
         return len(self._fetchers)
 
     def follow(self, partitions: Iterable[Partition]) -> None:
-        """Fetch partitions whose roles have changed as these say."""
+        """Assign partitions according to their changed roles."""
         emptied: set[_FetcherId] = set()
         for partition in partitions:
             key = (partition.topic_id, partition.index)
@@ -63,14 +62,14 @@ class ReplicaFetchers:
                 self._let_go(self._fetchers.pop(each))
 
     def use_config(self, config: Config, partitions: Iterable[Partition]) -> None:
-        """Spread partitions over as many fetchers as a changed config says."""
+        """Redistribute partitions if the number of fetchers has changed."""
         count = config.int("num.replica.fetchers")
         if count != self._count:
             self._count = count
             self.follow(partitions)
 
     async def stop(self) -> None:
-        """Fetch nothing more."""
+        """Stop all fetchers."""
         fetchers, self._fetchers = self._fetchers, {}
         self._by_partition.clear()
         for fetcher in fetchers.values():
@@ -86,7 +85,7 @@ class ReplicaFetchers:
             or leader in {NO_LEADER, self._follower.node_id}
         ):
             return None
-        # Of one topic's partitions each next one has the next fetcher.
+        # Consecutive partitions of a topic use consecutive fetchers.
         return leader, (partition.topic_id[-1] + partition.index) % self._count
 
     def _let_go(self, fetcher: ReplicaFetcher) -> None:

@@ -1,12 +1,12 @@
-"""Moves replicas between this node's log directories, while they are used (AlterReplicaLogDirs).
+"""Moves replicas in use between this node's log directories (AlterReplicaLogDirs).
 
-    a copy (log_copy.py), piece by piece, as fast as replica.alter.log.dirs.io.max.bytes.per.second
-    --> little is lacking --> the controller is told where it will lie
-    --> nobody appends: the rest, all of it on the disk, the directory set aside, the copy's renamed
+    copy the log piece by piece (log_copy.py), at replica.alter.log.dirs.io.max.bytes.per.second
+    --> when little is left, report the new directory to the controller
+    --> block appends, copy and sync the rest, rename both directories
 
-A move that fails leaves everything as it was. One that a stop or a kill has ended begins anew with
-the next start: the copy's directory, `...-future`, says which it was. If it ended between the two
-renames, the copy is whole and is the log (ReplicaManager.load).
+A move that fails changes nothing. The next start restarts an interrupted move, recognized by the
+suffix `-future` of the copy. If it was interrupted between the two renames, the copy is complete
+and becomes the log (found_copies.py).
 
 Source: Kafka's ReplicaManager.alterReplicaLogDirs, ReplicaAlterLogDirsThread,
 Partition.maybeReplaceCurrentWithFutureReplica; KIP-113, KIP-858.
@@ -46,20 +46,20 @@ logger = logging.getLogger(__name__)
 
 _Arguments = TypeVarTuple("_Arguments")
 
-# A thread copies as much at a time.
+# What a thread copies at a time.
 _PIECE_BYTES: Final = 4 << 20
-# The same under a rate: Kafka's default of replica.fetch.max.bytes.
+# Under a rate limit: Kafka's default of replica.fetch.max.bytes.
 _THROTTLED_PIECE_BYTES: Final = 1 << 20
-# So much may be left for when nobody appends: a few milliseconds' copying, beside the syncs.
+# The most that is copied while appends are blocked: a few milliseconds, besides the syncs.
 _LAST_BYTES: Final = 1 << 20
 
 
 class _MoveEndedError(Exception):
-    """The partition has gone, or one of the directories."""
+    """The partition or one of the directories is gone."""
 
 
 class ReplicaMoves:
-    """The moves of one node; some go on at a time, the others wait for their turn."""
+    """The moves of one node; a limited number runs at a time."""
 
     __slots__ = ("_assignments", "_clock", "_files", "_quota", "_replicas", "_running", "_turns")
 
@@ -72,25 +72,24 @@ class ReplicaMoves:
         clock: Clock,
         quota: ReplicationQuota,
     ) -> None:
-        """Move replicas at the quota's rate; the controller is told by `assignments`."""
         self._replicas = replicas
         self._assignments = assignments
         self._files = files
         self._clock = clock
         self._quota = quota
         self._running: dict[Partition, _Move] = {}
-        # As many at a time as there are directories (num.replica.alter.log.dirs.threads).
+        # As many as directories (num.replica.alter.log.dirs.threads).
         self._turns = asyncio.Semaphore(max(1, len(replicas.directories)))
 
     def start(self) -> None:
-        """Begin the moves anew that the last stop has ended."""
+        """Restart the moves that the last stop interrupted."""
         unfinished, self._replicas.unfinished_moves = self._replicas.unfinished_moves, []
         for partition, target in unfinished:
             if partition.directory is not target:
                 self._begin(partition, target)
 
     async def stop(self) -> None:
-        """End all moves where they are; the next start begins them anew."""
+        """Interrupt all moves until the next start."""
         moves = list(self._running.values())
         for move in moves:
             assert move.task is not None
@@ -98,10 +97,9 @@ class ReplicaMoves:
         await asyncio.gather(*[each.task for each in moves if each.task], return_exceptions=True)
 
     def ask(self, path: str, topic: str, index: int) -> ErrorCode:
-        """Begin to move a replica to the directory at a path; return an error code.
+        """Start to move a replica to the directory at `path`; return an error code.
 
-        A replica that is not here yet will be created there. Asking for its present directory ends
-        its move.
+        A missing replica will be created there. A request for its current directory cancels a move.
         """
         if not has_future_path(topic, index):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -136,7 +134,7 @@ class ReplicaMoves:
         return ErrorCode.NONE
 
     def of(self, directory: DataDirectory) -> Iterator[tuple[Partition, int, int]]:
-        """Yield what is on its way to a directory: the replica, bytes copied, offsets lacking."""
+        """Yield the moves to a directory: the replica, bytes copied, offset lag."""
         for partition, move in self._running.items():
             if move.target is directory and move.copy is not None:
                 yield partition, move.copy.copied_bytes, move.copy.lag
@@ -164,7 +162,7 @@ class ReplicaMoves:
         except _MoveEndedError:
             await self._take_back(move)
         except HalfSwappedError as error:
-            # The copy is the log, wherever the next start finds it; the plan says so.
+            # The copy is the log, and the plan tells the controller where the next start finds it.
             for directory in (partition.directory, target):
                 self._replicas.directory_failed(directory, error)
         except (KafkaError, OSError) as error:
@@ -193,7 +191,7 @@ class ReplicaMoves:
         await settle(partition, source, self._clock, swapped=swapped, on_failure=failed)
 
     async def _catch_up(self, move: _Move, copy: LogCopy) -> None:
-        """Copy at the rate that is allowed, until little of the active segment is lacking."""
+        """Copy at the allowed rate until little of the active segment is left."""
         while (piece := await self._next_piece(move, copy)) is not None:
             if (
                 copy.copied_bytes
@@ -214,7 +212,8 @@ class ReplicaMoves:
         try:
             await move.work(Work.UPKEEP, copy.copy, piece)
         except FileNotFoundError:
-            self._check(move)  # else retention was quicker: the next look knows
+            # If the check passes, retention removed the file; the next piece accounts for it.
+            self._check(move)
         else:
             copy.note_copied(piece)
 
@@ -228,7 +227,7 @@ class ReplicaMoves:
             self._files.unlink(path)
 
     async def _finish(self, move: _Move, copy: LogCopy) -> bool:
-        """Copy the rest and take the copy into use; nobody appends. Return whether it is done."""
+        """Copy the rest and swap while appends are blocked; return whether it is complete."""
         log = move.partition.log
         if copy.lacking_bytes > _LAST_BYTES:
             return False
@@ -246,7 +245,7 @@ class ReplicaMoves:
         delay_ms = log.settings.file_delete_delay_ms
         aside = swap_directories(move.partition, move.target, copy.directory, self._files)
         self._replicas.deleted_partitions.add_moved(aside, delay_ms=delay_ms)
-        move.copy = None  # it is the log
+        move.copy = None  # it is now the log
         return True
 
     def _check(self, move: _Move) -> None:
@@ -255,10 +254,10 @@ class ReplicaMoves:
             raise _MoveEndedError
 
     async def _take_back(self, move: _Move) -> None:
-        """Remove the copy, and have the controller know where the replica has stayed."""
-        self._ended(move)  # the next one need not wait for the disk
+        """Remove the copy and report the unchanged directory."""
+        self._ended(move)  # a new move need not wait for the disk
         self._assignments.forget(move.partition)
-        await move.until_idle()  # it would put files back, or the directory itself
+        await move.until_idle()  # the thread could create files again
         if move.path is not None and move.target.is_online:
             try:
                 await move.work(Work.UPKEEP, self._files.remove_tree, move.path)
@@ -267,11 +266,11 @@ class ReplicaMoves:
 
 
 class _Move:
-    """One replica on its way.
+    """One move.
 
     Attributes:
-        path: Of the copy, once there is one.
-        is_taken_back: Whether it is to leave nothing behind when it is cancelled.
+        path: Of the copy, once it exists.
+        is_taken_back: Whether cancellation also removes the copy.
     """
 
     __slots__ = ("_working", "copy", "is_taken_back", "partition", "path", "target", "task")
@@ -283,17 +282,16 @@ class _Move:
         self.copy: LogCopy | None = None
         self.is_taken_back = False
         self.task: asyncio.Task[None] | None = None
-        # What a thread does for it, or has done last.
+        # The current or last work in a thread.
         self._working: asyncio.Future[None] | None = None
 
     async def work(
         self, work: Work, function: Callable[[*_Arguments], None], *arguments: *_Arguments
     ) -> None:
-        """Have a thread do something for it; who is cancelled doesn't end that."""
+        """Run a function in a thread; cancellation does not end it."""
         self._working = begin_in_thread(work, function, *arguments)
         await asyncio.shield(self._working)
 
     async def until_idle(self) -> None:
-        """Wait until no thread does anything for it."""
         if self._working is not None:
             await asyncio.wait([self._working])

@@ -1,9 +1,9 @@
-"""This node's part in replication: it fetches what it follows, and looks who follows it.
+"""Replication of this node: it fetches what it follows, and checks the followers of what it leads.
 
-    roles change (leadership.py) --> ReplicaFetchers   the partitions that this node follows
-    from time to time            --> IsrChanges        who lags behind what it leads
+    role changes (leadership.py) --> ReplicaFetchers
+    periodically                 --> IsrChanges
 
-A node that follows nothing makes none of it, nor any connection: most have no peers.
+A node that follows nothing creates no fetchers and no connections.
 
 Source: Kafka's ReplicaManager (startup, maybeShrinkIsr, applyLocalFollowersDelta).
 """
@@ -42,13 +42,13 @@ logger = logging.getLogger(__name__)
 
 
 class Replication:
-    """What one node does for its replicas and those of its partitions elsewhere.
+    """The replication of one node.
 
     Attributes:
-        directories: What the controller is told of where its replicas lie.
-        isr_changes: What its leaders ask of the controller.
-        moves: Of its replicas from one of its directories to another.
-        quotas: How fast throttled replicas are copied.
+        directories: Reports its replicas' log directories to the controller.
+        isr_changes: Requests ISR changes from the controller.
+        moves: Moves of replicas between its log directories.
+        quotas: Rates for throttled replicas.
         replicas: Its partitions.
     """
 
@@ -83,7 +83,7 @@ class Replication:
         dialer: Dialer | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """Take the node's parts; other brokers are dialed by TCP if no `dialer` is given."""
+        """Create the parts; without `dialer` other brokers are connected by TCP or TLS."""
         self.isr_changes = IsrChanges(channel, lifecycle, clock=clock)
         self.directories = DirectoryAssignments(channel, lifecycle, replicas=replicas)
         self._config = config
@@ -97,7 +97,7 @@ class Replication:
         self._clock = clock
         self._dialer = dialer
         self._random = rng or random.Random()  # noqa: S311 - for pauses
-        # Found at the start, if keys have to be read: what is wrong with them is said then.
+        # Created at start if it needs keys, so that errors in them fail the start.
         self._way = self._protected_way() if has_peers(config) else None
         self._peers: Peers | None = None
         self._fetchers: ReplicaFetchers | None = None
@@ -105,7 +105,7 @@ class Replication:
         self._is_stopped = False
 
     def start(self) -> None:
-        """Begin to fetch what this node follows, and to look who lags behind."""
+        """Start fetching, moves and the check for lagging followers."""
         self.replicas.leaderships.watch_roles(self._follow)
         self._follow(tuple(self.replicas))
         self.replicas.leaderships.watch_roles(self.directories.note)
@@ -114,7 +114,7 @@ class Replication:
         self._looking = asyncio.create_task(self._look_for_laggards(), name="lagging followers")
 
     async def stop(self) -> None:
-        """Fetch nothing more, and ask the controller for nothing."""
+        """Stop fetching and sending requests to the controller."""
         self._is_stopped = True
         if self._looking is not None:
             self._looking.cancel()
@@ -128,14 +128,14 @@ class Replication:
             self._peers.close()
 
     def use_config(self, config: Config) -> None:
-        """Take over what dynamic configs have changed."""
+        """Apply dynamic configs."""
         self._config = config
         self.quotas.use_config(config)
         if self._fetchers is not None:
             self._fetchers.use_config(config, tuple(self.replicas))
 
     def find_node(self, node_id: int) -> Node | None:
-        """Return another broker to ask something of; None if it cannot be found."""
+        """Return the shared node of another broker, or None if its address is unknown."""
         return None if self._is_stopped else self._all_peers().find(node_id)
 
     def _protected_way(self) -> Way | None:
@@ -157,7 +157,7 @@ class Replication:
         self._fetchers.follow(moved)
 
     def _new_fetchers(self) -> ReplicaFetchers:
-        # Not before it is needed: a node without peers starts without all that.
+        # A node without peers starts without these imports.
         from wirebroker.replication.replica_fetcher import Follower  # noqa: PLC0415
         from wirebroker.replication.replica_fetchers import ReplicaFetchers  # noqa: PLC0415
 
@@ -173,7 +173,6 @@ class Replication:
 
     def _all_peers(self) -> Peers:
         if self._peers is None:
-            # Likewise.
             from wirebroker.net.client.settings import ClientSettings  # noqa: PLC0415
             from wirebroker.replication.peers import Peers  # noqa: PLC0415
             from wirebroker.security.login.outgoing import way_of  # noqa: PLC0415
@@ -191,10 +190,10 @@ class Replication:
         return self._peers
 
     async def _look_for_laggards(self) -> None:
-        """Look twice within replica.lag.time.max.ms; the root of a task."""
+        """Check twice per replica.lag.time.max.ms; the root of a task."""
         while True:
             await pause(max(1, self._config.int("replica.lag.time.max.ms")) / 2000)
             try:
                 await self.isr_changes.remove_lagging(tuple(self.replicas.leaderships.led))
-            except Exception:  # the root of a task: the next look comes
+            except Exception:  # the root of a task: the next check follows
                 logger.exception("looking for lagging followers failed; it is tried again")

@@ -1,18 +1,16 @@
-"""Incremental fetch sessions (KIP-227): what each fetcher asked for, so that it need not repeat it.
+"""Incremental fetch sessions: the broker remembers the partitions of a fetcher (KIP-227).
 
-A session is a numbered set of partitions. Its first request (epoch 0) names them all; each later
-one carries the next epoch and names only what changed, and the answer leaves out partitions with
-nothing new. `FetchSessions.context` finds a request's session, `FetchContext.resume` the partitions
-to read and, after reading, `FetchContext.select` turns the results into the ones to send. The last
-two go over every partition and so are iterators, which the caller runs in one go or, for thousands,
-in slices of the loop's time.
+A session's first request (epoch 0) names all its partitions. Each later one carries the next epoch
+and names only changes, and the response omits partitions without news. `FetchSessions.context`
+finds the session, `FetchContext.resume` the partitions to read, `FetchContext.select` the results
+to send; the last two are iterators, which may run in slices.
 
-    request (id, epoch)     meaning                               answer's session id
+    request (id, epoch)     meaning                               session id of the response
     (0, -1) or (id, -1)     no session; an old one is closed      0
     (0, 0) or (id, 0)       a new session; an old one is closed   new id, or 0 if there is no room
     (id, n)                 the session's n-th request            id
 
-Source: KIP-227, Kafka's FetchSession (sizes, eviction and error codes are its rules).
+Source: KIP-227; Kafka's FetchSession for sizes, eviction and error codes.
 """
 
 from __future__ import annotations
@@ -36,12 +34,11 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = 0x7FFFFFFF
 
-# A session that nobody used for this long gives way to any new one (Kafka's figure).
+# An unused session of this age gives way to any new one (Kafka's value).
 EVICTION_MS = 120_000
 
-# Partitions that the sessions of consumers remember together, and those of followers: 0.5 KB each,
-# 0.8 KB at most, since a request with a name that no topic can have gets no session. Kafka has no
-# such bounds.
+# Limit of all sessions of consumers, and of those of followers: a partition takes at most 0.8 KB,
+# since a request with an impossible name gets no session. Kafka has no such limit.
 MOST_PARTITIONS = 200_000
 
 # The first version that names topics by id.
@@ -49,7 +46,7 @@ TOPIC_ID_VERSION = 13
 
 
 class SessionPartition(NamedTuple):
-    """A partition that a Fetch asks for: by name, or by id and the name that was found by it."""
+    """A requested partition: by name, or by id and the name found for it."""
 
     topic: str
     topic_id: bytes
@@ -61,7 +58,7 @@ Results = list[tuple[SessionPartition, FetchPartitionResult]]
 
 
 class _Cached:
-    """What the fetcher asked for last, and what it was told last."""
+    """The last request and the last sent state of a partition."""
 
     __slots__ = ("asked", "high_watermark", "log_start_offset")
 
@@ -71,7 +68,7 @@ class _Cached:
         self.log_start_offset: int = -1
 
     def must_send(self, result: FetchPartitionResult) -> bool:
-        """Tell whether the fetcher learns something from `result`, and remember what it learns."""
+        """Return whether `result` is news for the fetcher, and remember it."""
         news = (
             records_length(result) > 0
             or result.high_watermark != self.high_watermark
@@ -80,8 +77,8 @@ class _Cached:
             or result.diverging_epoch is not None
             or result.preferred_read_replica != -1
         )
-        # After an error the partition is sent again once it is well: -1 differs from any offset.
-        # And so after a divergence: a follower takes no high watermark with one.
+        # The next result is sent after an error, and after a divergence, whose high watermark a
+        # follower ignores: no offset is -1.
         is_well = result.error_code == ErrorCode.NONE and result.diverging_epoch is None
         self.high_watermark = result.high_watermark if is_well else -1
         self.log_start_offset = result.log_start_offset
@@ -89,16 +86,16 @@ class _Cached:
 
 
 class Connected(Protocol):
-    """The connection that a session is used on."""
+    """The connection of a session."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended."""
+        """Whether the connection has ended."""
         ...
 
 
 class FetchSession:
-    """One fetcher's partitions; the order is the order of service, so that none starves."""
+    """One fetcher's partitions, in the order of service, so that none starves."""
 
     __slots__ = (
         "created_ms",
@@ -135,20 +132,20 @@ class FetchSession:
 
     @property
     def is_left(self) -> bool:
-        """Tell whether the connection that used it last has ended."""
+        """Whether the connection that used it last has ended."""
         return self.owner is not None and self.owner.has_ended
 
     def update(
         self, asked: Iterable[SessionPartition], forgotten: Iterable[PartitionKey]
     ) -> Steps[None]:
-        """Take over what one request changed."""
+        """Apply one request's changes."""
         for partition in asked:
             key = self._key(partition)
             cached = self.partitions.get(key)
             if cached is None:
                 self.partitions[key] = _Cached(partition)
             else:
-                # A name that was found stays, as in Kafka: ids are asked for without.
+                # Requests by id have no name: keep the known one, as Kafka does.
                 name = partition.topic or cached.asked.topic
                 cached.asked = SessionPartition(name, partition.topic_id, partition.wanted)
             yield
@@ -157,14 +154,14 @@ class FetchSession:
             yield
 
     def remember(self, results: Results) -> Steps[None]:
-        """Fill a new session with what its first answer said."""
+        """Fill a new session from its first response."""
         for partition, result in results:
             cached = self.partitions[self._key(partition)] = _Cached(partition)
             cached.must_send(result)
             yield
 
     def select(self, results: Results, news: Results) -> Steps[None]:
-        """Keep the results that carry news; served partitions go to the end of the queue."""
+        """Add results with news to `news`; requeue partitions with records."""
         for partition, result in results:
             key = self._key(partition)
             cached = self.partitions.get(key)
@@ -182,13 +179,12 @@ class FetchSession:
 
 
 class FetchContext:
-    """One Fetch request, resolved: the partitions to read, then the results to send.
+    """One resolved Fetch request.
 
     Attributes:
-        partitions: What to read, in the order of service, after `resume`; none if there is an
-            `error`.
-        session_id: What to answer, after `select`.
-        error: What to answer; `select` may set it.
+        partitions: What to read, in order, after `resume`.
+        session_id: For the response, after `select`.
+        error: For the response; `select` may set it.
         chosen: The results to send, after `select`.
     """
 
@@ -228,7 +224,7 @@ class FetchContext:
         self.chosen: Results = []
 
     def resume(self, request: FetchRequest, asked: list[SessionPartition]) -> Steps[None]:
-        """Take over what the request changes in its session, if it has one."""
+        """Apply the request's changes to its session, if it has one."""
         session = self._session
         if session is None:
             return
@@ -242,13 +238,13 @@ class FetchContext:
             self.partitions = asked
 
     def skip(self) -> None:
-        """Have nothing told, as if nobody had asked: the session is as it was, none is opened."""
+        """Send no results; change and open no session."""
         self.chosen = []
         if self._session is not None and self._session.epoch != self._epoch:
             self.error = ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
     def select(self, results: Results, *, version: int, now_ms: int) -> Steps[None]:
-        """Work out what to send: `chosen`, `session_id`, and `error` if the session went on."""
+        """Set `chosen`, `session_id`, and `error` if a later request used the session."""
         if self._wants_session:
             self.chosen = results
             created = self._sessions.create(
@@ -270,7 +266,7 @@ class FetchContext:
 
 
 class FetchSessions:
-    """All sessions of this broker, at most `slots` of them."""
+    """This broker's sessions, at most `slots`."""
 
     __slots__ = ("_random", "_sessions", "slots")
 
@@ -285,7 +281,7 @@ class FetchSessions:
 
     @property
     def partition_count(self) -> int:
-        """Return how many partitions all sessions remember."""
+        """The number of partitions in all sessions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def context(
@@ -297,15 +293,7 @@ class FetchSessions:
         now_ms: int,
         owner: Connected | None = None,
     ) -> FetchContext:
-        """Return what a request is to be served by: its session if it has one.
-
-        Args:
-            request: The request.
-            asked: The partitions that it names (`asked_partitions`).
-            version: Of the request.
-            now_ms: The time now.
-            owner: The connection that it came on.
-        """
+        """Return a request's context; `asked` are its partitions, `owner` its connection."""
         is_keepable = all(
             len(each.topic) <= MAX_NAME_LENGTH and each.topic.isascii() for each in asked
         )
@@ -327,18 +315,18 @@ class FetchSessions:
             added
             and not self._make_room(now_ms, added, session, is_of_replica=session.is_of_replica)
         ):
-            # Its client goes on with a full request, which opens no session then.
+            # Its client then sends a full request, which opens no session.
             self.close(session.session_id)
             return FetchContext(self, [], error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.owner = owner
-        # First of all, so that the same request coming a second time is refused.
+        # First, so that a repeated request is refused.
         session.epoch = session.epoch + 1 if session.epoch < MAX_EPOCH else 1
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
         return FetchContext(self, [], session=session)
 
     def close(self, session_id: int) -> None:
-        """End a session, if there is one."""
+        """Close a session if it exists."""
         self._sessions.pop(session_id, None)
 
     def create(
@@ -350,7 +338,7 @@ class FetchSessions:
         owner: Connected | None = None,
         is_of_replica: bool = False,
     ) -> FetchSession | None:
-        """Open a session for `size` partitions; None: slots or memory hold better ones."""
+        """Open a session for `size` partitions; return None if others have precedence."""
         if not self._make_room(now_ms, size, is_of_replica=is_of_replica):
             return None
         if len(self._sessions) >= self.slots and not self._evict(now_ms, size):
@@ -376,10 +364,10 @@ class FetchSessions:
         *,
         is_of_replica: bool,
     ) -> bool:
-        """Give up sessions until `size` more partitions may be remembered.
+        """Close sessions until `size` more partitions fit; return whether they do.
 
-        Those that nobody uses go first, then the largest, if it is larger than what needs room: its
-        client goes on with full requests. Followers and consumers leave each other's alone.
+        Unused sessions go first, then the largest, if larger than the one that needs room; its
+        client continues with full requests. Followers and consumers do not displace each other.
         """
         needed = size if growing is None else size + len(growing.partitions)
         alike = [each for each in self._sessions.values() if each.is_of_replica is is_of_replica]
@@ -399,11 +387,10 @@ class FetchSessions:
 
     @staticmethod
     def _is_unused(session: FetchSession, now_ms: int) -> bool:
-        """Tell whether a session's client has gone, or has not used it for long."""
         return session.is_left or now_ms - session.last_used_ms > EVICTION_MS
 
     def _evict(self, now_ms: int, size: int) -> bool:
-        """Give up an unused session, or the smallest old one if the newcomer is not smaller."""
+        """Close an unused session, or the smallest old one unless the new one is smaller."""
         for session in self._sessions.values():
             if self._is_unused(session, now_ms):
                 del self._sessions[session.session_id]
@@ -420,7 +407,7 @@ class FetchSessions:
 
 
 def asked_partitions(request: FetchRequest) -> list[SessionPartition]:
-    """Return the partitions that a request names; the last counts of those named twice."""
+    """Return the partitions of a request; the last entry wins if one is named twice."""
     asked = [
         SessionPartition(topic.name, topic.topic_id, partition)
         for topic in request.topics
@@ -434,7 +421,7 @@ def asked_partitions(request: FetchRequest) -> list[SessionPartition]:
 
 
 def records_length(result: FetchPartitionResult) -> int:
-    """Return how many bytes of records go to the fetcher."""
+    """Return the size of a result's records in bytes."""
     records = result.records
     if records is None:
         return 0

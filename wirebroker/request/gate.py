@@ -1,10 +1,6 @@
-"""What stands between a request and its handler: authorizer, quotas, audit.
+"""Optional check before each handler, where test mode injects faults.
 
-The dispatcher asks it in one place, before a handler is called. What it decides by is handed in;
-without that everybody may do everything.
-
-What a session has prepared goes past `refusal`: it holds for one `epoch`, which is raised by
-whatever may have the next decision come out otherwise (an ACL, a quota, a principal's groups).
+Prepared requests bypass `refusal`. They are valid for one `epoch`, which changes with the ACLs.
 """
 
 from __future__ import annotations
@@ -17,16 +13,15 @@ if TYPE_CHECKING:
     from wirebroker.request.handlers import Handler
     from wirebroker.request.request import Piece, Request
 
-# The body of an answer in a handler's place, now or later; None: call it.
 Refusal: TypeAlias = "list[Piece] | Awaitable[list[Piece] | None] | None"
 Decide: TypeAlias = "Callable[[Request, Handler], Refusal]"
 
 
 class Gate:
-    """Lets requests through, or answers them.
+    """Admits requests or responds in place of their handlers.
 
     Attributes:
-        epoch: Raised when a decision may be another from now on.
+        epoch: Raised when decisions may change; prepared requests of older epochs are invalid.
     """
 
     __slots__ = ("_decide", "epoch")
@@ -36,14 +31,14 @@ class Gate:
         self._decide = decide
 
     def raise_epoch(self) -> None:
-        """Have nothing count any more that was prepared under earlier decisions."""
+        """Invalidate everything that was prepared under earlier decisions."""
         self.epoch += 1
 
     def refusal(self, request: Request, handler: Handler) -> Refusal:
-        """Return the body of an answer in a handler's place, now or later; None: call it.
+        """Return a response body or an awaitable of it; None if the handler must be called.
 
         Args:
-            request: As its handler would see it, its body not read yet.
-            handler: Whose needs and cost are looked at.
+            request: The request, its body not yet decoded.
+            handler: The request's handler.
         """
         return None if self._decide is None else self._decide(request, handler)

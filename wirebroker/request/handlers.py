@@ -1,4 +1,4 @@
-"""Which function serves which API key, and what is declared of it.
+"""The table of handlers by API key, with their permissions and costs.
 
     @handles(ApiKey.DELETE_GROUPS, needs=(DELETE_GROUP,), cost=Cost.LOG)
     def delete_groups(broker, request, body): ...          # decoded body in, mapping out
@@ -6,12 +6,12 @@
     @handles_raw(ApiKey.PRODUCE, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
     def produce(broker, request): ...                      # parses request.frame, returns pieces
 
-    @forwarded                                             # the answer is the active controller's
+    @forwarded                                             # decided by the active controller
     @handles(ApiKey.CREATE_PARTITIONS, needs=(ALTER_TOPIC,), cost=Cost.CONTROLLER)
     def create_partitions(broker, request, body): ...
 
-Either may return its answer or an awaitable of it. What is advertised is what is registered, with
-the version ranges of `codecs/api_keys.py`. The dispatcher (net/dispatch.py) calls them.
+Any of them may return an awaitable. ApiVersions advertises the registered keys, with the versions
+of `codecs/api_keys.py`. The dispatcher (net/dispatch.py) calls the handlers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Cost(Enum):
-    """What a request takes of the broker besides its bytes."""
+    """The work of a request besides transferring its bytes."""
 
     BOUNDED = "answered from memory at once, however large the cluster is"
     SLICES = "grows with what is asked or held; cut into slices on the loop"
@@ -47,19 +47,18 @@ class Handler(NamedTuple):
 
     key: ApiKey
     function: Callable[..., Any]
-    # Parses the frame itself and returns pieces; else it is given a decoded body.
+    # Parses the frame and returns pieces; others receive a decoded body.
     is_raw: bool
-    # Calling it runs nothing yet: its frame has to outlive the call.
+    # A call runs nothing yet, so the frame must outlive it.
     is_coroutine: bool
-    # What it checks, or has checked; nothing: everybody may ask.
+    # Checked in or before the function; if empty, any client may send the request.
     needs: tuple[Need, ...]
     cost: Cost
-    # Its answer is the active controller's, wherever that is.
     is_forwarded: bool
 
 
 class Registry:
-    """API key -> handler. The process has one (api/registry.py); tests make their own."""
+    """Handlers by API key. A broker uses the one of api/registry.py."""
 
     __slots__ = ("_handlers",)
 
@@ -79,18 +78,18 @@ class Registry:
         return lambda function: self._register(key, function, is_raw=True, needs=needs, cost=cost)
 
     def forwarded(self, function: _Function) -> _Function:
-        """Mark a registered function as one whose answer is the active controller's."""
+        """Mark a registered function as decided by the active controller."""
         (handler,) = (each for each in self._handlers.values() if each.function is function)
         self._handlers[handler.key] = handler._replace(is_forwarded=True)
         return function
 
     def add(self, handler: Handler) -> None:
-        """Register a handler that another registry has, or what stands before one."""
+        """Register a handler of another registry, possibly wrapped."""
         assert handler.key not in self._handlers, f"{handler.key.name} has two handlers"
         self._handlers[handler.key] = handler
 
     def registered_keys(self) -> list[ApiKey]:
-        """Return the keys that are served, ascending."""
+        """Return the registered keys, ascending."""
         return sorted(self._handlers)
 
     def handlers(self) -> list[Handler]:

@@ -1,7 +1,6 @@
-"""Requests whose handlers decode them by themselves, where that may take long.
+"""Decoding of requests whose handlers do it themselves.
 
-What is long is decoded in a thread, so that the loop serves others meanwhile (net/dispatch.py does
-the same for all other handlers).
+Long requests are decoded in a thread, as net/dispatch.py does for all other handlers.
 """
 
 from __future__ import annotations
@@ -14,15 +13,17 @@ from wirebroker.codecs.messages import decode_request
 if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
-# net/dispatch.py's bound: some 10 ms of the loop's time.
+# As in net/dispatch.py: some 10 ms on the event loop.
 _LONGEST_ON_LOOP_BYTES: Final = 64 << 10
 
 
 async def decoded(request: Request) -> Any:
-    """Decode a request's body; its frame must be kept (Request.keep), or the coroutine's own.
+    """Decode a request's body.
+
+    The frame must have been kept (Request.keep) or belong to the coroutine.
 
     Raises:
-        MalformedFrameError: It is none.
+        MalformedFrameError: The body is malformed.
     """
     arguments = request.key, request.version, request.frame, request.position
     if len(request.frame) - request.position <= _LONGEST_ON_LOOP_BYTES:

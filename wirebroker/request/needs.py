@@ -1,11 +1,9 @@
-"""What requests need to be allowed: which operation on which kind of resource.
+"""Permissions: operations on kinds of resources.
 
-A handler declares it beside its key (handlers.py). Resources are named by a request's body, and a
-request may need less than all that stands there (a consumer's Fetch is no replica's), so the names
-stay with the handlers; the kinds stand here once, for the authorizer, its table of tests and the
-page about security.
+A handler declares those that its requests may require (handlers.py) and finds the resources' names
+in the body itself.
 
-Source: Kafka's ResourceType and AclOperation codes; who needs what, KafkaApis and ControllerApis.
+Source: Kafka's ResourceType and AclOperation for the codes; KafkaApis and ControllerApis.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""An answer that is ready and may not leave yet: what it acknowledges is not committed.
+"""Deferred responses: they are complete, but the records that they acknowledge are not committed.
 
     prepared Produce --appended--> CommitQueue --committed--> DueAnswers --next turn--> connection
-                                       '--partition goes, time is over: another answer--'
+                                       '--partition lost, timeout: another response--'
 
-That of a request to several partitions waits in parts in several queues
-(api/data/owed_produce.py).
+The response for several partitions waits in several queues (api/data/owed_produce.py).
 
-It is all there is of a request that waits: no task, no future, no closure. Hundreds wait at a time
-where there are followers, and each object more of them is one more for the cycle collector to walk.
+A response is the only state of its waiting request. Avoiding a task, a future and a closure keeps
+garbage collection cheap: with followers, hundreds wait at a time.
 
 Source: Kafka's DelayedOperationPurgatory.
 """
@@ -22,20 +21,19 @@ if TYPE_CHECKING:
 
     from wirebroker.base.request_meters import RequestMeter
 
-# So many answers leave between two looks at the clock, and then others have their turn.
+# Responses between two looks at the clock; after _TURN_S other work has its turn.
 _FEW: Final = 16
 _TURN_S: Final = 0.002
 
 
 class OwedAnswer:
-    """One of them.
+    """A deferred response.
 
     Attributes:
-        answer: What is sent, its size before it.
-        settle: Charges for the request with the answer's pieces and returns them, if there are
-            quotas.
-        session: Whose it is, which knows of answers; None until somebody waits for it.
-        meter: Counts the request's time when the response leaves; None if that is not measured.
+        answer: The response, with its size in front.
+        settle: Charges quotas and returns the pieces to send; None without quotas.
+        session: The waiting session; None until `wait`.
+        meter: Counts the request's time when the response is sent, or None.
         times: received_s, began_s and returned_s of `RequestMeter.served_later`.
     """
 
@@ -50,27 +48,27 @@ class OwedAnswer:
         self._take: Callable[[OwedAnswer], None] | None = None
 
     def wait(self, session: object, take: Callable[[OwedAnswer], None]) -> None:
-        """Have it given to `take` in a later turn of the loop."""
+        """Pass it to `take` in a later turn of the loop."""
         self.session = session
         self._take = take
 
     def leave(self) -> None:
-        """Give it to who waits for it, once."""
-        take, self._take = self._take, None  # each holds the other
+        """Pass it to the waiting connection, once."""
+        take, self._take = self._take, None  # breaks a reference cycle
         if take is not None:
             take(self)
 
     def give_up_soon(self) -> None:
-        """Wait not much longer: nobody may be there to hear of it."""
+        """Shorten the wait, because the client may have disconnected."""
         raise NotImplementedError
 
 
 class QueuedAnswer(OwedAnswer):
-    """One that waits in a partition's queue.
+    """A deferred response in a partition's queue.
 
     Attributes:
-        due_offset: Behind its last record: it may leave when everything below is committed.
-        deadline_s: When it leaves all the same, on the loop's clock.
+        due_offset: The offset after its last record; all below must be committed.
+        deadline_s: When the wait times out, on the loop's clock.
         is_waiting: Whether it is in a queue.
     """
 
@@ -83,26 +81,26 @@ class QueuedAnswer(OwedAnswer):
         self.is_waiting = False
 
     def look(self) -> bool:
-        """Tell whether it may leave, with another answer if something is wrong."""
+        """Return whether it can be sent; change it to an error response if necessary."""
         raise NotImplementedError
 
     def give_up(self) -> None:
-        """Make it say that it was not committed in time."""
+        """Change it to a timeout error."""
         raise NotImplementedError
 
 
 class DueAnswers:
-    """Answers that may leave: those that became due together leave one behind the other."""
+    """Responses that are ready to be sent, in order."""
 
     __slots__ = ("_due",)
 
-    # If it is not empty a turn is scheduled.
+    # While it is not empty, a turn is scheduled.
 
     def __init__(self) -> None:
         self._due: list[OwedAnswer] = []
 
     def add(self, owed: OwedAnswer) -> None:
-        """Have one leave in a turn of its own: who takes it may go on with the next request."""
+        """Send it in a later turn, since the connection may then serve its next request."""
         if not self._due:
             asyncio.get_running_loop().call_soon(self._leave)
         self._due.append(owed)

@@ -1,4 +1,4 @@
-"""One request on its way to a handler, and the forms of what comes back."""
+"""Requests as handlers see them, and the forms of their responses."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from wirebroker.storage.files import FileSlice
 
 Piece: TypeAlias = "bytes | bytearray | memoryview | FileSlice"
-# The body of an answer in pieces, sent one after the other; None is no answer (Produce, acks=0).
+# Pieces of a response body, sent in order; None is no response (Produce, acks=0).
 Reply: TypeAlias = "list[bytes | bytearray | memoryview | FileSlice] | None"
 
 
 class CloseConnectionError(Exception):
-    """A handler's wish that the connection be closed without an answer; logged in one line."""
+    """Closes the connection without a response; logged in one line."""
 
 
 class Request:
-    """One request, as its handler sees it.
+    """One request.
 
     Attributes:
         key: The API key.
-        version: One of the versions that are served.
-        correlation_id: Returned in the answer's header (done by dispatch).
+        version: A supported version.
+        correlation_id: For the response header, which dispatch writes.
         client_id: The client's name for itself.
-        frame: The whole frame, header included, writable. It and all views into it are valid until
-            the handler returns; see `keep`.
-        position: Where the body starts in `frame`.
-        session: Of the connection that it came on.
-        errors: Counts the error codes other than 0 of the API's responses, by code.
+        frame: The whole frame, writable. It and its views are valid until the handler returns; see
+            `keep`.
+        position: Start of the body in `frame`.
+        session: The connection's session.
+        errors: Counts the response error codes other than 0.
     """
 
     __slots__ = (
@@ -69,41 +69,40 @@ class Request:
         self.errors: Counter[int] = Counter() if errors is None else errors
 
     def count_error(self, code: int) -> None:
-        """Count an error code of the response, if its handler encodes the response."""
+        """Count an error code of a response that the handler encodes itself."""
         if code:
             self.errors[code] += 1
 
     def keep(self) -> None:
-        """Keep the frame, and every view into it, valid for as long as somebody holds them.
+        """Keep the frame and all views into it valid while they are referenced.
 
-        Must be called before the handler returns an awaitable that uses them. Nothing is copied,
-        but up to 1 MiB of memory lives as long as any of the views: a piece of a frame that is
-        kept for long is better copied by `kept`.
+        Call it before returning an awaitable that uses them. Up to 1 MiB of memory lives as long as
+        any view: copy what lives long, with `kept`.
         """
         keep(self.frame)
 
     def kept(self, view: memoryview) -> memoryview:
-        """Return a view of the same bytes that stays valid: copied only if it has to be."""
+        """Return a view of the same bytes that stays valid, copied only if necessary."""
         return owned(view)
 
 
 class LargeResponse(dict[str, Any]):
-    """A response that takes long to encode: a thread does it. Only awaitables may give one."""
+    """A response that a thread encodes; only awaitables may return one."""
 
     __slots__ = ()
 
 
-# Elements of a response that are encoded on the loop: some 3 us each.
+# Response elements to encode on the loop: some 3 us each.
 _FEW_ELEMENTS: Final = 500
 
 
 def holds_much(response: Any) -> bool:
-    """Tell whether a response, a mapping or a struct, takes long to encode: a thread does it."""
+    """Return whether a mapping or struct must be encoded by a thread."""
     return _room_after(response, _FEW_ELEMENTS) < 0
 
 
 def _room_after(part: Any, room: int) -> int:
-    """Return how many elements fit besides those of a part; it stops where none does."""
+    """Return `room` less the elements of a part; stop once negative."""
     fields = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else _fields_of(part)
     for value in fields.values():
         if value.__class__ is list:

@@ -1,7 +1,6 @@
-"""What is known of one client's connection, whatever carries it (socket, memory, TLS).
+"""The state of one client connection, independent of its transport.
 
-A connection of `net/` owns its session and tells it of the peer; handlers read it. The principal
-stays ANONYMOUS until there is authentication.
+The connection in `net/` owns and updates it; handlers read it.
 """
 
 from __future__ import annotations
@@ -16,29 +15,29 @@ if TYPE_CHECKING:
     from wirebroker.base.request_meters import RequestMeter
     from wirebroker.request.owed_answer import OwedAnswer
 
-# Why no further request of a session is served for now: bits of `Session.pauses`.
-ANSWER_IS_DUE: Final = 1  # one is being served
-OUTPUT_IS_UNSENT: Final = 2  # its peer reads slowly
-TURN_IS_OVER: Final = 4  # others have theirs
-MEMORY_IS_SHORT: Final = 8  # requests in flight hold what they may
-THROTTLED: Final = 16  # a quota is exceeded
-ENDING: Final = 32  # it closes when what it is owed has left
+# Bits of `Session.pauses`.
+ANSWER_IS_DUE: Final = 1  # a request is being served
+OUTPUT_IS_UNSENT: Final = 2  # the client reads slowly
+TURN_IS_OVER: Final = 4  # other connections have theirs
+MEMORY_IS_SHORT: Final = 8  # requests in flight are at their limit
+THROTTLED: Final = 16
+ENDING: Final = 32  # closes after the pending responses
 
 
 ANONYMOUS: Final = Principal()
 
-# In `Session.throttle_ms`: it is no client that has quotas, but a replica.
+# Value of `Session.throttle_ms` for replicas, which have no client quotas.
 NO_CLIENT: Final = -1
 
 
 class Prepared:
-    """Serves requests like the last one of a session by a short way (api/data/prepared_produce.py).
+    """The fast path for requests like a session's last one (api/data/prepared_produce.py).
 
     Attributes:
-        epoch: The gate's when it was prepared: it holds for that one alone (gate.py).
-        kind: API key << 16 | version of the requests, by which they are counted.
-        begun: What is done of the frame for which `serve` returned None; None if nothing is. Such
-            a frame was let through: nothing refuses it any more.
+        epoch: The only gate epoch in which it is valid (gate.py).
+        kind: API key << 16 | version, for the request counts.
+        begun: Progress of the frame for which `serve` returned None, or None. Such a frame has
+            already been admitted.
     """
 
     __slots__ = ("begun", "epoch", "kind")
@@ -49,12 +48,12 @@ class Prepared:
         self.begun: Mapping[int, Any] | None = None
 
     def serve(self, frame: memoryview) -> bytes | OwedAnswer | None:
-        """Return the answer with its length; None if the frame has to go the whole way."""
+        """Return the response with its length; None if the frame needs the full path."""
         raise NotImplementedError
 
 
 def nobody_mutes(seconds: float) -> None:
-    """Stand in for a connection's way to be silent until there is one."""
+    """Do nothing: the default of `Session.mute` until the connection sets it."""
 
 
 class Session:
@@ -62,26 +61,25 @@ class Session:
 
     Attributes:
         id: Unique in this process, in Kafka's form `local:port-remote:port-number`.
-        peer: The other side as `host:port`.
+        peer: The client's `host:port`.
         listener_name: The listener that accepted it.
-        local_host: The address at which the peer reached us.
-        local_port: The port at which the peer reached us.
-        principal: Who the client is.
-        client_software_name: As said in ApiVersions (KIP-511), else "unknown".
+        local_host: The address to which the client connected.
+        local_port: Its port.
+        principal: The client's user; ANONYMOUS until it authenticates.
+        client_software_name: From ApiVersions (KIP-511), else "unknown".
         client_software_version: Likewise.
-        pauses: Why no further request is served for now; 0 if nothing is in the way.
-        last_produced: Id of the topic to which its last Produce request went, if to one alone.
-        prepared: What requests like that one need not tell again.
-        epoch: The gate's when its last request was let through.
-        has_ended: Whether the peer sends no more, or is gone.
-        received_s: When the loop noticed the bytes of the request in hand, on the stopwatch of
-            request_meters.py; 0.0 if that is not known.
-        last_meter: Of its last response (request_meters.py), None if that is not measured.
-        is_follower: Whether its last Fetch was that of a replica.
-        access: What was decided about the client (authorization/access.py), if anything was asked.
-        throttle_ms: What a handler has found that quotas hold the client up for, or
-            NO_CLIENT.
-        mute: Serves no further request for so many seconds; the connection's.
+        pauses: Reasons to serve no further request, as bits.
+        last_produced: Topic id of its last Produce request if that had one topic.
+        prepared: The fast path for requests like that one.
+        epoch: The gate epoch that admitted its last request.
+        has_ended: Whether the peer sends no more, or has disconnected.
+        received_s: When the current request arrived, on the stopwatch of base/request_meters.py;
+            0.0 if unknown.
+        last_meter: Of its last response (base/request_meters.py), or None.
+        is_follower: Whether its last Fetch came from a replica.
+        access: Cached decisions (authorization/access.py).
+        throttle_ms: Throttle time that a handler has determined, or NO_CLIENT.
+        mute: Pauses the connection for a number of seconds.
     """
 
     __slots__ = (
@@ -138,9 +136,9 @@ class Session:
         self._on_end: Callable[[], object] | None = None
 
     def when_ended(self, callback: Callable[[], object]) -> None:
-        """Call back once if the peer ends, or has, before the request in hand is answered.
+        """Call back once if the peer disconnects, or has, before the current request's response.
 
-        For handlers whose request only waits: what nobody will read should cost nobody anything.
+        A waiting request that no client reads should cost nothing.
         """
         if self.has_ended:
             callback()
@@ -148,7 +146,7 @@ class Session:
             self._on_end = callback
 
     def answered(self) -> None:
-        """Note that the request in hand waits no more."""
+        """Note that the current request no longer waits."""
         self._on_end = None
 
     def end(self) -> None:

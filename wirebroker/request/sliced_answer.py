@@ -1,8 +1,7 @@
-"""Answers with thousands of large elements, encoded one by one in slices of the loop's time.
+"""Chunked responses: thousands of large elements, encoded one by one in time slices.
 
-Topics are described with some 33 configs each, so an answer about 5,000 topics takes half a second
-to encode. It is the same bytes as if it were encoded at once: the fields before the array (the
-throttle time, of some answers an error code), its length, the elements, no tags.
+Descriptions of 5,000 topics with some 33 configs each take half a second. The bytes are the same as
+if encoded at once: the fields before the array, its length, the elements, no tags.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ async def encode_sliced_answer(
     errors: dict[int, int] | None = None,
     has_error_code: bool = False,
 ) -> Reply:
-    """Encode an answer that is an array after the throttle time.
+    """Encode a response that is an array after the throttle time.
 
     Args:
-        key: The API.
+        key: The API key.
         version: The request's version.
         field: The array's name.
-        elements: Made while they are encoded, so that making them is sliced too.
+        elements: An iterator creates them in slices, too.
         clock: Measures the slices.
-        errors: Counts the error codes other than 0, by code.
-        has_error_code: Whether the throttle time is followed by an error code; it is none.
+        errors: Counts the error codes other than 0.
+        has_error_code: Whether an error code, always 0, follows the throttle time.
     """
     slices = Slices(clock)
     flexible = is_flexible(key, version)
     before = _NO_THROTTLING + (_NO_ERROR if has_error_code else b"")
-    # What stands before an array of one element; at the end the tags.
+    # Lengths of what surrounds the element in an array of one.
     head = len(before) + (1 if flexible else 4)
     tail = len(_NO_TAGS) if flexible else 0
     pieces: list[bytes] = []

@@ -1,1 +1,1 @@
-"""Who a client is, and what it may do."""
+"""Authentication: SASL, TLS, tokens, and the broker's own logins."""

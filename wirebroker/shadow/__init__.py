@@ -1,1 +1,1 @@
-"""`wirebroker shadow`: partitions of any cluster, copied byte for byte and verified on the way."""
+"""`wirebroker shadow`: a verified byte-for-byte copy of another cluster's partitions."""

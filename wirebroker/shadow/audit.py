@@ -1,14 +1,13 @@
-"""Verifies the batches of one partition as they come. Pure; what it has seen is all it knows.
+"""Verification of one partition's batches, without I/O.
 
-Of every batch: the checksum (client/records/fetched_batches.py), offsets that follow the last
-batch, epochs that never fall, every record decoded, its offset within the batch and above the last.
-Of producers: sequences without a hole, epochs that never fall, a new epoch from sequence 0 on.
-Of transactions: nothing else of a producer while one is open, markers of no older epoch and of no
-older coordinator.
+Batches: checksum (client/records/fetched_batches.py), consecutive offsets, leader epochs that never
+decrease, decodable records with increasing offsets.
+Producers: sequences without holes, epochs that never decrease, sequence 0 at the start of an epoch.
+Transactions: no other batches of a producer while one is open; markers whose producer and
+coordinator epochs never decrease.
 
-What compaction may do is no fault, whatever the topic's policy is at present: batches may lack
-records. Missing offsets are gaps and counted apart. Retention and compaction leave them; which of
-the two it was cannot be seen here.
+Batches may lack records under any cleanup policy, since the topic may once have been compacted.
+Missing offsets are gaps, caused by retention or compaction, and counted separately.
 
 Source: KIP-98, KIP-360, KIP-890; Kafka's ProducerAppendInfo.
 """
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.log.producers.producer_entry import ProducerEntry
 
-# What a report holds of each partition; all are counted.
+# Gaps and faults kept in a report; all are counted.
 MOST_KEPT: Final = 20
-# Producers of a partition that are remembered here; of others the log still knows.
+# Producers kept here; the log knows the others.
 _MOST_PRODUCERS: Final = 100_000
-# After so long a broker may have forgotten a producer, and takes any sequence (Kafka's default of
+# A broker may then have expired a producer, and accepts any sequence (the default of
 # producer.id.expiration.ms).
 _FORGOTTEN_MS: Final = 86_400_000
 _SEQUENCES: Final = 1 << 31
@@ -43,32 +42,30 @@ def _nobody(_producer_id: int) -> None:
 
 
 class Producer(NamedTuple):
-    """What is known of a producer: its last batch, and its transaction if one is open."""
+    """The last batch of a producer, and whether its transaction is open."""
 
     epoch: int
-    last_sequence: int  # NO_SEQUENCE: none of this epoch
+    last_sequence: int  # NO_SEQUENCE for none in this epoch
     timestamp_ms: int
     coordinator_epoch: int
     is_in_transaction: bool
 
 
 class Audit:
-    """One partition.
+    """The audit of one partition.
 
     Args:
-        next_offset: Where it goes on.
-        leader_epoch: Of the last batch before that; -1 if there is none.
-        is_compacted: Whether records and whole batches may be missing.
-        known: Finds what the log knows of a producer from before.
+        next_offset: First offset to verify.
+        leader_epoch: Of the last batch before it; -1 for none.
+        is_compacted: Whether records and batches may be missing.
+        known: Returns the log's earlier entry of a producer.
 
     Attributes:
-        next_offset: The first offset that has not been seen.
-        records: How many were seen.
-        batches: The same of batches.
-        gaps: The first offsets that were missing, each as [first, behind the last].
-        gap_count: How many such there were.
-        faults: The first sentences about what is wrong.
-        fault_count: How many there were.
+        next_offset: First offset not verified yet.
+        gaps: The first gaps in offsets, as [first, end).
+        gap_count: Number of all gaps.
+        faults: The first faults, as sentences.
+        fault_count: Number of all faults.
     """
 
     __slots__ = (
@@ -107,11 +104,11 @@ class Audit:
 
     @property
     def open_transactions(self) -> int:
-        """How many of the producers seen have a transaction that is not decided."""
+        """Number of producers with an open transaction."""
         return sum(each.is_in_transaction for each in self._producers.values())
 
     def take(self, header: BatchHeader, batch: memoryview) -> None:
-        """Look at the batch that comes next."""
+        """Verify the next batch."""
         if header.base_offset > self.next_offset:
             self._note_gap(self.next_offset, header.base_offset)
         if header.leader_epoch < self._leader_epoch:
@@ -131,13 +128,13 @@ class Audit:
         self.next_offset = header.last_offset + 1
 
     def skip_to(self, offset: int) -> None:
-        """Note that nothing below an offset can be had any more."""
+        """Note that no earlier offset is available."""
         if offset > self.next_offset:
             self._note_gap(self.next_offset, offset)
             self.next_offset = offset
 
     def _note_gap(self, first: int, behind: int) -> None:
-        # Whose batches were in it, nobody knows: their sequences begin anew.
+        # The gap may have contained batches of any producer.
         self._producers.clear()
         self._known = _nobody
         self._count_gap(first, behind)
@@ -153,7 +150,7 @@ class Audit:
             self.faults.append(f"the batch at {header.base_offset}: {what}")
 
     def _read(self, header: BatchHeader, batch: memoryview) -> EndTransactionMarker | None:
-        """Decode every record; return the marker, if the batch holds one."""
+        """Decode every record; return the transaction marker, if any."""
         marker = None
         last, count = header.base_offset - 1, 0
         for record in iterate_records(batch, header):
@@ -168,7 +165,7 @@ class Audit:
         return marker
 
     def _check_count(self, header: BatchHeader, count: int) -> None:
-        """Note a batch that lacks records: the topic may have been compacted at some time."""
+        """Check the number of records; compaction may have removed some."""
         offsets = header.last_offset_delta + 1
         if count > offsets:
             self._fault(

@@ -1,4 +1,4 @@
-"""Which topics are copied."""
+"""The choice of topics to copy."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 
 def topic_filter(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
-    """Return what tells by a topic's name, and whether it is internal, if it is wanted.
+    """Return a function of a topic's name, and whether it is internal, that selects topics.
 
     Args:
-        patterns: Regular expressions of whole names; internal topics are wanted only where one is
-            the very name.
+        patterns: Regular expressions of whole names; an internal topic needs its exact name.
 
     Raises:
-        ClientError: One is no regular expression.
+        ClientError: A pattern is invalid.
     """
     try:
         compiled = [compile_pattern(each) for each in patterns]

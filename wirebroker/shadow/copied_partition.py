@@ -1,11 +1,10 @@
-"""One partition of the copy: its log, and the audit of what comes into it.
+"""One copied partition: its log, and the audit of its batches.
 
-What comes is appended as it is. A log that is empty begins where the source's does, which may be
-within a batch: then the batch is taken whole, and the log starts within it, as a follower's would.
+Batches are appended unchanged. An empty log starts where the source's does; if that is within a
+batch, the whole batch is appended and the log starts within it, as a follower's does.
 
-A source may go back to an older copy of its data and go on from there, in epochs that it had used
-before. So at the start, and after each error, the copy's last batch is fetched again and
-compared.
+A source may return to older data and reuse epochs. So at the start and after each error, the copy's
+last batch is fetched again and compared.
 """
 
 from __future__ import annotations
@@ -27,26 +26,21 @@ if TYPE_CHECKING:
 
 FOLLOWED: Final = "followed"
 DONE: Final = "done"
-# How often in a row a leader may refuse an offset within its bounds: they may just have changed.
+# Consecutive refusals of an offset within the leader's bounds, which may just have changed.
 _MOST_REFUSALS: Final = 3
 
 
 class CopiedPartition:
-    """A partition that is followed until it is done, or cannot go on.
+    """A partition that is copied until it is done or fails.
 
     Args:
-        log: Open.
-        clock: The time of appends.
-        until: Where it is done; None: never.
+        until: End offset; None to follow forever.
 
     Attributes:
-        place: Which it is.
-        log: Where its records are kept.
-        audit: What was found out about it.
-        high_watermark: The source's, as far as it was told; -1 before.
-        state: FOLLOWED, DONE, or a sentence about why it has ended before.
-        leader_epoch: The highest that the metadata of the copy knows.
-        waits: Since when it has brought nothing.
+        high_watermark: The source's; -1 if unknown.
+        state: FOLLOWED, DONE, or why it ended.
+        leader_epoch: The highest one in the copy's metadata.
+        waits: How long it has made no progress.
     """
 
     __slots__ = (
@@ -90,14 +84,14 @@ class CopiedPartition:
 
     @property
     def fetch_offset(self) -> int:
-        """Where to read: what comes next, or the copy's last batch if it is to be compared."""
+        """The next offset, or that of the copy's last batch if it must be compared."""
         log = self.log
         if self._is_compared or self.audit.next_offset != log.log_end_offset:
             return self.audit.next_offset
         return max(log.log_end_offset - 1, log.log_start_offset)
 
     def compare_again(self) -> None:
-        """Compare the last batch with the source's again before anything is appended."""
+        """Compare the last batch with the source's before the next append."""
         self._is_compared = not self.log.size_bytes
         self._silences = 0
 
@@ -108,16 +102,16 @@ class CopiedPartition:
 
     @property
     def is_followed(self) -> bool:
-        """Whether there is more to come."""
+        """Whether more records may come."""
         return self.state == FOLLOWED
 
     @property
     def latest_epoch(self) -> int:
-        """The leader epoch of the last batch; -1 if there is none."""
+        """Leader epoch of the last batch; -1 for none."""
         return self.log.leader_epochs.latest_recorded_epoch
 
     def latest_epoch_in(self, records: memoryview) -> int:
-        """Return the highest leader epoch of batches that were sent; -1 if none is whole."""
+        """Return the highest leader epoch of fetched whole batches; -1 for none."""
         epoch, position = -1, 0
         while len(records) - position >= HEADER_BYTES:
             header = read_batch_header(records, position)
@@ -127,11 +121,11 @@ class CopiedPartition:
         return epoch
 
     def begin_at(self, log_start_offset: int) -> None:
-        """Note where the source begins: an empty log begins there, another has a gap before it."""
+        """Use the source's start offset: an empty log starts there, another has a gap before it."""
         log = self.log
         if log_start_offset < log.log_end_offset:
             return
-        self._is_compared = True  # the source has nothing to compare with
+        self._is_compared = True  # the source has no such batch
         if log.size_bytes == 0 and log_start_offset > log.log_end_offset:
             log.truncate_fully(log_start_offset, now_ms=self._clock.now_ms())
             self._first_offset = self.audit.next_offset = log_start_offset
@@ -139,13 +133,13 @@ class CopiedPartition:
         self._note_progress()
 
     def is_as_the_source(self, records: memoryview, *, turns: int) -> bool:
-        """Compare the copy's last batch with what was sent; if it differs, the partition ends.
+        """Compare the copy's last batch with the source's; end the partition if they differ.
 
-        A batch that the source has compacted, or no longer has, counts as the same.
+        A batch that the source has compacted or deleted counts as equal.
 
         Args:
-            records: What its leader has sent.
-            turns: So many answers in a row may have no room for this partition.
+            records: Fetched from the leader.
+            turns: Consecutive responses that may have no room for this partition.
         """
         offset = self.fetch_offset
         if self._is_compared or offset == self.audit.next_offset:
@@ -153,7 +147,7 @@ class CopiedPartition:
             return True
         if len(records) < HEADER_BYTES:
             self._silences += self.high_watermark > offset
-            self._is_compared = self._silences > turns  # the source has nothing there any more
+            self._is_compared = self._silences > turns  # the source no longer has the batch
             return True
         self._is_compared = True
         theirs = read_batch_header(records)
@@ -173,10 +167,7 @@ class CopiedPartition:
         return None if found is None else read_batch_header(found.read())
 
     def take(self, records: memoryview) -> int:
-        """Verify and append what a leader has sent, and return how many bytes that were.
-
-        A batch that cannot be trusted ends the partition.
-        """
+        """Verify and append batches; return their size. An invalid batch ends the partition."""
         self._refusals = 0
         begin = end = 0
         position = 0
@@ -184,7 +175,7 @@ class CopiedPartition:
             for header, batch in fetched_batches(records):
                 position += header.size
                 if header.last_offset < self.audit.next_offset and self.log.size_bytes:
-                    begin = end = position  # it is there already: the answer began within it
+                    begin = end = position  # already copied: the response began within it
                     continue
                 if header.base_offset < self.log.log_end_offset and not self.log.size_bytes:
                     self._begin_within(header.base_offset)
@@ -216,7 +207,7 @@ class CopiedPartition:
             self.state = DONE
 
     def report(self) -> dict[str, Any]:
-        """Return what there is to say, by names for JSON."""
+        """Return the report as JSON."""
         audit, log = self.audit, self.log
         return {
             "topic": self.place.topic,
@@ -237,9 +228,9 @@ class CopiedPartition:
 
 
 def _is_same(own: BatchHeader, theirs: BatchHeader) -> bool:
-    """Tell whether two batches are one, of which compaction may have removed records.
+    """Return whether two batches are equal, except that compaction may have removed records.
 
-    A batch that lost records, or has the time after which its tombstones go, has another checksum.
+    A compacted batch, or one with a delete horizon for tombstones, has another checksum.
     """
     kept = ("base_offset", "last_offset_delta", "leader_epoch", "producer_id", "producer_epoch")
     if any(getattr(own, name) != getattr(theirs, name) for name in kept):

@@ -1,11 +1,8 @@
-"""The data directory that a shadow fills: of one node, in the source's cluster, with its topics.
+"""The data directory of a copy: one node of the source's cluster, with its topics.
 
-Its metadata is a log of Kafka's, written by a controller of this process: topics under their ids,
-their configs, each partition with the one replica that lies here, without a leader and in the
-source's leader epoch. A broker that opens it elects itself, in a higher epoch.
-
-Whatever is appended stands below an epoch that the metadata knows: where the source's rises, the
-metadata's does first.
+A controller in this process writes the metadata log: topics with ids and configs, and partitions
+with this node as their only replica, without a leader, in the source's leader epoch. A broker that
+opens the directory elects itself in a higher epoch.
 """
 
 from __future__ import annotations
@@ -31,6 +28,7 @@ from wirebroker.coordinator.operation import MAX_RECORDS, ControllerResult
 from wirebroker.quorum.controller.quorum_controller import QuorumController
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory, LogDirectoryError
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +46,7 @@ _METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 class CopyDirectory:
-    """The directory, while a shadow has it. Made by `open`."""
+    """An open directory of a copy, created by `open`."""
 
     def __init__(
         self,
@@ -75,11 +73,11 @@ class CopyDirectory:
     async def open(
         cls, path: str, *, cluster_id: str, config: Config, clock: Clock, files: Files
     ) -> CopyDirectory:
-        """Open a directory that is new, or a copy of the same cluster.
+        """Open a new directory, or a copy of the same cluster.
 
         Raises:
-            StartError: It is another's, or a broker has served it since.
-            OSError: The disk.
+            StartError: It belongs to another cluster, or a broker has used it since.
+            OSError: The disk failed.
         """
         try:
             directory = LogDirectory.open(
@@ -102,22 +100,22 @@ class CopyDirectory:
                 "copy into a new directory",
             )
         if ELIGIBLE_LEADER_REPLICAS in controller.follower.image.features:
-            # A broker that registers for the first time counts as one that lost the ends of its
-            # logs: with eligible leaders it would lead none of the partitions that it finds.
+            # On its first registration a broker counts as one that lost the ends of its logs. With
+            # eligible leader replicas it would lead none of these partitions.
             without = feature_level(ELIGIBLE_LEADER_REPLICAS, 0)
             await controller.submit(partial(_write, [without]))
         return copy
 
     @property
     def image(self) -> ClusterImage:
-        """What the copy knows of topics."""
+        """The copy's cluster image."""
         return self._controller.follower.image
 
     async def put_topics(self, topics: Sequence[SourceTopic]) -> None:
-        """Have topics in the metadata as the source has them: ids, partitions, configs, epochs.
+        """Store the source's ids, partitions, configs and epochs of topics.
 
         Args:
-            topics: Those whose names the copy doesn't have, or has under the same id.
+            topics: New ones, or those with the same id in the copy.
         """
         records: list[MetadataRecord] = []
         for topic in topics:
@@ -126,18 +124,18 @@ class CopyDirectory:
             await self._controller.submit(partial(_write, records[begin : begin + MAX_RECORDS]))
 
     async def raise_epoch(self, topic_id: bytes, partition: int, leader_epoch: int) -> None:
-        """Have the metadata know a leader epoch before batches of it are appended."""
+        """Store a leader epoch before its batches are appended."""
         known = self.image.topics_by_id[topic_id].partitions[partition]
         if leader_epoch > known.leader_epoch:
             raised = self._partition(partition, leader_epoch, known)
             await self._controller.submit(partial(_write, [partition_record(topic_id, raised)]))
 
     def open_log(self, topic: TopicImage, partition: int) -> Log:
-        """Open the log of a partition, or begin it.
+        """Open or create a partition's log.
 
         Raises:
-            OSError: The disk.
-            KafkaError: It cannot be read.
+            OSError: The disk failed.
+            KafkaError: The log is corrupt.
         """
         key = (topic.name, partition)
         path = self._found.get(key)
@@ -151,7 +149,8 @@ class CopyDirectory:
             topic_id=topic.topic_id,
             settings=self._config.topic_settings(self.image.topic_config(topic.name)),
         )
-        log.load(
+        load_log(
+            log,
             recovery_point=self._recovery_points.get(key, 0),
             clean=self._was_clean,
             now_ms=self._clock.now_ms(),
@@ -162,7 +161,7 @@ class CopyDirectory:
         return log
 
     def note_log_starts(self) -> None:
-        """Write down where logs begin: some do so within a batch, which a kill must not undo."""
+        """Write the log start offsets, so that a kill does not undo those within a batch."""
         starts = {
             (log.topic, log.partition): log.log_start_offset
             for log in self._logs
@@ -173,7 +172,7 @@ class CopyDirectory:
             self._log_starts = starts
 
     async def close(self) -> None:
-        """Leave it as after a clean stop; blocks for the disk."""
+        """Close as after a clean stop; blocks."""
         await self._controller.close()
         self._directory.sync_names()
         for log in self._logs:

@@ -1,9 +1,7 @@
-"""Follows the partitions of a source: from all its leaders at once, by Fetch as a consumer.
+"""Copying of all partitions of a source, by Fetch as a consumer from all leaders at once.
 
-What moves is looked up again; what is new is taken on; what is gone, recreated, or has lost records
-that the copy has, ends with a sentence. An unreachable source, and a partition that has no leader
-or is refused, is retried after a pause: if the copy is to end, for as long as a request may take,
-else forever.
+A partition ends if it was deleted or recreated, or if the source has lost records that the copy
+has. Other errors are retried forever, or with `is_once` until the client's timeout.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _ANSWER_BYTES: Final = 8 << 20
 _PARTITION_BYTES: Final = 1 << 20
 _WAIT_MS: Final = 500
 _AGAIN_S: Final = 0.2
-# How often topics, partitions and leaders are looked at anew.
+# Between two lookups of topics and leaders.
 _LOOK_S: Final = 5.0
 _FIRST_BY_ID: Final = 13
 _MOVED: Final = PASSING | {
@@ -47,18 +45,10 @@ _MOVED: Final = PASSING | {
 
 
 class Following:
-    """All partitions that one shadow follows.
+    """All partitions of one copy.
 
     Args:
-        source: The cluster.
-        directory: The copy.
-        clock: For deadlines.
-        is_once: Whether each partition ends where the source ended at first.
-        cluster_id: The source's.
-
-    Attributes:
-        cluster_id: The source's.
-        partitions: What is copied, by place.
+        is_once: Whether to end at the source's first end offsets.
     """
 
     def __init__(
@@ -81,12 +71,12 @@ class Following:
         self._is_told = False
 
     async def run(self) -> None:
-        """Follow until every partition has ended; without `is_once`, new ones are waited for.
+        """Copy until every partition has ended; without `is_once`, wait for new ones.
 
         Raises:
-            ClientError: The source can't be reached, or refuses.
-            StartError: The copy is of another topic of the same name.
-            OSError, KafkaError: The disk; a log that cannot be read.
+            ClientError: The source does not respond, or returns an error.
+            StartError: A topic was recreated since it was copied.
+            OSError, KafkaError: The disk failed, or a log is corrupt.
         """
         while True:
             try:
@@ -101,7 +91,7 @@ class Following:
                 if not self._goes_on():
                     raise
                 LOGGER.info("trying again: %s", error)
-                # Whoever answers then may have another state of the data.
+                # The next leader to respond may have other data.
                 for copied in self._followed():
                     copied.compare_again()
                 await pause(_AGAIN_S)
@@ -116,7 +106,7 @@ class Following:
         return not self._is_once or now - self._failing_since < self._source.client.timeout_s
 
     def _give_up(self) -> None:
-        """End the partitions that have brought nothing for as long as a request may take."""
+        """End or report the partitions without progress for the client's timeout."""
         since = self._clock.monotonic() - self._source.client.timeout_s
         for copied in self._followed():
             if copied.waits.have_lasted_since(since):
@@ -125,10 +115,10 @@ class Following:
                 elif copied.waits.is_to_be_told():
                     LOGGER.warning("%s-%d: %s", *copied.place, copied.waits.reason)
 
-    # -- what there is ---------------------------------------------------------------------
+    # -- topics ----------------------------------------------------------------------------
 
     async def _take_on(self, topics: Iterable[SourceTopic]) -> None:
-        """Begin with what is new, and end what is gone or another by now."""
+        """Add new partitions, and end deleted and recreated ones."""
         by_name = {each.name: each for each in topics}
         for copied in self._followed():
             topic = by_name.get(copied.place.topic)
@@ -196,7 +186,7 @@ class Following:
     # -- records ---------------------------------------------------------------------------
 
     async def _follow(self, topics: Iterable[SourceTopic]) -> None:
-        """Read from all leaders until it is time to look at them anew."""
+        """Fetch from all leaders until the next lookup."""
         leaders = {
             TopicPartition(topic.name, index): leader
             for topic in topics
@@ -215,7 +205,7 @@ class Following:
         await self._source.client.together(*work)
 
     async def _read_from(self, leader: int, copies: list[CopiedPartition], until: float) -> None:
-        """Read from one leader until then, or until it has lost a partition."""
+        """Fetch from one leader until then, or until it has lost a partition."""
         while copies and self._clock.monotonic() < until:
             question = partial(self._question, copies)
             answer = await self._source.client.request_of(leader, ApiKey.FETCH, question)
@@ -223,15 +213,15 @@ class Following:
                 raise ClientError(f"fetching is refused: {explained(answer.error_code)}")
             if not await self._took_all(answer):
                 for copied in copies:
-                    copied.compare_again()  # the source may be another one by now
+                    copied.compare_again()  # the leader may have other data now
                 await pause(_AGAIN_S)
                 return
-            # Who stands first gets a batch of any size: each in turn.
+            # Rotate: the first partition gets a batch of any size.
             copies = [each for each in (*copies[1:], copies[0]) if each.is_followed]
             self._tell_once()
 
     async def _took_all(self, answer: Any) -> bool:
-        """Take what a leader has answered; say whether it brought every partition on."""
+        """Process a response; return whether every partition made progress."""
         names = {topic_id: name for name, topic_id in self._ids.items()}
         is_all_taken = True
         for topic in answer.responses:
@@ -256,7 +246,7 @@ class Following:
                     "partition": copied.place.partition,
                     "current_leader_epoch": -1,
                     "fetch_offset": copied.fetch_offset,
-                    # So that a source that has lost records says where it does.
+                    # A source that has lost records then returns where it diverges.
                     "last_fetched_epoch": copied.latest_epoch,
                     "partition_max_bytes": _PARTITION_BYTES,
                 }
@@ -278,7 +268,7 @@ class Following:
         }
 
     async def _took(self, copied: CopiedPartition, row: Any) -> bool:
-        """Take what a leader has answered for a partition; say whether that brought it on."""
+        """Process a partition's response; return whether it made progress."""
         if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return await self._find_place(copied)
         if row.error_code:
@@ -304,7 +294,7 @@ class Following:
         return self._has_more(copied)
 
     def _has_more(self, copied: CopiedPartition) -> bool:
-        """Say whether the source has what the copy waits for; what is new will come by itself."""
+        """Return False if the source ends before the copy."""
         next_offset = copied.audit.next_offset
         if copied.high_watermark >= next_offset or not copied.is_followed:
             copied.waits.end()
@@ -324,11 +314,10 @@ class Following:
             copied.leader_epoch = epoch
 
     async def _find_place(self, copied: CopiedPartition) -> bool:
-        """Go on where the source begins by now, if it has deleted what would come next.
+        """Continue at the source's start offset, if it has deleted the next records.
 
-        Within its bounds a leader refuses an offset if it doesn't know the epoch that the copy's
-        last batch was written in: it went back to what it was before (an older copy of its data).
-        Or its bounds have just changed, so it is asked again.
+        A leader refuses an offset within its bounds if it does not know the epoch of the copy's
+        last batch, because it returned to older data. If its bounds just changed, a retry succeeds.
         """
         place, client = copied.place, self._source.client
         start = (await offsets_at(client, {place: EARLIEST}))[place]
@@ -339,7 +328,7 @@ class Following:
                 f" {copied.audit.next_offset}"
             )
         elif start > copied.fetch_offset:
-            copied.begin_at(start)  # or there is nothing to compare with any more
+            copied.begin_at(start)  # or the batch to compare was deleted
         elif copied.is_refused_within():
             copied.state = (
                 f"the source went back: it refuses offset {copied.fetch_offset} after epoch"

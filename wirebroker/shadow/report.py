@@ -1,4 +1,4 @@
-"""What a shadow says in the end: a line for each partition, and sentences about what is wrong."""
+"""The final report of a shadow: a row for each partition, and remarks about faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from wirebroker.shadow.copied_partition import CopiedPartition
 
-# Of the table for people.
+# Columns of the printed table.
 COLUMNS: Final = (
     "topic",
     "partition",
@@ -27,7 +27,7 @@ COLUMNS: Final = (
 
 
 def summary(partitions: Iterable[CopiedPartition], *, cluster_id: str) -> dict[str, Any]:
-    """Return the report as it is printed in JSON."""
+    """Return the report as JSON."""
     rows = [each.report() for each in sorted(partitions, key=lambda each: each.place)]
     return {
         "cluster_id": cluster_id,
@@ -41,7 +41,7 @@ def summary(partitions: Iterable[CopiedPartition], *, cluster_id: str) -> dict[s
 
 
 def remarks(report: dict[str, Any]) -> Iterator[str]:
-    """Yield what there is to say besides the table, for people."""
+    """Yield sentences about gaps, faults and totals."""
     for row in report["partitions"]:
         place = f"{row['topic']}-{row['partition']}"
         if not _is_fine(row["state"]):
@@ -58,7 +58,7 @@ def remarks(report: dict[str, Any]) -> Iterator[str]:
 
 
 def is_fine(report: dict[str, Any]) -> bool:
-    """Whether everything was copied and nothing is wrong; gaps are none."""
+    """Return whether everything was copied without faults; gaps do not count."""
     return not report["fault_count"] and not report["ended_count"]
 
 

@@ -1,4 +1,4 @@
-"""A shadow put together: the directory opened, the source followed, both let go of in order."""
+"""A shadow, from opening the source and the directory to closing them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# Segments that are open at a time; others are opened when they are needed.
+# Open segments; others are opened when needed.
 _OPEN_FILES: Final = 256
 
 
@@ -26,16 +26,15 @@ _OPEN_FILES: Final = 256
 async def shadowed(
     client: KafkaClient, is_wanted: Callable[[str, bool], bool], *, path: str, is_once: bool
 ) -> AsyncGenerator[Following]:
-    """Open a copy; when it is left, the directory is as after a clean stop.
+    """Open a copy; the exit closes it as after a clean stop.
 
     Args:
         client: The source.
         is_wanted: See Source.
-        path: Of the directory, absolute.
+        path: Absolute path of the directory.
         is_once: See Following.
 
     Raises:
-        ClientError: The source cannot be reached.
         StartError: The directory cannot be used.
     """
     clock = SystemClock()

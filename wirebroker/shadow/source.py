@@ -1,4 +1,4 @@
-"""What the source is asked: its topics, their ids, configs and epochs, where partitions begin."""
+"""Requests to the source: topics with their ids, configs and epochs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ class SourceTopic(NamedTuple):
     """A topic of the source.
 
     Attributes:
-        name: Its name.
-        topic_id: Its id; zeros if the cluster has none (before Kafka 2.8).
-        leaders: The leader of each partition; -1 while there is none.
-        leader_epochs: The leader epoch of each partition.
-        configs: What is set for it, by name.
+        leaders: By partition; -1 for none.
+        leader_epochs: By partition.
+        configs: Configs that are set for the topic.
     """
 
     name: str
@@ -37,11 +35,10 @@ class SourceTopic(NamedTuple):
 
 
 class Source:
-    """The cluster that is copied.
+    """The cluster to copy.
 
     Args:
-        client: It.
-        is_wanted: Tells by a topic's name, and whether it is internal, if it is to be copied.
+        is_wanted: Takes a topic's name, and whether it is internal; returns whether to copy it.
     """
 
     def __init__(self, client: KafkaClient, is_wanted: Callable[[str, bool], bool]) -> None:
@@ -49,10 +46,10 @@ class Source:
         self._is_wanted = is_wanted
 
     async def cluster_id(self) -> str:
-        """Return the cluster's id.
+        """Return the cluster id.
 
         Raises:
-            ClientError: Nobody answers, or it has none.
+            ClientError: No broker responds, or there is none.
         """
         answer = await self.client.metadata([])
         if not answer.cluster_id:
@@ -60,19 +57,15 @@ class Source:
         return str(answer.cluster_id)
 
     async def release(self) -> str:
-        """Return the release of Kafka whose features a copy has, so that the source can open it.
-
-        Raises:
-            ClientError: Nobody answers.
-        """
+        """Return the Kafka release whose features the copy gets, so that the source can open it."""
         levels = {each.name: each.level for each in await features_of(self.client)}
         return release_of(levels.get("metadata.version", 0))
 
     async def topics(self) -> list[SourceTopic]:
-        """Return the topics to be copied as they are now, without their configs.
+        """Return the current topics to copy, without configs.
 
         Raises:
-            ClientError: Nobody answers; a topic may not be read; a cluster has no topic ids.
+            ClientError: No broker responds, or topics have no ids.
         """
         found: list[SourceTopic] = []
         for each in (await self.client.metadata()).topics:
@@ -88,10 +81,10 @@ class Source:
         return found
 
     async def with_configs(self, topic: SourceTopic) -> SourceTopic:
-        """Return a topic with what is set for it, as far as brokers of ours or Kafka 4.4 know it.
+        """Return a topic with its set configs that wirebroker knows.
 
         Raises:
-            ClientError: It is gone, or may not be read.
+            ClientError: It was deleted, or the user is not allowed.
         """
         entries = await configs_of(self.client, TOPIC, topic.name)
         configs = {
@@ -99,6 +92,6 @@ class Source:
             for each in entries
             if each.source == "topic" and each.value is not None and each.name in TOPIC_ROWS
         }
-        # Segments in another store stay there.
+        # Tiered segments are not copied.
         configs.pop("remote.storage.enable", None)
         return topic._replace(configs=configs)

@@ -1,4 +1,4 @@
-"""How long a partition of a source has made no progress, and why."""
+"""How long a partition has made no progress, and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ class Waits:
     """The wait for one partition.
 
     Attributes:
-        reason: Why, as a sentence; "" while it is not waited for.
+        reason: A sentence; "" without a wait.
     """
 
     __slots__ = ("_is_told", "_since", "reason")
@@ -18,23 +18,23 @@ class Waits:
         self._is_told = False
 
     def begin(self, reason: str, now: float) -> None:
-        """Note that it brought nothing; counts from the first time."""
+        """Note missing progress; the time counts from the first note."""
         self.reason = reason
         if self._since is None:
             self._since = now
 
     def end(self) -> None:
-        """Note that it went on."""
+        """Note progress."""
         self.reason = ""
         self._since = None
         self._is_told = False
 
     def have_lasted_since(self, moment: float) -> bool:
-        """Tell whether nothing has come since then; in monotonic seconds."""
+        """Return whether there was no progress since a moment, in monotonic seconds."""
         return self._since is not None and self._since <= moment
 
     def is_to_be_told(self) -> bool:
-        """Return True once for each wait: its reason is then logged."""
+        """Return True once for each wait, to log its reason."""
         is_new = not self._is_told
         self._is_told = True
         return is_new

@@ -1,12 +1,11 @@
-"""A Kafka broker for tests of programs that use one; docs/testing.md shows how.
+"""A Kafka broker for tests; see docs/testing.md.
 
     with wirebroker.testing.Broker() as broker:
         broker.create_topic("orders", partitions=3)
         run_my_service(bootstrap_servers=broker.bootstrap_servers)
         assert broker.wait_for("orders", 1)[0].value == b"..."
 
-Nothing is imported before it is used: the pytest plugin (plugin.py) is loaded in every pytest of
-whoever has wirebroker installed, and must cost them nothing.
+Names are imported on first use, since every pytest run of a user loads plugin.py.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for."""
+    """Import a public name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(_HOMES[name]), name)

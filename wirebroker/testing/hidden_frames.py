@@ -1,7 +1,4 @@
-"""Tracebacks of failed tests without the kit's frames: they end in the test's own line.
-
-`pytest --full-trace` shows all frames.
-"""
+"""Removal of the kit's frames from tracebacks; `pytest --full-trace` shows them."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from wirebroker.config import ConfigError, StartError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The errors that the kit reports. Any other is its own fault, and shows where.
+# Raised by the kit on purpose. Any other error is a bug in the kit and keeps its traceback.
 _REPORTED: Final = (
     *(AssertionError, ConnectionError, RuntimeError, TimeoutError, TypeError, ValueError),
     *(KafkaError, ConfigError, StartError),
@@ -24,7 +21,7 @@ _KIT: Final = "wirebroker.testing."
 
 
 def hide_frames(error: BaseException) -> None:
-    """Cut the tracebacks of an error, and of its causes, where the kit begins."""
+    """Cut the tracebacks of an error and its causes where the kit begins."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -45,7 +42,7 @@ def _cut(error: BaseException) -> None:
     error.__traceback__ = shown
     cause = error.__cause__ or error.__context__
     if cause is not None and _is_of(cause.__traceback__, _OURS):
-        error.__cause__ = None  # which also suppresses the context
+        error.__cause__ = None  # this also suppresses the context
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:

@@ -1,13 +1,12 @@
-"""The pytest plugin: brokers as fixtures. It is loaded wherever wirebroker is installed.
+"""The pytest plugin with brokers as fixtures, loaded wherever wirebroker is installed.
 
     def test_an_order_is_billed(wirebroker): ...                a clean broker for each test
 
     @pytest.mark.wirebroker(topics={"orders": 3}, config={"message.max.bytes": 1000})
     def test_large_orders_are_refused(wirebroker): ...          with these topics and configs
 
-Fixtures: `wirebroker`, `wirebroker_session`, `wirebroker_factory`; docs/testing.md tells more. One
-broker runs for all tests of a process, and begins anew for each; a process of pytest-xdist has its
-own. Nothing but pytest is imported before a fixture is used.
+See docs/testing.md for the fixtures. Tests of a process share one broker, which is reset for
+each. Until a fixture is used, only pytest is imported.
 """
 
 from __future__ import annotations
@@ -29,30 +28,29 @@ _USAGE: Final = (
     "wirebroker(topics=None, config=None): the test's broker has these topics, name: number of "
     "partitions or a list of names, and these broker configs"
 )
-# So many lines of each broker's log are in the report of a test that failed.
+# Lines of each broker's log in a failure report.
 _LOG_LINES: Final = 30
-# And so many requests of its clients.
+# Requests of each broker's clients in it.
 _REQUESTS: Final = 20
 
 
 def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Keep the broker's modules out of the rewriting of assertions; called before any is imported.
+    """Exclude wirebroker from assertion rewriting, before its modules are imported.
 
-    pytest rewrites all modules of a package that has a plugin: 2 s of CPU the first time, and
-    slower assertions in what a broker does for each request. It has no public way to decline but
-    a word in the docstring of each module.
+    Rewriting takes 2 s of CPU the first time and slows assertions on the broker's request path. The
+    only public way to opt out is a word in each module's docstring.
     """
     marked: set[str] = getattr(pluginmanager.rewrite_hook, "_must_rewrite", set[str]())
     marked.discard("wirebroker")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, for --strict-markers."""
+    """Register the marker, for --strict-markers."""
     config.addinivalue_line("markers", _USAGE)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Give the broker to a marked test that does not name it, but other fixtures of it may."""
+    """Add the fixture to a marked test, whose other fixtures may use the broker."""
     if item.get_closest_marker(_MARKER) is not None:
         names: list[str] | None = getattr(item, "fixturenames", None)
         if names is not None and _MARKER not in names:
@@ -63,11 +61,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, Any, None]:
-    """Add to the report of a failure what the brokers have logged, and what clients have sent.
-
-    Its traceback ends in the test's own line, unless pytest is run with --full-trace.
-    """
-    # Without that module the test has used no kit.
+    """Add the brokers' logs and client requests to a failure report, and shorten its traceback."""
+    # A test that uses the kit has imported this module.
     if call.excinfo is not None and "wirebroker.testing.base.arguments" in sys.modules:
         from wirebroker.testing.hidden_frames import hide_frames  # noqa: PLC0415 - likewise
 
@@ -89,7 +84,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Take back the faults and the time that a test has set; `wirebroker` begins anew anyway."""
+    """Reset faults and clock of `wirebroker_session`; `wirebroker` is reset anyway."""
     arguments: dict[str, Any] = getattr(item, "funcargs", {})
     if "wirebroker_session" in arguments:
         broker: Broker = arguments["wirebroker_session"]
@@ -99,7 +94,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def wirebroker_session() -> Iterator[Broker]:
-    """One broker for all tests of a process; what they write to it stays until the end."""
+    """A broker for all tests of a process, which keeps its data until the end."""
     from wirebroker.testing.broker.broker import Broker  # noqa: PLC0415 - not before it is used
 
     with Broker() as broker:
@@ -108,7 +103,7 @@ def wirebroker_session() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def _wirebroker_anew() -> Iterator[Callable[[Mapping[str, Setting]], Broker]]:
-    """What makes a clean broker of the one that there is."""
+    """A function that resets the shared broker and returns it."""
     from wirebroker.testing.broker.broker import Broker  # noqa: PLC0415 - not before it is used
 
     broker = Broker()
@@ -126,10 +121,7 @@ def wirebroker(
     request: pytest.FixtureRequest,
     _wirebroker_anew: Callable[[Mapping[str, Setting]], Broker],
 ) -> Broker:
-    """A broker without anything from other tests; it may be stopped, killed and started.
-
-    Its address is another one in each test.
-    """
+    """An empty broker, with another address in each test."""
     from wirebroker.codecs.errors import KafkaError  # noqa: PLC0415 - not before it is used
     from wirebroker.config import ConfigError  # noqa: PLC0415 - likewise
 
@@ -147,7 +139,7 @@ def wirebroker(
 
 @pytest.fixture
 def wirebroker_factory() -> Iterator[BrokerFactory]:
-    """What starts any number of brokers for one test; the arguments are those of Broker."""
+    """A function that starts brokers for one test; the arguments are those of Broker."""
     from wirebroker.testing.broker.factory import BrokerFactory  # noqa: PLC0415 - not before it is used
 
     factory = BrokerFactory()
@@ -156,10 +148,10 @@ def wirebroker_factory() -> Iterator[BrokerFactory]:
 
 
 def _asked_for(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
-    """Return what the markers of a test ask for, the nearest last.
+    """Return the topics and configs of a test's markers; the nearest marker overrides.
 
     Raises:
-        TypeError: One has arguments that the marker does not know.
+        TypeError: A marker has an unknown argument, or one of a wrong type.
     """
     from wirebroker.testing.base.arguments import check_argument  # noqa: PLC0415 - not before it is used
     from wirebroker.testing.clients.contents import with_counts  # noqa: PLC0415 - likewise
@@ -179,7 +171,7 @@ def _asked_for(item: pytest.Item) -> tuple[dict[str, int], dict[str, Setting]]:
 
 
 def _last_requests(broker: Broker) -> list[str]:
-    """Return a line for each, none if the broker cannot be asked any more."""
+    """Return a line for each request; none if the broker does not respond."""
     try:
         return [str(each) for each in broker.requests(most=_REQUESTS)]
     except (RuntimeError, ConnectionError):
@@ -187,7 +179,6 @@ def _last_requests(broker: Broker) -> list[str]:
 
 
 def _brokers_of(item: pytest.Item) -> Iterator[tuple[str, Broker]]:
-    """Return the brokers of a test, with the names of their fixtures."""
     arguments: dict[str, Any] = getattr(item, "funcargs", {})
     for name in ("wirebroker", "wirebroker_session"):
         if name in arguments:

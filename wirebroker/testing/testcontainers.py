@@ -1,11 +1,11 @@
-"""Brokers in containers for tests, and a Kafka for tests that needs no engine (docs/containers.md).
+"""Brokers in containers, and a Kafka that also runs without an engine (docs/containers.md).
 
     with WirebrokerContainer() as broker:     in a container, with the kit's methods
         broker.create_topic("orders")
     with KafkaContainer() as kafka:           in a container, or in a process without an engine
         service(kafka.get_bootstrap_server())
 
-Containers need `pip install 'wirebroker[testcontainers]'`, and the image of docs/containers.md.
+Containers need `pip install 'wirebroker[testcontainers]'`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 __all__ = ["KafkaContainer", "WirebrokerContainer"]
 
 _IMAGE: Final = "WIREBROKER_IMAGE"
-# Where testcontainers' class has it.
+# The port of testcontainers' KafkaContainer.
 _PORT: Final = 9093
 
 
 class WirebrokerContainer(Broker):
     """A broker in a container, with the methods of Broker.
 
-    Clock, faults, requests and snapshots go over HTTP, behind a token of its own. Its address is
-    one that this machine reaches, and stays the same over `stop`, `kill` and `start`.
+    Clock, faults, requests and snapshots use HTTP with a token. The address is reachable from this
+    machine and survives `stop`, `kill` and `start`.
     """
 
     @checked
@@ -53,17 +53,17 @@ class WirebrokerContainer(Broker):
         port: int = 0,
         snapshot: Snapshot | str | Path | None = None,
     ) -> None:
-        """Prepare a broker; it runs from `start`, or `with`, on.
+        """Prepare a broker; `start` or `with` starts it.
 
         Args:
-            image: The image; None for that of the variable WIREBROKER_IMAGE, else `wirebroker`.
-            config: As of Broker; listeners cannot be set.
-            network: testcontainers' Network that it joins, for other containers.
-            port: Where clients of this machine find it; 0 for a free one.
-            snapshot: As of Broker.
+            image: The image; None for the environment variable WIREBROKER_IMAGE, else `wirebroker`.
+            config: Broker configs, without listeners.
+            network: A testcontainers Network, shared with other containers.
+            port: Port for clients on this machine; 0 for a free one.
+            snapshot: See Broker.
 
         Raises:
-            ValueError: The snapshot is no data directory.
+            ValueError: `snapshot` is not a data directory.
         """
         self._container = ContainerHost(image or os.environ.get(_IMAGE) or "wirebroker", network)
         life = BrokerLife(
@@ -78,12 +78,12 @@ class WirebrokerContainer(Broker):
 
     @property
     def bootstrap_servers_inside(self) -> str:
-        """What clients in containers of the same network are told to find it, `host:port`."""
+        """The address for clients in containers of the same network, `host:port`."""
         return self._container.inside_address
 
     @property
     def directory(self) -> Path:
-        """Its data is in the container: `snapshot` copies it to this machine.
+        """Not available: the data is in the container; use `snapshot`.
 
         Raises:
             RuntimeError: Always.
@@ -92,26 +92,25 @@ class WirebrokerContainer(Broker):
 
 
 class KafkaContainer:
-    """A Kafka for tests with the methods of testcontainers' class of that name.
+    """A Kafka for tests with the methods of testcontainers' KafkaContainer.
 
-    Where an engine and testcontainers are there it is a container, else a process. Programs can't
-    tell, so that the same tests run where there is no engine.
+    Without engine or testcontainers it is a process, so that the same tests run.
 
     Attributes:
-        is_container: Which of the two it is.
-        broker: The same with the kit's methods; None until it is started.
+        is_container: Whether it is a container.
+        broker: The broker with the kit's methods; None before `start`.
     """
 
     @checked
     def __init__(
         self, image: str | None = None, port: int = _PORT, *, engine: bool | None = None
     ) -> None:
-        """Prepare it.
+        """Prepare a Kafka; `start` or `with` starts it.
 
         Args:
-            image: As of WirebrokerContainer.
-            port: Of the container, for `get_exposed_port`.
-            engine: Whether it is to be a container; None: if there is an engine.
+            image: See WirebrokerContainer.
+            port: Container port that `get_exposed_port` accepts.
+            engine: True for a container, False for a process, None to use what is available.
         """
         self.is_container = why_no_engine() is None if engine is None else engine
         self.broker: Broker | None = None
@@ -120,23 +119,23 @@ class KafkaContainer:
         self._environment: dict[str, str] = {}
 
     def with_env(self, key: str, value: str) -> Self:
-        """Set a variable; KAFKA_ variables are configs, CLUSTER_ID is the cluster id."""
+        """Set a variable: KAFKA_ variables are configs, CLUSTER_ID is the cluster id."""
         self._environment[key] = str(value)
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
-        """Set the cluster's id."""
+        """Set the cluster id."""
         return self.with_env("CLUSTER_ID", cluster_id)
 
     def with_kraft(self) -> Self:
-        """Change nothing: there is nothing but KRaft."""
+        """Do nothing: wirebroker always uses KRaft."""
         return self
 
     def start(self) -> Self:
-        """Start it, and return when clients are served.
+        """Start the broker and wait until it serves clients.
 
         Raises:
-            wirebroker.config.StartError: It does not start; the text says why.
+            wirebroker.config.StartError: The broker does not start.
         """
         config = settings_from_environment(self._environment)
         if self.is_container:
@@ -147,7 +146,7 @@ class KafkaContainer:
         return self
 
     def stop(self) -> None:
-        """End it, and remove what it has written."""
+        """End the broker and remove its data."""
         if self.broker is not None:
             self.broker.close()
 
@@ -163,28 +162,28 @@ class KafkaContainer:
         self.stop()
 
     def get_bootstrap_server(self) -> str:
-        """Return where clients find it, `host:port`."""
+        """Return the address for clients, `host:port`."""
         return self._started.bootstrap_servers
 
     def get_container_host_ip(self) -> str:
-        """Return the host of that address."""
+        """Return the host of the address."""
         return self.get_bootstrap_server().rpartition(":")[0]
 
     def get_exposed_port(self, port: int) -> int:
-        """Return the port of that address.
+        """Return the port of the address.
 
         Args:
-            port: The one that it was made with: there is no other.
+            port: The constructor's container port.
 
         Raises:
-            ValueError: It is another.
+            ValueError: It is another port.
         """
         if int(port) != self._port:
             raise ValueError(f"port {port} is not exposed: {self._port} is")
         return int(self.get_bootstrap_server().rpartition(":")[2])
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """Return what it has printed last: nothing, and its log."""
+        """Return stdout, which is empty, and the last 1,000 log lines as stderr."""
         return b"", "\n".join(self._started.log_lines(1000)).encode()
 
     @property

@@ -1,8 +1,7 @@
-"""AlterPartition: a leader says who is in sync with it; the controller judges and writes it down.
+"""AlterPartition: the controller validates and records ISR changes of leaders.
 
-A change counts if the leader speaks in its present epochs (of itself, of the leadership, of the
-partition's last change), and if everybody who is to be in the ISR serves, in the incarnation that
-the leader has seen fetch (KIP-841, KIP-903).
+A change is accepted if the leader's epochs (broker, leader, partition) are current, and if all
+members of the new ISR are active, in the incarnation that the leader has seen (KIP-841, KIP-903).
 
 Source: Kafka's ReplicationControlManager.alterPartition.
 """
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     )
     from wirebroker.coordinator.operation import Operation
 
-# Until this version members of the ISR come without their epochs.
+# Last version without the broker epochs of ISR members.
 _LAST_WITHOUT_EPOCHS = 2
 _UNKNOWN_EPOCH = -1
 
@@ -44,7 +43,7 @@ def alter_partitions(
     Raises:
         KafkaError: STALE_BROKER_EPOCH, for the whole request.
     """
-    if request.topics:  # who asks for nothing is not judged, as in Kafka
+    if request.topics:  # an empty request is not checked, as in Kafka
         check_broker_epoch(image, request.broker_id, request.broker_epoch)
     rules = ElectionRules(image, config)
     records = RecordsOfRequest()
@@ -86,7 +85,7 @@ def _judge(  # noqa: PLR0911 - one error each, in Kafka's order
         wanted.leader_epoch > partition.leader_epoch
         or wanted.partition_epoch > partition.partition_epoch
     ):
-        return ErrorCode.NOT_CONTROLLER  # the leader knows more: another controller is active
+        return ErrorCode.NOT_CONTROLLER  # another controller is active
     if wanted.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if leader != partition.leader:

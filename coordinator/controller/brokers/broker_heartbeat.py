@@ -1,18 +1,16 @@
-"""BrokerHeartbeat: what a broker wants to be, and what it is from now on.
+"""BrokerHeartbeat: the state that a broker requests, and its new state.
 
-    is           wants                          becomes
-    fenced       to stop                        may stop at once
-    fenced       to serve, has caught up        unfenced: leads what has no leader and what it may
-    serving      to be fenced                   fenced; may stop at once if it wants that as well
+    is           requests                       becomes
+    fenced       to stop                        may stop immediately
+    fenced       to serve, has caught up        unfenced: may lead partitions again
+    serving      to be fenced                   fenced; may stop if it requests that as well
     serving      to stop, leads something       in controlled shutdown: others take over
     serving      to stop, leads nothing         fenced, may stop
     stopping     -                              fenced, may stop, once it leads nothing and the
                                                 others know it
 
-Whatever it becomes, which of its directories are cordoned is noted (KIP-1066).
-
-One that names a directory which has failed since is answered as it is; what it wants besides is for
-its next heartbeat, when the image says what it leads no more.
+Changes of cordoned directories are recorded as well (KIP-1066). A heartbeat with newly failed
+directories does not change the broker's state.
 
 Source: Kafka's BrokerHeartbeatManager.calculateNextBrokerState and
 ReplicationControlManager.processBrokerHeartbeat.
@@ -46,29 +44,25 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.operation import Operation
 
 _BEGIN_SHUTDOWN = 1
-# Partitions looked at between two places where the operation may be interrupted.
+# Partitions between two yields.
 _SLICE = 512
 
 
 class BrokerState(Enum):
-    """What the controller takes a broker for."""
+    """The controller's view of a broker."""
 
     FENCED = 0
     SERVING = 1
     STOPPING = 2
-    STOPPED = 3  # fenced, and told so
+    STOPPED = 3  # fenced, and informed of it
 
 
 def heartbeat(
     request: Any, image: ClusterImage, config: Config, *, may_stop: bool
 ) -> Operation[dict[str, Any]]:
-    """Take a broker's wish; the result is a BrokerHeartbeatResponse.
+    """Handle a heartbeat; the result is a BrokerHeartbeatResponse.
 
-    Args:
-        request: A BrokerHeartbeat request.
-        image: The cluster.
-        config: The controller's.
-        may_stop: Whether the other brokers know of its controlled shutdown, if it is in one.
+    `may_stop`: the other brokers know of its controlled shutdown, if it is in one.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH.
@@ -91,7 +85,7 @@ def heartbeat(
     )
     records: list[MetadataRecord] = []
     told, cordoned = _cordoned(broker, request, image)
-    # One that is stopping may have been given something that another one could not keep.
+    # A stopping broker may have become leader of partitions from another one.
     if after is not before or (leads and after is BrokerState.STOPPING):
         records = yield from _transitions[after](image, config, told)
     if cordoned is not None and not (before is BrokerState.FENCED and after is BrokerState.SERVING):
@@ -102,10 +96,7 @@ def heartbeat(
 def _cordoned(
     broker: BrokerImage, request: Any, image: ClusterImage
 ) -> tuple[BrokerImage, list[bytes] | None]:
-    """Return a broker with the directories that it says are cordoned; and those, if they are new.
-
-    Who has not said so yet has none.
-    """
+    """Return the broker with its reported cordoned directories; and those if they are new."""
     wanted = request.cordoned_log_dirs
     if wanted is None or not has_cordoned_directories(image.features):
         return broker, None

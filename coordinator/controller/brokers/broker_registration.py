@@ -1,13 +1,12 @@
-"""How brokers join the cluster and leave it: BrokerRegistration, UnregisterBroker, fences.
+"""Registration, fencing and removal of brokers: BrokerRegistration, UnregisterBroker.
 
-Controllers leave it by UnregisterController.
+UnregisterController removes controllers.
 
-    register     a new incarnation, fenced; what the last one led is nobody's or another's
+    register     a new incarnation, fenced; the last one's leaderships move or end
     heartbeat    broker_heartbeat.py: unfenced, in controlled shutdown, fenced
-    fence        not heard of for a session: as a heartbeat that asks to be fenced
+    fence        no heartbeat for a session: as a heartbeat that requests to be fenced
 
-Each leadership that is taken away or given raises its partition's leader epoch by one: 0, 2, 4
-from start to start of a single broker.
+Each change of leader raises the leader epoch of its partition by one.
 
 Source: Kafka's ClusterControlManager, and ReplicationControlManager (handleBrokerShutdown,
 handleBrokerFenced, handleBrokerUnregistered).
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 FENCE = 1
 UNFENCE = -1
 
-# Ids of directories below it stand for something else: unassigned, lost, migrating (DirectoryId).
+# Lower ids are reserved: unassigned, lost, migrating (DirectoryId).
 _FIRST_DIRECTORY_ID = 100
 
 
@@ -55,16 +54,11 @@ def register_broker(
 ) -> Operation[dict[str, Any]]:
     """Register a broker, fenced; the result is a BrokerRegistrationResponse.
 
-    Args:
-        request: A BrokerRegistration request.
-        image: The cluster.
-        config: The controller's.
-        cluster_id: This cluster's id.
-        has_session: Whether the incarnation that is registered was heard of lately.
+    `has_session`: the registered incarnation has sent a heartbeat recently.
 
     Raises:
         KafkaError: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION, INVALID_REGISTRATION,
-            UNSUPPORTED_VERSION (a feature level of the cluster that the broker does not know).
+            UNSUPPORTED_VERSION (a feature level of the cluster).
     """
     if request.cluster_id != cluster_id:
         raise KafkaError(
@@ -141,7 +135,7 @@ def _check_features(request: Any, image: ClusterImage) -> None:
 
 
 def fence_broker(image: ClusterImage, config: Config, broker_id: int) -> Operation[dict[str, Any]]:
-    """Fence a broker that serves no more; others take over what it led where they may."""
+    """Fence a broker; other replicas become leaders where possible."""
     broker = image.brokers[broker_id]
     records = yield from leave(image, config, broker_id)
     return ControllerResult({}, [*records, broker_change(broker, fenced=FENCE)])
@@ -150,7 +144,7 @@ def fence_broker(image: ClusterImage, config: Config, broker_id: int) -> Operati
 def unregister_broker(
     request: Any, image: ClusterImage, config: Config
 ) -> Operation[dict[str, Any]]:
-    """Forget a broker; the result is an UnregisterBrokerResponse.
+    """Remove a broker; the result is an UnregisterBrokerResponse.
 
     Raises:
         KafkaError: BROKER_ID_NOT_REGISTERED.
@@ -172,12 +166,7 @@ def unregister_broker(
 def unregister_controller(
     request: Any, image: ClusterImage, *, active_id: int
 ) -> Operation[dict[str, Any]]:
-    """Forget a controller; the result is an UnregisterControllerResponse.
-
-    Args:
-        request: An UnregisterController request.
-        image: The cluster.
-        active_id: The controller that decides.
+    """Remove a controller; the result is an UnregisterControllerResponse.
 
     Raises:
         KafkaError: INVALID_REQUEST, UNSUPPORTED_VERSION, CONTROLLER_ID_NOT_REGISTERED.
@@ -203,7 +192,7 @@ def unregister_controller(
 
 
 def check_broker_epoch(image: ClusterImage, broker_id: int, broker_epoch: int) -> BrokerImage:
-    """Return a broker that speaks for its present incarnation.
+    """Return the broker if the epoch is that of its current incarnation.
 
     Raises:
         KafkaError: STALE_BROKER_EPOCH: it is not registered, or another incarnation is.

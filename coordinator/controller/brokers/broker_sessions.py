@@ -1,11 +1,8 @@
-"""Which brokers the controller has heard of lately, and how far each has followed the metadata.
+"""The sessions of brokers: recent heartbeats, and how far each broker follows the metadata.
 
-Soft state: no record says it, and a controller that begins to lead gives every broker that serves
-a whole session from then on. Each session has a timer, whose event is the broker's id; one whose
-broker has to be fenced is looked at again until it is.
-
-The broker in the controller's own process needs no session: it lives as long as the controller
-does. Until it registers, what the metadata says of it is about an incarnation that has died.
+They are soft state: a new controller begins a whole session for every serving broker. Each session
+has a timer, which repeats until a silent broker is fenced. The broker in the controller's process
+needs no session, since it stops with the controller.
 
 Source: Kafka's BrokerHeartbeatManager.
 """
@@ -21,16 +18,16 @@ from wirebroker.coordinator.outcome import Timers
 if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
-# Until a broker that could not be fenced is tried again.
+# Delay before the next attempt to fence a broker.
 _AGAIN_MS: Final = 1_000
 
 
 @dataclass(slots=True)
 class _Session:
     broker_epoch: int
-    ends_at_ms: float  # on the monotonic clock; infinite for the controller's own broker
-    metadata_offset: int = -1  # the last that it has followed
-    # The offset of its controlled shutdown, which the others shall have followed first.
+    ends_at_ms: float  # monotonic; infinite for the controller's own broker
+    metadata_offset: int = -1  # the last that it has applied
+    # Offset of its controlled shutdown, which the others must apply first.
     shutdown_offset: int | None = None
 
 
@@ -38,7 +35,7 @@ class BrokerSessions:
     """The sessions of all brokers.
 
     Attributes:
-        timers: When to look at a session; events are ids of brokers.
+        timers: Ends of sessions; events are broker ids.
     """
 
     __slots__ = ("_own_node_id", "_session_ms", "_sessions", "timers")
@@ -50,7 +47,7 @@ class BrokerSessions:
         self.timers = Timers()
 
     def begin(self, image: ClusterImage, now_ms: int) -> None:
-        """Begin to lead: every broker that serves has a session from now on."""
+        """Begin a term: every serving broker gets a session."""
         self._sessions = {}
         self.timers = Timers()
         for each in image.brokers.values():
@@ -58,7 +55,7 @@ class BrokerSessions:
                 self.touch(each.node_id, each.epoch, now_ms)
 
     def is_valid(self, node_id: int, broker_epoch: int, now_ms: int) -> bool:
-        """Tell whether this incarnation was heard of lately."""
+        """Return whether this incarnation has a current session."""
         session = self._sessions.get(node_id)
         return (
             session is not None
@@ -69,7 +66,7 @@ class BrokerSessions:
     def touch(
         self, node_id: int, broker_epoch: int, now_ms: int, *, metadata_offset: int = -1
     ) -> None:
-        """Note that a broker was heard of."""
+        """Extend a broker's session."""
         session = self._sessions.get(node_id)
         if session is None or session.broker_epoch != broker_epoch:
             session = self._sessions[node_id] = _Session(broker_epoch, math.inf)
@@ -79,7 +76,7 @@ class BrokerSessions:
             self.timers.set(node_id, now_ms + self._session_ms, node_id)
 
     def is_silent(self, node_id: int, image: ClusterImage, now_ms: int) -> bool:
-        """Tell whether a broker serves though it was not heard of for too long."""
+        """Return whether a serving broker's session is over."""
         session = self._sessions.get(node_id)
         broker = image.brokers.get(node_id)
         return (
@@ -90,9 +87,9 @@ class BrokerSessions:
         )
 
     def look_at(self, node_id: int, image: ClusterImage, now_ms: int) -> bool:
-        """Look at a session whose timer has come; return whether its broker has to be fenced.
+        """Handle a session's timer; return whether its broker must be fenced.
 
-        A session that is over is forgotten, unless that is still to be done.
+        Otherwise the session is removed.
         """
         if self.is_silent(node_id, image, now_ms):
             self.timers.set(node_id, now_ms + _AGAIN_MS, node_id)
@@ -101,15 +98,15 @@ class BrokerSessions:
         return False
 
     def stopping(self, node_id: int, offset: int) -> None:
-        """Note at which offset a broker's controlled shutdown stands, if not noted before."""
+        """Note the offset of a broker's controlled shutdown, if not noted before."""
         session = self._sessions[node_id]
         if session.shutdown_offset is None:
             session.shutdown_offset = offset
 
     def may_stop(self, node_id: int, image: ClusterImage) -> bool:
-        """Tell whether all brokers that serve know that this one leads nothing any more.
+        """Return whether all serving brokers know that this one leads nothing.
 
-        The controller's own broker does: it follows what is committed before anybody is answered.
+        The controller's own broker does: it applies committed records before responses leave.
         """
         session = self._sessions.get(node_id)
         if session is None or session.shutdown_offset is None:

@@ -1,10 +1,10 @@
-"""In which log directory a broker has a replica, and what becomes of it when that one fails.
+"""Log directories of replicas, and what their failure means.
 
-    AssignReplicasToDirs     a broker of several directories says where it has put its replicas
-    BrokerHeartbeat          names directories that have failed: who lies there is out of sync, and
-                             leads no more (broker_heartbeat.py)
+    AssignReplicasToDirs     a broker of several directories reports the directories of its replicas
+    BrokerHeartbeat          reports failed directories: their replicas leave the ISR and lead
+                             no longer (broker_heartbeat.py)
 
-A broker that has one directory needs neither: where its replicas lie is known when they are placed.
+A broker with one directory needs neither: placement already determines the directory.
 
 Source: Kafka's ReplicationControlManager.handleAssignReplicasToDirs, handleDirectoriesOffline;
 KIP-858.
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
     )
     from wirebroker.coordinator.operation import Operation
 
-# Replicas of one topic between two places where the work may be interrupted.
+# Replicas of one topic between two yields.
 _STEP: Final = 64
 
 
 def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
-    """Note where replicas lie; the result is an AssignReplicasToDirsResponse.
+    """Record directories of replicas; the result is an AssignReplicasToDirsResponse.
 
-    A replica in a directory that is offline is out of sync, as if that had failed with it.
+    A replica in an offline directory leaves the ISR.
 
     Raises:
-        KafkaError: UNSUPPORTED_VERSION (metadata.version knows of no directories),
-            STALE_BROKER_EPOCH; for the whole request.
+        KafkaError: UNSUPPORTED_VERSION (metadata.version has no directories), STALE_BROKER_EPOCH;
+            for the whole request.
     """
     if not has_directory_assignments(image.features):
         raise KafkaError(
@@ -79,8 +79,6 @@ def assign_replicas(request: Any, image: ClusterImage, config: Config) -> Operat
 
 
 class _Assigning:
-    """What the replicas of one request share."""
-
     __slots__ = ("_broker", "_image", "_rules", "records")
 
     def __init__(self, image: ClusterImage, config: Config, broker: BrokerImage) -> None:
@@ -124,15 +122,15 @@ def _placed(
 
 
 def newly_failed(broker: BrokerImage, offline: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return which of the directories that a broker says are offline were online till now."""
+    """Return the reported offline directories that were online so far."""
     return tuple(each for each in broker.log_directories if each in set(offline))
 
 
 def directories_failed(
     image: ClusterImage, config: Config, broker: BrokerImage, failed: Sequence[bytes]
 ) -> Generator[None, None, list[MetadataRecord]]:
-    """Take what lies in failed directories out of every ISR; others lead what was led there."""
+    """Remove the replicas in failed directories from every ISR and from leadership."""
     records = yield from leave(image, config, broker.node_id, directories=frozenset(failed))
     online = [each for each in broker.log_directories if each not in failed]
-    # A broker without any left ends; the record has no way to say none.
+    # A broker without directories stops; the record cannot express an empty list.
     return [*records, broker_change(broker, log_dirs=online)] if online else records

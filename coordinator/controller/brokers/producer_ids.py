@@ -1,8 +1,7 @@
-"""Producer ids: blocks given out by the controller, single ids given out of a block.
+"""Producer ids: blocks from the controller, single ids from a block.
 
-A block is a ProducerIdsRecord that is on disk before its first id is used, and a start takes a new
-block. So no id is ever given twice, whatever happens to the process; what remained of a block is
-lost (there are 2**63).
+A block's ProducerIdsRecord is on disk before its first id is used, and a restart takes a new block.
+So no id is used twice; the rest of a block is lost (there are 2**63 ids).
 
 Source: Kafka's ProducerIdControlManager and RPCProducerIdManager.
 """
@@ -25,29 +24,29 @@ _LAST_ID = (1 << 63) - 1
 
 
 class ProducerIdBlock(NamedTuple):
-    """Ids from `first` on, `length` of them."""
+    """A range of producer ids."""
 
     first: int
     length: int
 
 
 class ProducerIds:
-    """The ids that this broker may give out."""
+    """The ids that this broker may assign."""
 
     __slots__ = ("_end", "_next")
 
     def __init__(self) -> None:
-        # Ids from _next to before _end are ours and unused.
+        # Unused ids: _next to _end - 1.
         self._next = 0
         self._end = 0
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is an id to take."""
+        """Whether an id is available."""
         return self._next != self._end
 
     def take(self) -> int | None:
-        """Return an id that nobody had, or None if a new block is needed first."""
+        """Return an unused id, or None if a new block is needed."""
         if self._next == self._end:
             return None
         producer_id = self._next
@@ -55,7 +54,7 @@ class ProducerIds:
         return producer_id
 
     def offer(self, block: ProducerIdBlock) -> None:
-        """Take over a block that is committed."""
+        """Use a committed block."""
         assert block.first >= self._end, "blocks are given out in rising order"
         self._next = block.first
         self._end = block.first + block.length
@@ -65,7 +64,7 @@ def allocate_producer_ids(request: Any, image: ClusterImage) -> Operation[dict[s
     """Allocate the next block for a broker; the result is an AllocateProducerIdsResponse.
 
     Raises:
-        KafkaError: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR when no block is left.
+        KafkaError: STALE_BROKER_EPOCH; UNKNOWN_SERVER_ERROR: no block is left.
     """
     check_broker_epoch(image, request.broker_id, request.broker_epoch)
     first = image.next_producer_id

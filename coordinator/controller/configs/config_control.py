@@ -1,12 +1,11 @@
-"""Configs of topics and brokers changed: (Incremental)AlterConfigs in, metadata records out.
+"""Changes of topic and broker configs: AlterConfigs and IncrementalAlterConfigs.
 
-AlterConfigs gives all configs of a resource at once; what it leaves out goes back to its default.
+AlterConfigs sets all configs of a resource; the others return to their defaults. A resource changes
+completely or not at all. The state after the change is validated, so that two values that only fit
+together can be set in one request.
 
-A resource changes as a whole or not at all. What is checked is the state after the change, so that
-two values that only fit together can be set in one request.
-
-Source: Kafka's ConfigAdminManager (checks of the broker that is asked) and
-ConfigurationControlManager with ControllerConfigurationValidator (the controller's).
+Source: Kafka's ConfigAdminManager (checks of the receiving broker) and ConfigurationControlManager
+with ControllerConfigurationValidator (the controller's).
 """
 
 from __future__ import annotations
@@ -52,13 +51,13 @@ Result = dict[str, Any]
 
 
 class _Kind(NamedTuple):
-    """What editing lists needs to know of a kind of resource's configs, by their names."""
+    """List configs and defaults of a kind of resource, by config name."""
 
     is_list: Callable[[str], bool]
     default: Callable[[str], str | None]
 
 
-# (resource, its values, its kind) -> its values after the request
+# (resource, its values, its kind) -> its new values
 _Edit = Callable[[Any, "Mapping[str, str]", _Kind], "dict[str, str]"]
 
 
@@ -74,14 +73,13 @@ def _broker_default(name: str) -> str | None:
 _TOPIC_KIND = _Kind(_is_topic_list, lambda name: TOPIC_ROWS[name].default)
 # More than any resource has.
 MOST_CONFIGS = 10_000
-# Of a node's id.
 _MOST_DIGITS = 10
 
 _BROKER_KIND = _Kind(is_list, _broker_default)
 
 
 def check_topic_overrides(config: Config, overrides: Mapping[str, str]) -> None:
-    """Check the configs of a topic, alone and together.
+    """Validate the configs of a topic, alone and together.
 
     Raises:
         KafkaError: INVALID_CONFIG.
@@ -103,17 +101,10 @@ def alter_configs(
 ) -> Operation[list[Result]]:
     """Change the configs of the resources of an IncrementalAlterConfigs or AlterConfigs request.
 
-    Args:
-        request: Decoded.
-        image: Before the change.
-        config: In force at this node.
-        node_id: This node.
-        is_incremental: Which of the two it is.
-        is_direct: Whether a client asks at a controller listener, so that no broker has judged
-            what is its own.
+    With `is_direct` the request came to a controller listener, so that no broker has checked it.
 
     Raises:
-        KafkaError: POLICY_VIOLATION if all together are too many records; nothing is changed.
+        KafkaError: POLICY_VIOLATION: too many records; nothing is changed.
     """
     wanted = resource_counts(request)
     records = RecordsOfRequest()
@@ -135,7 +126,7 @@ def alter_configs(
 
 
 def altered(resource: Any, error: KafkaError | None) -> Result:
-    """Return what is answered for one resource."""
+    """Return the result of one resource."""
     return {
         "error_code": int(error.code if error else ErrorCode.NONE),
         "error_message": error.message if error else None,
@@ -147,20 +138,13 @@ def altered(resource: Any, error: KafkaError | None) -> Result:
 def not_for_others(
     request: Any, image: ClusterImage, config: Config, *, node_id: int, is_incremental: bool = True
 ) -> Steps[dict[int, KafkaError]]:
-    """Find what the broker that is asked refuses without asking the controller; in steps.
+    """Return the errors that the receiving broker finds without the controller, in steps.
 
-    What its own configs would be it judges by its settings, which a controller elsewhere does not
+    It checks changes of its own configs against its settings, which a remote controller does not
     know.
 
-    Args:
-        request: An (Incremental)AlterConfigs request.
-        image: As this broker knows the cluster.
-        config: In force at this broker.
-        node_id: Of the broker that is asked; the configs of another one are not for it to judge.
-        is_incremental: Which of the two it is.
-
     Returns:
-        The refusals, by the resources' places in the request.
+        The errors, by the resources' indexes in the request.
     """
     wanted = resource_counts(request)
     refused: dict[int, KafkaError] = {}
@@ -184,19 +168,17 @@ def not_for_others(
 
 
 def resource_counts(request: Any) -> Counter[tuple[int, str]]:
-    """Return how often an (Incremental)AlterConfigs request names each resource."""
+    """Return how often a request names each resource."""
     return Counter((each.resource_type, each.resource_name) for each in request.resources)
 
 
 def merged_results(
     resources: list[Any], outcomes: Mapping[int, KafkaError | None], others: Iterator[Any]
 ) -> Iterator[Any]:
-    """Return the results of all resources of a request, in their order.
+    """Return the results of all resources of a request, in order.
 
-    Args:
-        resources: As the request names them.
-        outcomes: By their places: errors, or None, of those that are decided here.
-        others: The results of the others.
+    `outcomes` has errors, or None, of locally decided resources by index; `others` has the other
+    results.
     """
     for place, each in enumerate(resources):
         yield altered(each, outcomes[place]) if place in outcomes else next(others)
@@ -206,7 +188,7 @@ def check_request(resource: Any, wanted: Counter[tuple[int, str]], *, is_increme
     """Check what does not depend on the values of a resource.
 
     Raises:
-        KafkaError: It is named repeatedly, or its configs are.
+        KafkaError: INVALID_REQUEST; UNKNOWN_SERVER_ERROR for an unknown operation on a topic.
     """
     if wanted[resource.resource_type, resource.resource_name] > 1:
         raise _refused("Each resource may appear only once.")
@@ -214,7 +196,6 @@ def check_request(resource: Any, wanted: Counter[tuple[int, str]], *, is_increme
 
 
 def _check_shape(resource: Any, *, is_incremental: bool) -> None:
-    """Check what does not depend on the kind of resource."""
     _check_count(resource)
     names = [each.name for each in resource.configs]
     if len(set(names)) != len(names):
@@ -289,8 +270,7 @@ def _broker_changes(
 ) -> list[MetadataRecord]:
     """Change dynamic configs of a broker, or of all brokers if the name is empty.
 
-    Records are written for unchanged values too: they make a broker read files again that the
-    value only names.
+    Unchanged values are written too: they make a broker read the files that they name again.
     """
     name = resource.resource_name
     if name:
@@ -298,12 +278,12 @@ def _broker_changes(
     _check_placeholders(resource, config)
     before = image.config(ResourceType.BROKER, name)
     after = edit(resource, before, _BROKER_KIND)
-    # What another broker, or a newer one, has left and nothing can use is not held against this.
+    # Ignore stored values that are unusable here, from another or a newer broker.
     checked = edit(resource, usable(before, config, is_default=not name), _BROKER_KIND)
     if name in {"", str(node_id)}:
         _check_own(name, checked, image, config, node_id)
     else:
-        # That broker has judged them under its own settings before it asked.
+        # That broker has checked them against its settings.
         refused = checked.keys() - usable(checked, config, is_default=False).keys()
         if refused:
             raise _refused(f"Broker {name} cannot use {', '.join(sorted(refused))}.")
@@ -320,12 +300,12 @@ def _broker_changes(
 
 
 def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
-    """Refuse that brokers count in-sync replicas otherwise than the controller, which knows one.
+    """Refuse a min.insync.replicas of brokers that differs from the controller's.
 
     Raises:
         KafkaError: INVALID_CONFIG.
 
-    Source: Kafka's ConfigurationControlManager (KIP-966); its texts.
+    Source: Kafka's ConfigurationControlManager (KIP-966), with its texts.
     """
     if name:
         text = f"Broker-level {MIN_INSYNC_REPLICAS} cannot be altered while ELR is enabled."
@@ -337,13 +317,13 @@ def _check_one_minimum(name: str, after: Mapping[str, str]) -> None:
 
 
 def _check_count(resource: Any) -> None:
-    """Refuse a resource with more configs than any has: they are checked in one go."""
+    """Refuse a resource with too many configs, since they are checked without a yield."""
     if len(resource.configs) > MOST_CONFIGS:
         raise _refused(f"More than {MOST_CONFIGS} configs of one resource; split the request.")
 
 
 def _check_placeholders(resource: Any, config: Config) -> None:
-    """Refuse values that config providers would resolve: no client may read the broker's files."""
+    """Refuse references to config providers: clients must not read the broker's files."""
     for each in resource.configs:
         refusal = placeholder_refusal(each.name, each.value or "", config)
         if refusal is not None:
@@ -351,7 +331,7 @@ def _check_placeholders(resource: Any, config: Config) -> None:
 
 
 def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Refuse to cordon what is not: a controller does not know a broker's directories.
+    """Refuse new cordoned directories: a controller does not know a broker's directories.
 
     Raises:
         KafkaError: INVALID_CONFIG.
@@ -372,7 +352,7 @@ def _check_uncordoning(before: Mapping[str, str], after: Mapping[str, str]) -> N
 def _check_own(
     name: str, checked: Mapping[str, str], image: ClusterImage, config: Config, node_id: int
 ) -> None:
-    """Check a change under the settings of this broker, which is asked or has the controller."""
+    """Check a change against the settings of this node."""
     is_default = not name
     own = image.config(ResourceType.BROKER, str(node_id))
     try:
@@ -389,13 +369,7 @@ def _check_own(
 def own_configs_after(
     resource: Any, image: ClusterImage, *, is_incremental: bool
 ) -> dict[str, str] | None:
-    """Return the configs of a broker after a change of them; None if it is none that can be made.
-
-    Args:
-        resource: Of an (Incremental)AlterConfigs request: a broker, by its number.
-        image: Before the change.
-        is_incremental: Which of the two it is.
-    """
+    """Return the configs of a broker after a change; None if the change is invalid."""
     edit = _edit if is_incremental else _replace
     try:
         _check_shape(resource, is_incremental=is_incremental)
@@ -413,7 +387,7 @@ def _check_registered(name: str, image: ClusterImage, node_id: int) -> None:
 
 
 def _named(resource: Any, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the configs that a request names, and those that it drops by not naming them."""
+    """Return the configs that a request names, and those that it removes by omission."""
     names = [each.name for each in resource.configs]
     return names + [name for name in before if name not in after and name not in names]
 
@@ -433,13 +407,11 @@ def check_this_broker(name: str, node_id: int) -> None:
 
 
 def _replace(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:
-    """Return the values of a resource that AlterConfigs gives it: these and no others."""
     del before, kind
     return {each.name: each.value for each in resource.configs}
 
 
 def _edit(resource: Any, before: Mapping[str, str], kind: _Kind) -> dict[str, str]:
-    """Return the values of a resource after the operations of IncrementalAlterConfigs."""
     after = dict(before)
     for each in resource.configs:
         match each.config_operation:

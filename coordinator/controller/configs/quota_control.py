@@ -1,7 +1,7 @@
-"""AlterClientQuotas: quotas of users, clients and addresses, set and removed (KIP-546).
+"""AlterClientQuotas: set and remove quotas of users, clients and addresses (KIP-546).
 
-An entity is named once in a request; what is wrong with one says nothing about the others. An
-address has to be one in digits: names are not looked up here, nothing waits in the controller.
+Each entity may occur once in a request, and fails alone. Addresses must be numeric, because the
+controller resolves no names.
 
 Source: Kafka's ClientQuotaControlManager and QuotaConfig.
 """
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.operation import Operation
 
-# Of an entity, of which there are three kinds; the last of a kind counts.
+# Parts of an entity; there are three kinds, and the last of a kind counts.
 _MOST_PARTS: Final = 16
-# Entities between two places where the work may be interrupted: 1 ms.
+# Entities between two yields: 1 ms.
 _STEP: Final = 64
 
-# The greatest value of each quota; None: any, with digits behind the point too.
+# Maximum of each quota; None: any number, also with a fraction.
 _OF_CLIENTS: Final[Mapping[str, int | None]] = {
     PRODUCER_BYTE_RATE: 2**63 - 1,
     CONSUMER_BYTE_RATE: 2**63 - 1,
@@ -48,16 +48,16 @@ _OF_CLIENTS: Final[Mapping[str, int | None]] = {
     CONTROLLER_MUTATION_RATE: None,
 }
 _OF_ADDRESSES: Final[Mapping[str, int | None]] = {CONNECTION_CREATION_RATE: 2**31 - 1}
-# As Kafka's tests and some tools compare it, with its missing space.
+# Kafka's text, which tests and tools compare, with its missing space.
 _NO_COMBINATION: Final = (
     "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
 )
-# What is that near to a whole number is one.
+# Tolerance for whole numbers.
 _FRACTION: Final = 1e-6
 
 
 def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
-    """Change what a request names; the result is an AlterClientQuotasResponse.
+    """Change quotas; the result is an AlterClientQuotasResponse.
 
     Raises:
         KafkaError: POLICY_VIOLATION, for the whole request, if it is too large.
@@ -88,7 +88,7 @@ def alter_client_quotas(request: Any, image: ClusterImage) -> Operation[dict[str
 
 
 def refused_quotas(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the answer to a request that is refused as a whole, in steps."""
+    """Return the response to a request that fails as a whole, in steps."""
     named = yield from collected(_entity(entry) for entry in request.entries)
     refused = (_result(entity, error) for entity in dict.fromkeys(named))
     return {"entries": (yield from collected(refused))}
@@ -116,11 +116,6 @@ def _result(entity: QuotaEntity, error: KafkaError | None) -> dict[str, Any]:
 
 
 def _changes(entity: QuotaEntity, ops: Any, image: ClusterImage) -> list[MetadataRecord]:
-    """Return the records of what changes.
-
-    Raises:
-        KafkaError: INVALID_REQUEST.
-    """
     limits = _limits_of(entity)
     held = image.client_quotas.get(entity, {})
     records: list[MetadataRecord] = []
@@ -137,7 +132,6 @@ def _changes(entity: QuotaEntity, ops: Any, image: ClusterImage) -> list[Metadat
 
 
 def _limits_of(entity: QuotaEntity) -> Mapping[str, int | None]:
-    """Return which quotas an entity may have."""
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     for kind, name in entity:
@@ -159,7 +153,7 @@ def _limits_of(entity: QuotaEntity) -> Mapping[str, int | None]:
 def _check(key: str, value: float, limits: Mapping[str, int | None]) -> None:
     if key not in limits:
         raise _invalid(f"Invalid configuration key {key}")
-    if not value > 0:  # nor what is no number
+    if not value > 0:  # also refuses NaN
         raise _invalid(f"Quota {key} must be greater than 0")
     most = limits[key]
     if most is None:

@@ -1,10 +1,9 @@
-"""Feature levels: what this broker can serve, and the records that begin a cluster.
+"""Feature levels: those that this broker supports, and the first records of a cluster.
 
-A new cluster finalizes what Apache Kafka finalizes for one of the same release, but the features of
-groups that are not served here: group.version, share.version and streams.version. A directory that
-Apache Kafka has formatted names its levels in bootstrap.checkpoint: a cluster begins with those, as
-it would there. They are kept and reported, and refused only beyond the levels of Kafka 4.4, because
-whatever such a level brought into the log could be misread here.
+A new cluster finalizes the levels of a new Apache Kafka cluster, without group.version,
+share.version and streams.version. Levels in bootstrap.checkpoint, from a directory formatted by
+Apache Kafka, are used as they are, but refused beyond those of Kafka 4.4, whose records could be
+misread.
 
 Source: KIP-584, KIP-778; Kafka's FeatureControlManager and ActivationRecordsGenerator.
 """
@@ -35,7 +34,7 @@ _FIRST_WITH_DIRECTORIES = 17
 _FIRST_WITH_CORDONED = 30
 _FIRST_WITH_CIDR = 32
 _FIRST_WITH_UNREGISTERED_CONTROLLERS = 33
-# What a cluster of any release begins with besides metadata.version, in Kafka's order.
+# First levels besides metadata.version, in Kafka's order.
 _NEW_CLUSTER: dict[str, int] = {
     ELIGIBLE_LEADER_REPLICAS: 1,  # KIP-966
     TRANSACTION_VERSION: 2,  # KIP-890: a new epoch with each transaction
@@ -50,7 +49,7 @@ READABLE_FEATURES: dict[str, tuple[int, int]] = {
     "streams.version": (0, 1),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
-# What a registration says this broker supports.
+# The levels in this broker's registration.
 SERVED_FEATURES: dict[str, tuple[int, int]] = {
     "metadata.version": READABLE_FEATURES["metadata.version"],
     "kraft.version": READABLE_FEATURES["kraft.version"],
@@ -65,27 +64,27 @@ def feature_level(name: str, level: int) -> MetadataRecord:
 
 
 def has_directory_assignments(features: Mapping[str, int]) -> bool:
-    """Tell whether the metadata says in which directories replicas lie (3.7-IV2, KIP-858)."""
+    """Return whether the metadata has the directories of replicas (3.7-IV2, KIP-858)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_DIRECTORIES
 
 
 def has_cordoned_directories(features: Mapping[str, int]) -> bool:
-    """Tell whether the metadata says which directories are cordoned (4.3-IV0, KIP-1066)."""
+    """Return whether the metadata has cordoned directories (4.3-IV0, KIP-1066)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CORDONED
 
 
 def has_address_ranges(features: Mapping[str, int]) -> bool:
-    """Tell whether the host of an ACL may be a range of addresses (4.4-IV1, KIP-1276)."""
+    """Return whether the host of an ACL may be an address range (4.4-IV1, KIP-1276)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_CIDR
 
 
 def has_unregistered_controllers(features: Mapping[str, int]) -> bool:
-    """Tell whether a controller can be unregistered (4.4-IV2)."""
+    """Return whether controllers can be unregistered (4.4-IV2)."""
     return features.get(METADATA_VERSION, 0) >= _FIRST_WITH_UNREGISTERED_CONTROLLERS
 
 
 def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
-    """Tell whether a partition may be without any replica in sync (KIP-966)."""
+    """Return whether a partition's ISR may be empty (KIP-966)."""
     return features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
 
 
@@ -96,18 +95,14 @@ def activation_records(
     metadata_level: int = NEWEST_LEVEL,
     min_insync_replicas: int = 1,
 ) -> list[MetadataRecord]:
-    """Return what a controller writes first, with the log as it finds it.
+    """Return the first records of a new controller.
 
-    An empty log begins with one transaction that finalizes the feature levels. A transaction that
-    a crash left open is aborted.
+    In an empty log, a transaction finalizes the feature levels. A transaction that a crash left
+    open is aborted.
 
-    Args:
-        image: Of the log.
-        bootstrap: The first records of a new cluster, from its formatted directory; empty for a
-            log that has begun.
-        metadata_level: Level of metadata.version if `bootstrap` names none.
-        min_insync_replicas: The broker's setting. Under eligible leader replicas it becomes the
-            whole cluster's (KIP-966).
+    `bootstrap` are a new cluster's first records, from its formatted directory; `metadata_level` is
+    for metadata.version if they have none. `min_insync_replicas` becomes the cluster's with
+    eligible leader replicas (KIP-966).
     """
     records: list[MetadataRecord] = []
     if image.open_transaction is not None:
@@ -130,20 +125,16 @@ def activation_records(
 
 
 def new_cluster_levels(metadata_level: int = NEWEST_LEVEL) -> list[MetadataRecord]:
-    """Return the records of the levels that a cluster of a release begins with."""
+    """Return the records of a new cluster's levels."""
     levels = {METADATA_VERSION: metadata_level, **_NEW_CLUSTER}
     return [feature_level(name, level) for name, level in levels.items()]
 
 
 def elr_safety_records(image: ClusterImage, min_insync_replicas: int) -> list[MetadataRecord]:
-    """Return what makes eligible leader replicas safe: one min.insync.replicas for all brokers.
+    """Return records that set one min.insync.replicas for all brokers.
 
-    The controller counts by it which replicas are eligible, so it must not depend on the broker
-    that leads (KIP-966). What single brokers were given goes.
-
-    Args:
-        image: Before.
-        min_insync_replicas: The controller's static setting, for a cluster that has none.
+    The controller decides with it which replicas are eligible, so it must not depend on the
+    leader's broker (KIP-966). `min_insync_replicas` is for clusters without a value.
     """
     cluster = ResourceType.BROKER
     records: list[MetadataRecord] = []
@@ -160,9 +151,9 @@ def elr_safety_records(image: ClusterImage, min_insync_replicas: int) -> list[Me
 def clear_elr_records(
     image: ClusterImage, records: Sequence[MetadataRecord]
 ) -> list[MetadataRecord]:
-    """Return what follows from records that change min.insync.replicas: nobody is eligible.
+    """Return records that clear eligible replicas after changes of min.insync.replicas.
 
-    Who was eligible by another minimum may lack what was acknowledged under this one.
+    Replicas that were eligible under another minimum may lack acknowledged records.
     """
     if not has_eligible_leader_replicas(image.features):
         return []
@@ -179,7 +170,7 @@ def clear_elr_records(
 
 
 def bootstrap_levels(records: Sequence[MetadataRecord]) -> dict[str, int]:
-    """Return the feature levels among the records that a cluster begins with."""
+    """Return the feature levels in a cluster's first records."""
     return {
         record.body.name: record.body.feature_level
         for record in records
@@ -188,7 +179,7 @@ def bootstrap_levels(records: Sequence[MetadataRecord]) -> dict[str, int]:
 
 
 def check_features(levels: Mapping[str, int]) -> None:
-    """Refuse a cluster whose finalized features are beyond what can be read here.
+    """Refuse a cluster with unreadable finalized features.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION.

@@ -1,11 +1,11 @@
-"""UpdateFeatures: feature levels raised or lowered, all of a request's or none.
+"""UpdateFeatures: raise or lower feature levels, atomically.
 
-What may be set is what this controller, every broker and every other controller that is registered
-support. A lower level has to be asked for as a downgrade; metadata.version is lowered only to a
-level whose records are the same. The voters are static, so kraft.version stays as it is.
+A level must be supported by this controller, every broker and every other registered controller. A
+lower level must be requested as a downgrade; metadata.version is lowered only to a level with the
+same records. The voters are static, so kraft.version is fixed.
 
-Source: KIP-584, KIP-778, KIP-1022; Kafka's FeatureControlManager.updateFeatures, whose texts these
-are: admin clients show them.
+Source: KIP-584, KIP-778, KIP-1022; Kafka's FeatureControlManager.updateFeatures, with its texts,
+which admin clients show.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.operation import Operation
 
 _KRAFT_VERSION: Final = "kraft.version"
-# Later answers have no results per feature.
+# Later responses have no results per feature.
 _LAST_RESULTS_VERSION: Final = 1
-# Levels of metadata.version that brought other records than the level before (Kafka's
-# MetadataVersion): what is below one cannot be gone back to.
+# Levels of metadata.version with other records than the level before (Kafka's MetadataVersion),
+# below which no downgrade goes.
 _OTHER_RECORDS: Final = frozenset({8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
-# Which metadata.version a feature needs above level 0.
+# metadata.version that a feature needs above level 0.
 _NEEDS: Final = {ELIGIBLE_LEADER_REPLICAS: 23}
 
 
 class UpgradeType(IntEnum):
-    """What a client says it wants; anything else is refused."""
+    """The requested kind of change; others are refused."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -55,19 +55,12 @@ class UpgradeType(IntEnum):
 def update_features(
     request: Any, image: ClusterImage, config: Config, *, node_id: int, version: int
 ) -> Operation[dict[str, Any]]:
-    """Finalize the levels that a request names; the result is an UpdateFeaturesResponse.
-
-    Args:
-        request: An UpdateFeatures request.
-        image: The cluster.
-        config: The controller's.
-        node_id: The controller's.
-        version: Of the request.
+    """Finalize feature levels; the result is an UpdateFeaturesResponse.
 
     Raises:
         KafkaError: INVALID_UPDATE_VERSION, for the whole request.
     """
-    # A feature that is named twice counts as named last.
+    # The last update of a feature counts.
     updates: dict[str, Any] = {}
     for each in request.feature_updates:
         updates[each.feature] = each
@@ -97,7 +90,7 @@ def update_features(
 
 
 def refused_updates(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the answer to a request that is refused, in steps."""
+    """Return the response to a refused request, in steps."""
     del request
     yield
     return {
@@ -108,8 +101,6 @@ def refused_updates(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
 
 
 class _Change:
-    """One feature's new level."""
-
     def __init__(  # noqa: PLR0917 - one place makes it
         self,
         image: ClusterImage,
@@ -127,17 +118,12 @@ class _Change:
         self._proposed = proposed
 
     def check(self) -> None:
-        """Refuse what cannot be.
-
-        Raises:
-            KafkaError: INVALID_UPDATE_VERSION.
-        """
         reason = next(self._refusals(), None)
         if reason is not None:
             raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, reason)
 
     def _refusals(self) -> Iterator[str]:
-        """Yield why it cannot be, in Kafka's order."""
+        """Yield reasons for a refusal, in Kafka's order."""
         beginning = f"Invalid update version {self._level} for feature {self._name}. "
         for reason in self._level_refusals():
             yield beginning + reason
@@ -187,7 +173,6 @@ class _Change:
             )
 
     def _supported(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield which levels of the feature each node supports."""
         name, image = self._name, self._image
         yield f"Local controller {self._node_id}", SERVED_FEATURES.get(name, (0, 0))
         for broker in image.brokers.values():

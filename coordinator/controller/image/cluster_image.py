@@ -1,12 +1,11 @@
-"""The whole cluster as one immutable value: what the metadata log says after some offset.
+"""The whole cluster as an immutable value: the state of the metadata log at an offset.
 
-A `ClusterImage` is a function of the records before `offset`, nothing else: cutting the log into
-other batches, or starting from a snapshot, gives an equal image (tests/property). It is never
-changed; `image_builder.ImageBuilder` makes the next one and shares what did not change. Mappings
-inside an image are therefore read-only by agreement.
+A `ClusterImage` depends only on the records before `offset`, not on their batches or on snapshots.
+`image_builder.ImageBuilder` makes the next one, which shares unchanged parts. Treat its mappings as
+read-only.
 
-SCRAM users and delegation tokens are kept as records in `others`, and so are kinds that are not
-served, so that a snapshot written here loses nothing.
+SCRAM users, delegation tokens and unsupported kinds are kept as records in `others`, so that
+snapshots lose nothing.
 
 Source: Kafka's org.apache.kafka.image; records in codecs/metadata_records.py.
 """
@@ -30,15 +29,14 @@ if TYPE_CHECKING:
 METADATA_VERSION = "metadata.version"
 NO_LEADER = -1
 
-# What stands in PartitionImage.directories when it is no directory id (Kafka's DirectoryId; 1 is a
-# lost one, which no broker has online).
+# Reserved values in PartitionImage.directories (Kafka's DirectoryId).
 UNASSIGNED_DIRECTORY = bytes(16)
 LOST_DIRECTORY = bytes(15) + b"\x01"
 MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 
 
 class ResourceType:
-    """What a config entry belongs to (Kafka's ConfigResource.Type)."""
+    """The kind of resource of a config (Kafka's ConfigResource.Type)."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -51,14 +49,14 @@ class ResourceType:
 
 
 class PartitionImage(NamedTuple):
-    """One partition: who has it, who leads it, and in which epochs."""
+    """A partition: replicas, leader and epochs."""
 
-    # The protocol's name; that it hides tuple.index() is no loss here.
+    # Hides tuple.index().
     index: int  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    leader: int  # NO_LEADER while there is none
-    leader_epoch: int  # +1 whenever a change names a leader, even the same one
+    leader: int  # NO_LEADER if there is none
+    leader_epoch: int  # +1 whenever a change names a leader, even the same
     partition_epoch: int  # +1 with every change
     directories: tuple[bytes, ...]  # one per replica
     removing_replicas: tuple[int, ...] = ()
@@ -68,7 +66,7 @@ class PartitionImage(NamedTuple):
     last_known_elr: tuple[int, ...] = ()
 
     def check(self) -> None:
-        """Assert what must hold of every partition."""
+        """Assert the invariants of a partition."""
         replicas, eligible = set(self.replicas), set(self.eligible_leader_replicas)
         assert self.replicas
         assert len(self.directories) == len(self.replicas)
@@ -81,12 +79,12 @@ class PartitionImage(NamedTuple):
 
 
 def directory_of(partition: PartitionImage, replica: int) -> bytes:
-    """Return in which directory a replica lies, or one of the ids that stand for something else."""
+    """Return the directory of a replica, possibly a reserved value."""
     return partition.directories[partition.replicas.index(replica)]
 
 
 class TopicImage(NamedTuple):
-    """One topic; its partitions are numbered from 0 without gaps."""
+    """A topic; partitions are numbered from 0 without gaps."""
 
     name: str
     topic_id: bytes
@@ -94,7 +92,7 @@ class TopicImage(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a broker or controller can be reached under one listener's name."""
+    """The address of a broker's or controller's listener."""
 
     name: str
     host: str
@@ -103,7 +101,7 @@ class Endpoint(NamedTuple):
 
 
 class BrokerImage(NamedTuple):
-    """One registered broker."""
+    """A registered broker."""
 
     node_id: int
     epoch: int  # offset of its registration record
@@ -119,15 +117,15 @@ class BrokerImage(NamedTuple):
 
     @property
     def is_active(self) -> bool:
-        """Tell whether it may lead and be in an ISR."""
+        """Whether it may lead and be in an ISR."""
         return not self.fenced and not self.in_controlled_shutdown
 
     @property
     def takes_replicas(self) -> bool:
-        """Tell whether new replicas may be placed on it, now or after its restart (KIP-1066).
+        """Whether new replicas may be placed on it, now or after its restart (KIP-1066).
 
-        The metadata log keeps a broker's controlled shutdown until the broker registers again, but
-        for Kafka's BrokerHeartbeatManager the shutdown ends with the fence.
+        The metadata keeps a controlled shutdown until the next registration, but in Kafka's
+        BrokerHeartbeatManager it ends with the fence.
         """
         is_stopping = self.in_controlled_shutdown and not self.fenced
         cordoned = self.cordoned_log_directories or ()
@@ -137,7 +135,7 @@ class BrokerImage(NamedTuple):
 
 
 def endpoints_of(listeners: Iterable[Any]) -> dict[str, Endpoint]:
-    """Return by name what a registration, asked for or recorded, says of a broker's listeners."""
+    """Return the listeners of a registration request or record, by name."""
     return {
         each.name: Endpoint(each.name, each.host, each.port, each.security_protocol)
         for each in listeners
@@ -145,7 +143,7 @@ def endpoints_of(listeners: Iterable[Any]) -> dict[str, Endpoint]:
 
 
 def ranges_of(features: Iterable[Any]) -> dict[str, tuple[int, int]]:
-    """Return by name the levels of features that a registration says are supported."""
+    """Return the supported feature levels of a registration, by name."""
     return {
         each.name: (each.min_supported_version, each.max_supported_version) for each in features
     }
@@ -159,11 +157,10 @@ NO_CONFIGS: Mapping[str, str] = {}
 class ClusterImage:
     """The state of the cluster after all records before `offset`."""
 
-    # Next offset to apply, and the leader epoch of the record before it.
+    # Next offset to apply, and the leader epoch of the last record.
     offset: int = 0
     epoch: int = 0
     topics: Mapping[str, TopicImage] = field(default_factory=dict[str, TopicImage])
-    # Same topics, by id: len(topics) == len(topics_by_id).
     topics_by_id: Mapping[bytes, TopicImage] = field(default_factory=dict[bytes, TopicImage])
     # No empty inner mappings.
     configs: Mapping[ConfigKey, Mapping[str, str]] = field(
@@ -174,33 +171,33 @@ class ClusterImage:
     features: Mapping[str, int] = field(default_factory=dict[str, int])  # no zero levels
     # No empty inner mappings.
     client_quotas: ClientQuotas = field(default_factory=dict[QuotaEntity, "Mapping[str, float]"])
-    # The record that says which producer id is free next; None: 0 is.
+    # The record with the next free producer id; None: 0.
     producer_ids: MetadataRecord | None = None
-    # By id, and the other way round: the controller adds no rule twice.
+    # In both directions, so that the controller adds no rule twice.
     acls: Mapping[bytes, AclEntry] = field(default_factory=dict[bytes, AclEntry])
     acl_ids: Mapping[AclEntry, bytes] = field(default_factory=dict[AclEntry, bytes])
     others: Mapping[Hashable, MetadataRecord] = field(
         default_factory=dict["Hashable", MetadataRecord]
     )
-    # By mechanism: what credentials among `others` look like. No empty inner mappings.
+    # Forms of the credentials in `others`, by mechanism. No empty inner mappings.
     scram_forms: Mapping[int, ScramForms] = field(default_factory=dict[int, "ScramForms"])
-    # Records after a BeginTransaction whose end has not come; they do not count yet.
+    # Records of an unfinished transaction, which have no effect yet.
     open_transaction: tuple[MetadataRecord, ...] | None = None
 
     @property
     def next_producer_id(self) -> int:
-        """Return the first producer id of the next block."""
+        """First producer id of the next block."""
         if self.producer_ids is None:
             return 0
         return int(self.producer_ids.body.next_producer_id)
 
     def scram_user(self, name: str, mechanism: int) -> ScramKeys | None:
-        """Return what is kept of a user's password for a SCRAM mechanism, None if nothing is."""
+        """Return a user's keys for a SCRAM mechanism, or None."""
         record = self.others.get(("scram", name, mechanism))
         return None if record is None else scram_keys(record.body)
 
     def scram_users(self) -> dict[str, dict[int, ScramKeys]]:
-        """Return all SCRAM users: by name, then by mechanism."""
+        """Return all SCRAM users, by name and mechanism."""
         found: dict[str, dict[int, ScramKeys]] = {}
         for record in self.others.values():
             if record.type is RecordType.USER_SCRAM_CREDENTIAL:
@@ -209,31 +206,31 @@ class ClusterImage:
         return found
 
     def delegation_token(self, token_id: str) -> DelegationToken | None:
-        """Return a delegation token, which may have expired; None if there is none."""
+        """Return a delegation token, possibly expired, or None."""
         record = self.others.get(("token", token_id))
         return None if record is None else token_of(record.body)
 
     def delegation_tokens(self) -> Iterator[DelegationToken]:
-        """Walk all delegation tokens, expired ones too."""
+        """Iterate over all delegation tokens, including expired ones."""
         for record in self.others.values():
             if record.type is RecordType.DELEGATION_TOKEN:
                 yield token_of(record.body)
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """Return the values set for one resource."""
+        """Return the configs of a resource."""
         return self.configs.get((resource_type, name), NO_CONFIGS)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
-        """Return the overrides of one topic."""
+        """Return the configs of a topic."""
         return self.configs.get((ResourceType.TOPIC, name), NO_CONFIGS)
 
     def partition(self, topic: str, index: int) -> PartitionImage | None:
-        """Return one partition, or None if it does not exist."""
+        """Return a partition, or None."""
         image = self.topics.get(topic)
         return None if image is None else image.partitions.get(index)
 
     def check(self) -> None:
-        """Assert what must hold in every image."""
+        """Assert the invariants of an image."""
         assert len(self.topics) == len(self.topics_by_id)
         for topic in self.topics.values():
             assert self.topics_by_id[topic.topic_id] is topic
@@ -246,7 +243,7 @@ class ClusterImage:
 
 
 def scram_keys(body: Any) -> ScramKeys:
-    """Return what a record of a SCRAM user has kept."""
+    """Return the keys of a SCRAM user's record."""
     return ScramKeys(body.salt, body.stored_key, body.server_key, body.iterations)
 
 
@@ -271,7 +268,7 @@ def partition_record(topic_id: bytes, partition: PartitionImage) -> MetadataReco
 
 
 def broker_record(broker: BrokerImage) -> MetadataRecord:
-    """Return the registration record of this broker in its present state."""
+    """Return a registration record of the broker's current state."""
     cordoned = broker.cordoned_log_directories
     return metadata_record(
         RecordType.REGISTER_BROKER,
@@ -290,7 +287,7 @@ def broker_record(broker: BrokerImage) -> MetadataRecord:
 
 
 def feature_ranges(features: Mapping[str, tuple[int, int]]) -> list[dict[str, str | int]]:
-    """Return supported features as registration records hold them."""
+    """Return supported features as in registration records."""
     return [
         {"name": name, "min_supported_version": low, "max_supported_version": high}
         for name, (low, high) in features.items()
@@ -298,7 +295,7 @@ def feature_ranges(features: Mapping[str, tuple[int, int]]) -> list[dict[str, st
 
 
 def to_records(image: ClusterImage) -> Iterator[MetadataRecord]:
-    """Yield records that rebuild this image from nothing (a snapshot), in Kafka's order."""
+    """Yield the records of a snapshot of this image, in Kafka's order."""
     assert image.open_transaction is None, "a snapshot cannot hold half a transaction"
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield metadata_record(
@@ -330,7 +327,7 @@ def acl_record(acl_id: bytes, entry: AclEntry) -> MetadataRecord:
 
 
 def quota_record(entity: QuotaEntity, key: str, value: float | None) -> MetadataRecord:
-    """Return the record that sets a quota, or removes it if `value` is None."""
+    """Return the record that sets a quota; None removes it."""
     return metadata_record(
         RecordType.CLIENT_QUOTA,
         entity=[{"entity_type": kind, "entity_name": name} for kind, name in entity],
@@ -343,7 +340,7 @@ def quota_record(entity: QuotaEntity, key: str, value: float | None) -> Metadata
 def config_record(
     resource_type: int, resource_name: str, name: str, value: str | None
 ) -> MetadataRecord:
-    """Return the record that sets one config, or removes it if `value` is None."""
+    """Return the record that sets a config; None removes it."""
     return metadata_record(
         RecordType.CONFIG,
         resource_type=resource_type,

@@ -1,11 +1,9 @@
-"""From one cluster image to the next: records in, a new image and what changed out.
+"""Application of metadata records to a cluster image, resulting in a new image and its changes.
 
-Nothing of the old image is touched, and nothing large is copied: its maps are persistent ones
-(persistent_map.py), so that one change to one partition costs 20 us in a cluster of any size.
-Whoever applies thousands of records cuts them into slices.
+Persistent maps (persistent_map.py) avoid copies. Callers apply thousands of records in slices.
 
-Records between BeginTransaction and EndTransaction count at the end, or never after
-AbortTransaction (KIP-868); the image carries an open transaction, so batches may be cut anywhere.
+Records between BeginTransaction and EndTransaction take effect at the end, or never after
+AbortTransaction (KIP-868); the image carries an open transaction, so batches may be split anywhere.
 
 Source: Kafka's MetadataDelta.
 """
@@ -53,7 +51,7 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.codecs.scram_forms import ScramForm
 
-# Topics between two places where the work may be interrupted: 1 ms.
+# Topics between two yields: 1 ms.
 _STEP = 256
 
 _Key = TypeVar("_Key")
@@ -61,7 +59,7 @@ _Value = TypeVar("_Value")
 
 
 class ImageBuilder:
-    """Applies records on top of an image."""
+    """A builder that applies records to an image."""
 
     __slots__ = (
         "_acl_ids",
@@ -84,7 +82,7 @@ class ImageBuilder:
     def __init__(self, image: ClusterImage) -> None:
         self._base = image
         self._change = ImageChange()
-        # Begun with the first record of their kind.
+        # Created with the first record of their kind.
         self._topics: MapEdit[str, TopicImage] | None = None
         self._topics_by_id: MapEdit[bytes, TopicImage] | None = None
         self._configs: MapEdit[ConfigKey, Mapping[str, str]] | None = None
@@ -106,8 +104,8 @@ class ImageBuilder:
         """Apply one record.
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION for a kind that is unknown here: going on without it
-                would show a cluster that does not exist.
+            KafkaError: UNSUPPORTED_VERSION for an unknown kind, without which the image would be
+                wrong.
         """
         kind = record.type
         if self._transaction is not None:
@@ -134,16 +132,14 @@ class ImageBuilder:
         return self
 
     def build(self, *, offset: int, epoch: int) -> tuple[ClusterImage, ImageChange]:
-        """Return the image after the applied records; the builder must not be used after it.
+        """Return the image and its changes; the builder must not be used afterwards.
 
-        Args:
-            offset: Offset after the last record.
-            epoch: Leader epoch of the last record.
+        `offset` follows the last record, `epoch` is that record's leader epoch.
         """
         return in_one_go(self.finish(offset=offset, epoch=epoch))
 
     def finish(self, *, offset: int, epoch: int) -> Steps[tuple[ClusterImage, ImageChange]]:
-        """Do as `build`, with places where the work may be interrupted."""
+        """Do as `build`, in steps."""
         placed = 0
         for change in self._change.topics.values():
             yield from self._place_partitions(change)
@@ -180,7 +176,7 @@ class ImageBuilder:
         return self._topics, self._topics_by_id
 
     def _topic(self, record: MetadataRecord) -> TopicImage:
-        """Return the topic that a record names; with the partitions that it had before."""
+        """Return a record's topic, with its earlier partitions."""
         by_id = self._base.topics_by_id if self._topics_by_id is None else self._topics_by_id
         topic = by_id.get(record.body.topic_id)
         if topic is None:
@@ -198,7 +194,7 @@ class ImageBuilder:
         return topic.partitions.get(index)
 
     def _put_partition(self, topic: TopicImage, after: PartitionImage) -> None:
-        """Note a partition as it is by now; it takes its place in build()."""
+        """Note a partition's new state until build()."""
         topics = self._change.topics
         change = topics.get(topic.topic_id)
         if change is None:
@@ -264,7 +260,7 @@ class ImageBuilder:
                     cleared = partition._replace(eligible_leader_replicas=(), last_known_elr=())
                     self._put_partition(topic, cleared)
 
-    # Configs, features, producer ids, kinds that are only kept
+    # Configs, features, producer ids, stored records
 
     def _config_values(self, key: ConfigKey) -> Mapping[str, str]:
         configs = self._base.configs if self._configs is None else self._configs
@@ -355,7 +351,7 @@ class ImageBuilder:
             self._others[key] = record
 
     def _count_form(self, before: MetadataRecord | None, after: MetadataRecord | None) -> None:
-        if self._scram_forms is None:  # they are few: of all users there may be two or three
+        if self._scram_forms is None:  # there are only two or three forms
             self._scram_forms = {key: dict(each) for key, each in self._base.scram_forms.items()}
         for record, change in ((before, -1), (after, 1)):
             form = None if record is None else form_of(scram_keys(record.body))
@@ -370,7 +366,7 @@ class ImageBuilder:
     # Brokers and controllers
 
     def _own_brokers(self) -> dict[int, BrokerImage]:
-        # Brokers are few: a copy of their map is nothing beside the record.
+        # Copies of this small map cost little compared with the record.
         if self._brokers is None:
             self._brokers = dict(self._base.brokers)
         return self._brokers
@@ -417,7 +413,7 @@ class ImageBuilder:
         return self._controllers
 
     def _apply_nothing(self, record: MetadataRecord) -> None:
-        """Skip NoOp records, and ends of transactions that were never begun here."""
+        """Skip NoOp records, and ends of transactions without a begin."""
 
     _ACTIONS: ClassVar[dict[RecordType, Callable[[Any, MetadataRecord], None]]] = {
         RecordType.REGISTER_BROKER: _apply_register_broker,

@@ -1,4 +1,4 @@
-"""What metadata records say of partitions and brokers, as values of the image (cluster_image.py).
+"""Conversion of metadata records to partitions and brokers of the image (cluster_image.py).
 
 Source: Kafka's PartitionRegistration.merge, ClusterDelta.
 """
@@ -26,7 +26,7 @@ NO_LEADER_CHANGE: Final = -2
 
 
 def partition_of(body: Any) -> PartitionImage:
-    """Return the partition that a Partition record makes."""
+    """Return the partition of a Partition record."""
     replicas = tuple(body.replicas)
     return PartitionImage(
         index=body.partition_id,
@@ -47,8 +47,8 @@ def partition_of(body: Any) -> PartitionImage:
 def merge_partition(before: PartitionImage, body: Any) -> PartitionImage:
     """Return a partition after a PartitionChange record.
 
-    Whoever is named leader, be it the same, gets a new leader epoch; without a leader in the
-    record the epoch stays (metadata.version >= 3.6), and the partition epoch always grows.
+    A leader in the record, even the same one, raises the leader epoch; without one the epoch stays
+    (metadata.version >= 3.6). The partition epoch always rises.
     """
     replicas, directories = before.replicas, before.directories
     if body.replicas is not None:
@@ -83,7 +83,7 @@ def _changed(ids: list[int] | None, before: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broker_of(body: Any) -> BrokerImage:
-    """Return the broker that a RegisterBroker record makes."""
+    """Return the broker of a RegisterBroker record."""
     cordoned = body.cordoned_log_dirs
     return BrokerImage(
         node_id=body.broker_id,
@@ -101,7 +101,7 @@ def broker_of(body: Any) -> BrokerImage:
 
 
 def merge_broker(before: BrokerImage, body: Any) -> BrokerImage:
-    """Return a broker after a BrokerRegistrationChange record: what that leaves out stays."""
+    """Return a broker after a BrokerRegistrationChange record."""
     after = before
     if body.fenced:
         after = after._replace(fenced=body.fenced > 0)
@@ -115,7 +115,7 @@ def merge_broker(before: BrokerImage, body: Any) -> BrokerImage:
 
 
 def kept_key(record: MetadataRecord) -> tuple[tuple[Hashable, ...], bool]:
-    """Return what a record is about that the image keeps as it is, and whether it removes that."""
+    """Return the key under which the image stores a record, and whether the record removes it."""
     kinds, body = RecordType, record.body
     key: tuple[Hashable, ...]
     match record.type:

@@ -1,6 +1,6 @@
-"""Which topic names are allowed, and which of them are Kafka's own.
+"""Valid topic names, and Kafka's internal topics.
 
-Source: Kafka's Topic class and the check in ReplicationControlManager.validateNewTopicNames.
+Source: Kafka's Topic class and ReplicationControlManager.validateNewTopicNames.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-# 255 bytes are a file name's limit; "-<partition>" needs the rest.
+# Limit of file names, 255 bytes, less room for "-<partition>".
 MAX_NAME_LENGTH = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_topic_name(name: str) -> None:
-    """Refuse a name that no topic can have.
+    """Refuse an invalid name.
 
     Raises:
         KafkaError: INVALID_TOPIC_EXCEPTION.
@@ -42,20 +42,20 @@ def check_topic_name(name: str) -> None:
 
 
 def is_internal(name: str) -> bool:
-    """Tell whether Kafka keeps its own state in this topic."""
+    """Return whether it is an internal topic."""
     return name in INTERNAL_TOPICS
 
 
 def has_collision_characters(name: str) -> bool:
-    """Tell whether the name could collide: '.' and '_' are the same in metric names."""
+    """Return whether the name could collide: metric names equate '.' and '_'."""
     return "." in name or "_" in name
 
 
 def collision_key(name: str) -> str:
-    """Return what colliding names have in common."""
+    """Return the common form of colliding names."""
     return name.replace(".", "_")
 
 
 def collisions(names: Iterable[str]) -> dict[str, str]:
-    """Map the collision key of each name that could collide to such a name."""
+    """Return the names that could collide, by collision key."""
     return {collision_key(name): name for name in names if "." in name or "_" in name}

@@ -1,10 +1,10 @@
-"""Elections that nobody has asked for: the controller looks at intervals for what should be led.
+"""Periodic elections by the controller.
 
-    give_back         preferred replicas lead again that are in sync
-    elect_uncleanly   any replica leads what nobody leads, where unclean.leader.election.enable was
-                      set meanwhile
+    give_back         preferred replicas in the ISR become leaders again
+    elect_uncleanly   any replica becomes leader of partitions without one, where
+                      unclean.leader.election.enable was set meanwhile
 
-At most 1,000 leaderships change at a time, as in Kafka: what is left is for the next time.
+Each run moves at most 1,000 leaderships, as in Kafka.
 
 Source: Kafka's ReplicationControlManager (maybeBalancePartitionLeaders, maybeElectUncleanLeaders).
 """
@@ -32,7 +32,7 @@ MOST_ELECTED: Final = 1_000
 
 
 def give_back(config: Config, image: ClusterImage, _moment: Moment) -> Operation[int]:
-    """Have preferred replicas lead that are in sync; return how many leaderships move."""
+    """Make preferred replicas in the ISR leaders; return how many leaderships move."""
     rules = ElectionRules(image, config)
     moved = 0
 
@@ -55,10 +55,9 @@ def give_back(config: Config, image: ClusterImage, _moment: Moment) -> Operation
 
 
 def elect_uncleanly(config: Config, image: ClusterImage, _moment: Moment) -> Operation[int]:
-    """Have any replica lead what nobody leads, where that is allowed; return how many do.
+    """Elect any replica for partitions without a leader, where allowed; return how many.
 
-    An election when a broker comes or goes does the same. Here it is done for a config that was set
-    later.
+    This covers changes of the config; changes of brokers trigger such elections themselves.
     """
     rules = ElectionRules(image, config)
     elected = 0

@@ -1,9 +1,8 @@
-"""Which replica leads a partition: elections when brokers come and go, and on request.
+"""Leader elections after changes of brokers and on request.
 
-A leadership ends with its broker's incarnation, and the next one is another, in a higher leader
-epoch: by that consumers find out what a power loss has taken back (KIP-320). So a broker that
-leaves, stops or registers anew loses each leadership, and gets it back when it serves again if
-nobody has taken over meanwhile.
+A leadership ends with its broker's incarnation, and the next one has a higher leader epoch, by
+which consumers detect truncation after a power loss (KIP-320). So a broker that leaves, stops or
+registers again loses each leadership, and regains it unless another replica has become leader.
 
 Source: Kafka's ReplicationControlManager (generateLeaderAndIsrUpdates, electLeaders).
 """
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
 PREFERRED = 0
 UNCLEAN = 1
 
-# Partitions looked at between two places where the operation may be interrupted.
+# Partitions between two yields.
 _SLICE = 512
 
 
 class ElectionRules:
-    """What elections in one image go by."""
+    """The rules of elections in one image."""
 
     __slots__ = ("_config", "_directories", "_has_elr", "_image", "_topics", "active")
 
@@ -52,17 +51,16 @@ class ElectionRules:
         self._image = image
         self._config = config
         self._has_elr = has_eligible_leader_replicas(image.features)
-        # Asked for each partition, so answers are kept.
+        # Cache, since each partition needs them.
         self._topics: dict[str, TopicRules] = {}
         self.active = {each.node_id for each in image.brokers.values() if each.is_active}
         self._directories = {each.node_id: each.log_directories for each in image.brokers.values()}
 
     def of(self, topic: str) -> TopicRules:
-        """Return the rules of a topic, for elections that nobody has asked for."""
+        """Return the rules of a topic for automatic elections."""
         rules = self._topics.get(topic)
         if rules is None:
             election = Election.UNCLEAN if self._is_unclean(topic) else Election.ONLINE
-            # Nobody else asks for it.
             min_isr = self._min_insync(topic) if self._has_elr else 1
             rules = self._topics[topic] = TopicRules(
                 election, self._has_elr, min_isr, self._directories
@@ -79,7 +77,7 @@ class ElectionRules:
         return self._config.bool(name) if value is None else value.strip().lower() == "true"
 
     def _setting(self, topic: str, name: str) -> str | None:
-        """Return the value of the topic, this node or the cluster; None: the configuration's."""
+        """Return the topic's, this node's or the cluster's value; None: the configuration's."""
         image = self._image
         own = image.config(ResourceType.BROKER, str(self._config.int("node.id")))
         for configs in (image.topic_config(topic), own, image.config(ResourceType.BROKER, "")):
@@ -96,20 +94,16 @@ def leave(
     is_unclean: bool = False,
     directories: frozenset[bytes] | None = None,
 ) -> Generator[None, None, list[MetadataRecord]]:
-    """Take a broker out of every ISR, and from what it leads; others take over where they may.
+    """Remove a broker from every ISR and from leadership; others become leaders where possible.
 
-    Args:
-        image: The cluster.
-        config: The controller's.
-        broker: Who leaves.
-        is_unclean: Whether it may have lost records that it had acknowledged (KIP-966).
-        directories: Where that lies which it leaves; None: it leaves everything.
+    With `is_unclean`, it may have lost acknowledged records (KIP-966). `directories` limits the
+    removal to replicas there.
     """
     rules = ElectionRules(image, config)
     rules.active.discard(broker)
 
     def draft(topic: TopicImage, partition: PartitionImage) -> PartitionDraft | None:
-        # Who leads is in the ISR; and an ISR may go on holding the last that was in it.
+        # A leader is in the ISR; an ISR may keep its last member.
         if broker not in partition.isr and not (
             is_unclean and broker in partition.eligible_leader_replicas
         ):
@@ -129,7 +123,7 @@ def leaving(
     *,
     is_unclean: bool = False,
 ) -> PartitionDraft:
-    """Draft a partition without a broker, which leads it no more under these rules; see `leave`."""
+    """Draft a partition without a broker, which must not lead it again; see `leave`."""
     rules.active.discard(broker)
     return PartitionDraft(
         topic.topic_id,
@@ -144,7 +138,7 @@ def leaving(
 def join(
     image: ClusterImage, config: Config, broker: int
 ) -> Generator[None, None, list[MetadataRecord]]:
-    """Give a broker that serves from now on what has no leader and what it may lead."""
+    """Elect a newly serving broker where possible in partitions without a leader."""
     rules = ElectionRules(image, config)
     rules.active.add(broker)
 
@@ -160,7 +154,7 @@ def join(
 def changes_of(
     image: ClusterImage, draft_of: Callable[[TopicImage, PartitionImage], PartitionDraft | None]
 ) -> Generator[None, None, list[MetadataRecord]]:
-    """Return what becomes of all partitions; a draft is None where nothing can change."""
+    """Return the changes of all partitions; a draft of None changes nothing."""
     changes: list[MetadataRecord] = []
     looked_at = 0
     for topic in image.topics.values():
@@ -181,7 +175,7 @@ def elect_leaders(
     """Elect leaders; results are elements of ElectLeadersResponse.replica_election_results.
 
     Raises:
-        KafkaError: INVALID_REQUEST, for the whole request: there is no such kind of election.
+        KafkaError: INVALID_REQUEST, for the whole request: unknown election type.
     """
     if request.election_type not in {PREFERRED, UNCLEAN}:
         raise KafkaError(
@@ -203,8 +197,6 @@ def elect_leaders(
 
 
 class _Elections:
-    """What the elections of one request share."""
-
     __slots__ = ("_image", "_looked_at", "_rules", "_type", "records")
 
     def __init__(self, image: ClusterImage, config: Config, election_type: int) -> None:
@@ -217,7 +209,6 @@ class _Elections:
     def hold(
         self, name: str, indexes: Iterable[int], *, leave_out_unneeded: bool
     ) -> Generator[None, None, list[dict[str, Any]]]:
-        """Return the results of one topic's partitions."""
         topic = self._image.topics.get(name)
         results: list[dict[str, Any]] = []
         for index in indexes:

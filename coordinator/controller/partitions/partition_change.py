@@ -1,15 +1,15 @@
-"""One partition's next state: who is in sync, who leads, who may lead next; as one record.
+"""A partition's next state (ISR, leader, eligible replicas), as one record.
 
-    election   who may be elected, in this order
-    PREFERRED  the first replica, the present leader, any replica in sync
-    ONLINE     the present leader, any replica in sync
+    election   candidates, in this order
+    PREFERRED  the first replica, the current leader, any replica in sync
+    ONLINE     the current leader, any replica in sync
     UNCLEAN    as ONLINE, then any replica at all: records may be lost
 
-With eligible leader replicas (KIP-966) those that left the ISR while it held fewer than
-min.insync.replicas may lead once the ISR is empty, and the last known leader when nobody else is
-known. Without them an ISR never becomes empty: its last member stays in it without leading.
+With eligible leader replicas (KIP-966), replicas that left the ISR while it had fewer than
+min.insync.replicas members may lead once the ISR is empty, and without any of them the last known
+leader may. Otherwise the last member of an ISR stays in it without leading.
 
-In every state the ISR and the eligible replicas are replicas, and no replica is in both.
+The ISR and the eligible replicas are disjoint subsets of the replicas.
 
 Source: Kafka's PartitionChangeBuilder.
 """
@@ -36,7 +36,7 @@ RECOVERING = 1
 
 
 class Election(Enum):
-    """Who may be elected."""
+    """The kind of election."""
 
     PREFERRED = 0
     ONLINE = 1
@@ -44,13 +44,13 @@ class Election(Enum):
 
 
 class TopicRules(NamedTuple):
-    """What elections of a topic's partitions go by.
+    """Election rules of a topic.
 
     Attributes:
-        election: Who may be elected.
-        has_elr: Whether eligible leader replicas are finalized.
-        min_isr: min.insync.replicas in force for the topic; counts with `has_elr` only.
-        directories: By broker the log directories that it has online.
+        election: The kind of election.
+        has_elr: Whether eligible leader replicas are enabled.
+        min_isr: min.insync.replicas; used only with `has_elr`.
+        directories: Online log directories by broker.
     """
 
     election: Election = Election.ONLINE
@@ -60,13 +60,13 @@ class TopicRules(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """Which brokers have a partition, and which of them are on the way in or out.
+    """The replicas of a partition, including a reassignment in progress.
 
     Attributes:
-        replicas: All of them; those that go are the last.
-        removing: Those that go when the others are in sync.
-        adding: Those that come.
-        directories: Of those that come: the log directory if their broker has only one.
+        replicas: All of them, `removing` last.
+        removing: Removed once the others are in sync.
+        adding: New ones.
+        directories: Log directories of new ones whose broker has only one.
     """
 
     replicas: tuple[int, ...]
@@ -75,9 +75,9 @@ class Assignment(NamedTuple):
     directories: Mapping[int, bytes] = {}
 
     def completed(self, isr: tuple[int, ...]) -> tuple[Assignment, tuple[int, ...]]:
-        """Return what is assigned and in sync once those that come are in sync; till then, this.
+        """Return the final assignment and ISR, or the current ones if it is not complete.
 
-        Where more go than come, all that stay have to be in sync.
+        If more are removed than added, all that stay must be in sync.
         """
         replicas = tuple(each for each in self.replicas if each not in self.removing)
         in_sync = tuple(each for each in isr if each not in self.removing)
@@ -88,7 +88,7 @@ class Assignment(NamedTuple):
 
 
 class PartitionDraft:
-    """What is wanted of a partition; `record` says what becomes of it."""
+    """A requested change of a partition, which `record` turns into a record."""
 
     __slots__ = (
         "_assignment",
@@ -112,18 +112,10 @@ class PartitionDraft:
         recovery_state: int | None = None,
         assignment: Assignment | None = None,
     ) -> None:
-        """Begin with a partition as it is.
+        """Draft a change; None leaves a part as it is.
 
-        Args:
-            topic_id: Of its topic.
-            partition: As it is.
-            rules: Of its topic.
-            may_lead: Whether a broker is there to lead.
-            isr: Who shall be in sync; None leaves it.
-            unclean_shutdown: A broker that has lost what it had not flushed; it is eligible no
-                more.
-            recovery_state: What the leader says of it; None leaves it.
-            assignment: Who shall have it; None leaves it.
+        `unclean_shutdown` is a broker that lost unflushed records, and is no longer eligible;
+        `recovery_state` is the leader's.
         """
         self._assignment = assignment
         self._topic_id = topic_id
@@ -135,7 +127,7 @@ class PartitionDraft:
         self._recovery_state = recovery_state
 
     def record(self) -> MetadataRecord | None:
-        """Return the change, or None if there is none."""
+        """Return the record of the change, or None if nothing changes."""
         before = self._partition
         assignment, isr = self._settled()
         replicas = before.replicas if assignment is None else assignment.replicas
@@ -154,7 +146,7 @@ class PartitionDraft:
                 isr = (leader,)
                 eligible = tuple(each for each in eligible if each != leader)
         if isr and not has_elr:
-            eligible = ()  # of a time when the feature was finalized
+            eligible = ()  # left from when the feature was enabled
         if assignment is not None:
             fields |= self._moved(assignment, leader)
         if isr != before.isr and (isr or has_elr):
@@ -175,7 +167,6 @@ class PartitionDraft:
         )
 
     def _settled(self) -> tuple[Assignment | None, tuple[int, ...]]:
-        """Return who has the partition if that is moving or moves now, and who is in sync."""
         before, assignment = self._partition, self._assignment
         if assignment is None and (before.adding_replicas or before.removing_replicas):
             assignment = Assignment(
@@ -186,7 +177,7 @@ class PartitionDraft:
         return assignment.completed(self._isr)
 
     def _moved(self, assignment: Assignment, leader: int) -> dict[str, Any]:
-        """Return what changes with who has the partition; who loses it is fenced by an epoch."""
+        """Return the changed assignment fields; a new leader epoch fences removed replicas."""
         before = self._partition
         fields: dict[str, Any] = {}
         if assignment.replicas != before.replicas:
@@ -205,9 +196,9 @@ class PartitionDraft:
         return fields
 
     def _eligible(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
-        """Return who may lead once the ISR is empty: those that left it when it was small already.
+        """Return the eligible replicas: those that left an ISR below the minimum.
 
-        Where the feature is not finalized those stay who were eligible while it was.
+        Without the feature, earlier eligible replicas stay.
         """
         before = self._partition
         if not self._rules.has_elr:
@@ -225,7 +216,6 @@ class PartitionDraft:
     def _elect(
         self, isr: tuple[int, ...], eligible: tuple[int, ...], replicas: tuple[int, ...]
     ) -> tuple[int, bool]:
-        """Return who leads, or NO_LEADER, and whether that may lose records."""
         before = self._partition
         election, may_lead = self._rules.election, self._can_lead
         complete = isr or eligible
@@ -246,11 +236,10 @@ class PartitionDraft:
         return NO_LEADER, False
 
     def _can_lead(self, replica: int) -> bool:
-        """Tell whether a replica's broker is there to lead, and what it has of the partition."""
         if not self._may_lead(replica):
             return False
         partition = self._partition
-        if replica not in partition.replicas:  # it comes just now
+        if replica not in partition.replicas:  # a new replica
             return True
         online = self._rules.directories.get(replica)
         directory = directory_of(partition, replica)
@@ -259,7 +248,7 @@ class PartitionDraft:
         return directory in online
 
     def _last_known(self, fields: dict[str, Any]) -> dict[str, list[int]]:
-        """Keep the last leader's id while nobody leads."""
+        """Store the last leader's id while there is no leader."""
         before = self._partition
         if "leader" not in fields:
             return {}

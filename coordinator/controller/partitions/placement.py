@@ -1,4 +1,4 @@
-"""Where replicas go: choosing brokers, and judging a choice that a client made.
+"""Placement of replicas: the choice of brokers, and checks of a client's choice.
 
 Source: Kafka's StripedReplicaPlacer, and validateManualPartitionAssignment in its
 ReplicationControlManager.
@@ -20,25 +20,20 @@ if TYPE_CHECKING:
 
 
 class Placer:
-    """Gives new partitions replicas: leaders striped over active brokers, replicas over racks.
+    """A placer of new partitions: leaders striped over active brokers, replicas over racks.
 
-    A partition's leader is active. From the leader's rack on, each rack gives a broker in turn, so
-    that a rack has a second replica only when all have one; a rack gives those that are fenced only
-    when it has no others left. Brokers of no rack count as one rack (KIP-36). Nothing is placed on
-    brokers that are shutting down, or whose directories are all cordoned (KIP-1066).
+    A partition's leader is active. From its rack on, each rack provides a broker in turn, fenced
+    ones last. Brokers without a rack count as one rack (KIP-36). Brokers that are shutting down, or
+    with all directories cordoned, get no replicas (KIP-1066).
     """
 
     __slots__ = ("_image", "_racks", "_replication_factor", "_turn")
 
     def __init__(self, image: ClusterImage, *, replication_factor: int) -> None:
-        """Begin a placement, with the leader at a place that varies from request to request.
-
-        Args:
-            image: The cluster.
-            replication_factor: Replicas of each partition.
+        """Begin a placement, with a first leader that varies between requests.
 
         Raises:
-            KafkaError: INVALID_REPLICATION_FACTOR if the brokers are too few.
+            KafkaError: INVALID_REPLICATION_FACTOR: too few brokers.
         """
         racks: dict[str, _Rack] = {}
         usable = [each for _, each in sorted(image.brokers.items()) if each.takes_replicas]
@@ -63,11 +58,11 @@ class Placer:
         self._turn = image.offset
 
     def place(self, index: int) -> PartitionImage:
-        """Return the next partition, led by the first of its replicas."""
+        """Return the next partition, led by its first replica."""
         leaders = [rack for rack in self._racks if rack.active]
         first = self._racks.index(leaders[self._turn % len(leaders)])
         racks = self._racks[first:] + self._racks[:first]
-        # Another broker of a rack each time that it is its turn to lead, and others beside it.
+        # Rotate the brokers within each rack.
         turn = self._turn // len(leaders)
         self._turn += 1
         waiting = [rack.from_turn(turn + distance) for distance, rack in enumerate(racks)]
@@ -78,27 +73,17 @@ class Placer:
 
 
 class _Rack(NamedTuple):
-    """The brokers of one rack, by their ids.
-
-    Attributes:
-        active: May lead.
-        idle: Fenced.
-    """
-
     active: list[int]
     idle: list[int]
 
     def from_turn(self, turn: int) -> list[int]:
-        """Return all of them, whose turn it is last, and those that may lead behind the others."""
+        """Return all brokers in reverse order: fenced ones first, the next one last."""
         first = turn % len(self.active) if self.active else 0
         return (self.active[first:] + self.active[:first] + self.idle)[::-1]
 
 
 def new_partition(image: ClusterImage, index: int, replicas: Sequence[int]) -> PartitionImage:
-    """Return a partition as it starts, with all active replicas in sync.
-
-    The caller has made sure that at least one replica is active.
-    """
+    """Return a new partition with all active replicas, at least one, in sync."""
     isr = tuple(each for each in replicas if image.brokers[each].is_active)
     return PartitionImage(
         index=index,
@@ -120,7 +105,7 @@ def directory_for(image: ClusterImage, broker: int) -> bytes:
 def check_manual_assignment(
     image: ClusterImage, replicas: Sequence[int], *, partition: int, replication_factor: int | None
 ) -> None:
-    """Judge one partition's replicas as a client named them.
+    """Check a client's choice of replicas for a partition.
 
     Raises:
         KafkaError: INVALID_REPLICA_ASSIGNMENT.

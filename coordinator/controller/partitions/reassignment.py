@@ -1,8 +1,7 @@
-"""AlterPartitionReassignments and ListPartitionReassignments: replicas moved between brokers.
+"""AlterPartitionReassignments and ListPartitionReassignments: move replicas between brokers.
 
-A partition that moves has the replicas of its target first, and behind them those that go. When all
-that stay are in sync (alter_partition.py), those that go are gone, and the leader has a new epoch.
-A target of null takes a move back.
+During a move the target replicas come first, then those to remove. Once all that stay are in sync
+(alter_partition.py), the others are removed, with a new leader epoch. A null target cancels a move.
 
 Source: Kafka's ReplicationControlManager.alterPartitionReassignments.
 """
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, PartitionImage
     from wirebroker.coordinator.operation import Operation
 
-# Partitions looked at between two places where the operation may be interrupted.
+# Partitions between two yields.
 _SLICE = 512
 
 
 def alter_reassignments(
     request: Any, image: ClusterImage, config: Config
 ) -> Operation[dict[str, Any]]:
-    """Begin or take back moves; each partition succeeds or fails by itself."""
+    """Begin or cancel moves; each partition succeeds or fails separately."""
     moves = _Moves(image, config, keeps_factor=not request.allow_replication_factor_change)
     responses: list[dict[str, Any]] = []
     count = 0
@@ -50,7 +49,7 @@ def alter_reassignments(
         responses.append({"name": topic.name, "partitions": answers})
         yield
     yield
-    # As Kafka: an answer to nothing has an empty message instead of none.
+    # As in Kafka, an empty request gets an empty message.
     response = {
         "allow_replication_factor_change": request.allow_replication_factor_change,
         "error_message": None if request.topics else "",
@@ -60,7 +59,7 @@ def alter_reassignments(
 
 
 def list_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
-    """Name those under way, of the partitions asked for."""
+    """List moves in progress of the requested partitions."""
     if request.topics is None:
         wishes = ((topic.name, tuple(topic.partitions)) for topic in image.topics.values())
     else:
@@ -83,8 +82,6 @@ def list_reassignments(request: Any, image: ClusterImage) -> Operation[dict[str,
 
 
 class _Moves:
-    """What the moves of one request share."""
-
     __slots__ = ("_image", "_keeps_factor", "_rules", "records")
 
     def __init__(self, image: ClusterImage, config: Config, *, keeps_factor: bool) -> None:
@@ -94,7 +91,6 @@ class _Moves:
         self.records = RecordsOfRequest()
 
     def begin(self, name: str, target: Any) -> dict[str, Any]:
-        """Return the answer to one partition's target."""
         error = None
         try:
             self._begin(name, target)
@@ -126,7 +122,7 @@ class _Moves:
                         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                         f"None of the replicas that {name}-{index} would go back to is in sync.",
                     )
-                isr = assignment.replicas[:1]  # it may have missed records
+                isr = assignment.replicas[:1]  # may lack records
         else:
             assignment, isr = self._wanted(name, partition, target.replicas), partition.isr
         record = PartitionDraft(
@@ -141,11 +137,6 @@ class _Moves:
             self.records.add(record)
 
     def _wanted(self, name: str, partition: PartitionImage, replicas: list[int]) -> Assignment:
-        """Return the assignment that begins a move.
-
-        Raises:
-            KafkaError: INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
-        """
         image, index = self._image, partition.index
         check_manual_assignment(image, replicas, partition=index, replication_factor=None)
         staying = len(set(partition.replicas) - set(partition.removing_replicas))
@@ -161,10 +152,10 @@ class _Moves:
 
 
 def _taken_back(partition: PartitionImage) -> tuple[Assignment, tuple[int, ...]]:
-    """Return a moving partition's assignment without those that come, and who of it is in sync.
+    """Return the assignment and ISR of a moving partition without its new replicas.
 
     Raises:
-        KafkaError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT if none would be left.
+        KafkaError: NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT if no replica is left.
     """
     if not _is_moving(partition):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)

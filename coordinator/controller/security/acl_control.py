@@ -1,7 +1,7 @@
-"""CreateAcls, DeleteAcls: rules of who may do what, added and removed (KIP-140, KIP-290, KIP-801).
+"""CreateAcls and DeleteAcls (KIP-140, KIP-290, KIP-801).
 
-A rule that is there already is added by nobody's writing anything. Of one request all that is
-sound is written as one; what is wrong with one rule or filter says nothing about the others.
+Existing rules are not written again. The valid changes of a request are written as one unit; each
+rule or filter fails separately.
 
 Source: Kafka's AclApis and AclControlManager.
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 AUTHORIZER: Final = "authorizer.class.name"
 NO_AUTHORIZER: Final = "No Authorizer is configured."
 
-# Rules between two places where the work may be interrupted: 1 ms.
+# Rules between two yields: 1 ms.
 _STEP: Final = 256
 
 
@@ -82,16 +82,16 @@ def create_acls(
 
 
 def refused_acls(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the answer to a CreateAcls that is refused as a whole, in steps."""
+    """Return the response to a CreateAcls that fails as a whole, in steps."""
     return {"results": (yield from collected(_failure(error) for _ in request.creations))}
 
 
 def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[dict[str, Any]]:
-    """Remove the rules that filters mean; the result is a DeleteAclsResponse.
+    """Remove the rules that match filters; the result is a DeleteAclsResponse.
 
     Raises:
         KafkaError: For the whole request: SECURITY_DISABLED without an authorizer, INVALID_REQUEST
-            if too many would go.
+            if too many rules match.
     """
     _check_authorizer(config)
     gone: set[bytes] = set()
@@ -104,7 +104,7 @@ def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[
             if wanted.fits(entry):
                 matching.append({**entry._asdict(), "error_message": None})
                 gone.add(acl_id)
-                matches += 1  # one rule may be meant by many filters
+                matches += 1  # several filters may match one rule
                 if matches > MAX_RECORDS:
                     raise _invalid(
                         f"More than {MAX_RECORDS} ACLs would go with one request; split it."
@@ -118,7 +118,7 @@ def delete_acls(request: Any, image: ClusterImage, config: Config) -> Operation[
 
 
 def refused_deletions_of_acls(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the answer to a DeleteAcls that is refused as a whole, in steps."""
+    """Return the response to a DeleteAcls that fails as a whole, in steps."""
     refused = (_failure(error) | {"matching_acls": []} for _ in request.filters)
     return {"filter_results": (yield from collected(refused))}
 
@@ -135,7 +135,7 @@ def _check(entry: AclEntry, features: Mapping[str, int]) -> None:
         raise _invalid("Invalid empty resource name")
     if entry.resource_type == ANY:
         raise _invalid("Invalid resourceType ANY")
-    if has_unknown(entry):  # by a controller listener, where no broker has looked at it
+    if has_unknown(entry):  # at a controller listener, where no broker has checked it
         raise _invalid("An ACL has an unknown number")
     if entry.pattern_type not in {LITERAL, PREFIXED}:
         raise _invalid(f"Invalid patternType {PATTERN_TYPES[entry.pattern_type]}")

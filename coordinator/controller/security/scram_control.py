@@ -1,7 +1,7 @@
-"""AlterUserScramCredentials: SCRAM users added, changed and removed (KIP-554).
+"""AlterUserScramCredentials: add, change and remove SCRAM users (KIP-554).
 
-What is kept of a password are two keys that prove it but cannot be used in its place. A user is
-named once in a request; what is wrong with one says nothing about the others.
+Each user may occur once in a request, and fails separately. The stored keys verify a password but
+cannot replace it.
 
 Source: Kafka's ScramControlManager.
 """
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
     from wirebroker.coordinator.operation import Operation
 
-# Users between two places where the work may be interrupted: 1 ms.
+# Users between two yields: 1 ms.
 _STEP = 64
 
 
 def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, Any]]:
-    """Change what a request names; the result is an AlterUserScramCredentialsResponse.
+    """Change SCRAM users; the result is an AlterUserScramCredentialsResponse.
 
     Raises:
         KafkaError: POLICY_VIOLATION, for the whole request, if it is too large.
@@ -59,7 +59,7 @@ def alter_scram_users(request: Any, image: ClusterImage) -> Operation[dict[str, 
 
 
 def refused_scram_users(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the answer to a request that is refused as a whole, in steps."""
+    """Return the response to a request that fails as a whole, in steps."""
     users = dict.fromkeys(each.name for each in (*request.deletions, *request.upsertions))
     return {"results": (yield from collected(_result(user, error) for user in users))}
 
@@ -79,7 +79,6 @@ def _result(user: str, change: MetadataRecord | KafkaError) -> dict[str, Any]:
 
 
 def _change(each: Any, image: ClusterImage, *, is_deletion: bool) -> MetadataRecord | KafkaError:
-    """Return the record that makes one change, or why there is none."""
     name, mechanism = each.name, each.mechanism
     if not name:
         return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")

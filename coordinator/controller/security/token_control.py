@@ -1,19 +1,17 @@
-"""Create-, Renew- and ExpireDelegationToken: a token's life (KIP-48, KIP-373).
+"""CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken (KIP-48, KIP-373).
 
-    created   expires after delegation.token.expiry.time.ms; at the latest, whatever is renewed,
-              after delegation.token.max.lifetime.ms or what the request says, if that is sooner
+    created   expires after delegation.token.expiry.time.ms; renewals extend it up to
+              delegation.token.max.lifetime.ms or the request's limit
     renewed   by its owner and its renewers: the same time again, from now
     expired   by the same: now, or after some time
     removed   by the controller, every delegation.token.expiry.check.interval.ms
 
-What one principal may have made has a bound (wirebroker.delegation.tokens), which Kafka lacks.
+Unlike in Kafka, the number of tokens per principal is limited (wirebroker.delegation.tokens).
+Tokens require delegation.token.secret.key on every node. A request's HMAC is compared with those of
+all tokens in constant time (10,000: 40 ms, in steps). Clients that logged in with a token may not
+create, renew or expire any.
 
-Without delegation.token.secret.key, which every node of a cluster is given, there are no tokens.
-A request shows the HMAC of the token that it means; those of all tokens are computed and compared
-(10,000: 40 ms, in steps), so that no time tells how much of one was right. Who has proved who he
-is by a token makes, renews and ends none.
-
-Source: Kafka's DelegationTokenControlManager; ControllerApis for who is refused.
+Source: Kafka's DelegationTokenControlManager; ControllerApis for refused clients.
 """
 
 from __future__ import annotations
@@ -47,22 +45,22 @@ if TYPE_CHECKING:
 SECRET_KEY: Final = "delegation.token.secret.key"  # noqa: S105 - the setting's name
 _USER: Final = "User"
 _TIMES: Final = ("issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms")
-_NO_TIME: Final = -1  # who asks is refused; where there are no tokens it is 0
+_NO_TIME: Final = -1  # for refused clients; 0 where tokens are disabled
 _OF_TOKENS: Final = (ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, ErrorCode.UNSUPPORTED_VERSION)
-# Before it there are no such records (3.6-IV2).
+# First level with token records (3.6-IV2).
 _FIRST_LEVEL: Final = 14
 _LATEST_MS: Final = (1 << 63) - 1
-# Of owner and renewers together: the record is in the memory of every node.
+# Of owner and renewers together, because every node keeps them in memory.
 _MOST_NAME_BYTES: Final = 64 << 10
-# Tokens between two places where the work may be interrupted: 0.3 ms.
+# Tokens between two yields: 0.3 ms.
 _STEP: Final = 64
 
 
 def owner_of(request: Any, asker: Principal) -> Principal:
-    """Return the owner that a CreateDelegationToken request names, or its sender.
+    """Return the owner in a CreateDelegationToken request, by default its sender.
 
     Raises:
-        KafkaError: UNKNOWN_SERVER_ERROR, as Kafka answers a name without a type.
+        KafkaError: UNKNOWN_SERVER_ERROR, as in Kafka, for a name without a type.
     """
     name = request.owner_principal_name  # versions before 3 have no owner
     if not name:
@@ -81,15 +79,9 @@ def create_token(
     now_ms: int,
     token_id: str,
 ) -> Operation[dict[str, Any]]:
-    """Make a token; the result is a CreateDelegationTokenResponse, a refusal's too.
+    """Create a token; the result is a CreateDelegationTokenResponse, also for errors.
 
-    Args:
-        request: What is asked for.
-        image: The newest.
-        config: Whether there are tokens, and for how long.
-        asker: Who asks; whether he may make one for its owner is known.
-        now_ms: Wall time.
-        token_id: Of the new one.
+    The caller has checked that `asker` may create one for the owner. `now_ms` is wall time.
     """
     owner, requester = owner_of(request, asker), principal_text(asker)
     owner_text = principal_text(owner)
@@ -125,10 +117,10 @@ def create_token(
 def renew_token(
     request: Any, image: ClusterImage, config: Config, *, asker: Principal, now_ms: int
 ) -> Operation[dict[str, Any]]:
-    """Have a token expire later; the result is a RenewDelegationTokenResponse.
+    """Extend a token's life; the result is a RenewDelegationTokenResponse.
 
     Raises:
-        KafkaError: It is refused.
+        KafkaError: The request is refused.
     """
     token = yield from _token_of_asker(request, image, config, asker)
     if token.has_expired(now_ms):
@@ -142,10 +134,10 @@ def renew_token(
 def expire_token(
     request: Any, image: ClusterImage, config: Config, *, asker: Principal, now_ms: int
 ) -> Operation[dict[str, Any]]:
-    """End a token now, or have it expire sooner; the result is an ExpireDelegationTokenResponse.
+    """Expire a token now or sooner; the result is an ExpireDelegationTokenResponse.
 
     Raises:
-        KafkaError: It is refused.
+        KafkaError: The request is refused.
     """
     token = yield from _token_of_asker(request, image, config, asker)
     if request.expiry_time_period_ms < 0:
@@ -157,7 +149,7 @@ def expire_token(
 
 
 def remove_expired(image: ClusterImage, moment: Moment) -> Operation[list[DelegationToken]]:
-    """Remove tokens that have expired; answers which, at most as many as one change may have."""
+    """Remove expired tokens, at most MAX_RECORDS, and return them."""
     gone: list[DelegationToken] = []
     for count, token in enumerate(image.delegation_tokens(), 1):
         if token.has_expired(moment.wall_ms) and len(gone) < MAX_RECORDS:
@@ -169,7 +161,7 @@ def remove_expired(image: ClusterImage, moment: Moment) -> Operation[list[Delega
 
 
 def refused_token(owner: Principal, requester: Principal, error: ErrorCode) -> dict[str, Any]:
-    """Return the response that refuses a token; with no error, the beginning of another."""
+    """Return a response without a token, also as the base of a successful one."""
     return {
         "error_code": int(error),
         **principal_fields(owner, ""),
@@ -179,7 +171,7 @@ def refused_token(owner: Principal, requester: Principal, error: ErrorCode) -> d
 
 
 def not_allowed(key: ApiKey, request: Any, asker: Principal) -> dict[str, Any]:
-    """Return the answer to who has not proved who he is, or by a token alone."""
+    """Return the response to a client that is unauthenticated or used a token."""
     error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     if key is ApiKey.CREATE_DELEGATION_TOKEN:
         try:
@@ -190,24 +182,24 @@ def not_allowed(key: ApiKey, request: Any, asker: Principal) -> dict[str, Any]:
 
 
 def denied_token(request: Any, asker: Principal, error: ErrorCode) -> dict[str, Any]:
-    """Return the answer to who may make no token, or none for its owner.
+    """Return the response to a client that may not create a token for this owner.
 
     Raises:
-        KafkaError: By `owner_of`.
+        KafkaError: From `owner_of`.
     """
     return refused_token(owner_of(request, asker), asker, error)
 
 
 def has_tokens(config: Config) -> bool:
-    """Tell whether this node has the key by which tokens are made and checked."""
+    """Return whether this node has a key for tokens."""
     return bool(config.optional_str(SECRET_KEY))
 
 
 def _secret(image: ClusterImage, config: Config) -> str:
-    """Return the key of all tokens.
+    """Return the key for tokens.
 
     Raises:
-        KafkaError: There are none.
+        KafkaError: Tokens are disabled or unsupported.
     """
     secret = config.optional_str(SECRET_KEY)
     if secret is None:
@@ -223,7 +215,7 @@ def _check_asker(asker: Principal) -> None:
 
 
 def _check_renewers(request: Any) -> None:
-    # A request may name millions: a look at each would hold up everybody.
+    # A request may name millions, too many to check without a yield.
     if len(request.renewers) > _MOST_NAME_BYTES // len(f"{_USER}:"):
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
     if any(each.principal_type != _USER for each in request.renewers):
@@ -232,7 +224,7 @@ def _check_renewers(request: Any) -> None:
 
 def _check_size(*principals: str) -> None:
     lengths = [len(each.encode()) for each in principals]
-    # Even if the total is allowed, a type or a name may be too long for a record's string.
+    # A single name may still be too long for a record's string.
     if sum(lengths) > _MOST_NAME_BYTES or max(lengths) > LONGEST_STRING_BYTES:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
 
@@ -250,10 +242,10 @@ def _check_count(requester: str, image: ClusterImage, config: Config) -> Steps[N
 def _token_of_asker(
     request: Any, image: ClusterImage, config: Config, asker: Principal
 ) -> Steps[DelegationToken]:
-    """Return the token whose HMAC a request shows, if who asks may change it.
+    """Return the token of the request's HMAC, if the client may change it.
 
     Raises:
-        KafkaError: There is none, or he may not.
+        KafkaError: It may not, or there is no such token.
     """
     _check_asker(asker)
     secret = _secret(image, config)

@@ -1,8 +1,7 @@
-"""Topics created and enlarged: requests in, metadata records out.
+"""CreateTopics and CreatePartitions: requests to metadata records.
 
-Each function is an operation (operation.py) on one image; results are dicts in the shape of the
-response's elements. The order of the checks is Kafka's, because it decides which error a request
-with several faults gets: names, existence, configs, then counts and assignments.
+The order of checks is Kafka's, because it decides between several errors: names, existence,
+configs, then counts and assignments.
 
 Source: Kafka's ReplicationControlManager and ControllerApis.
 """
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
 Result = dict[str, Any]
 
-# Partitions between two places where the operation may be interrupted (well below 1 ms of work).
+# Partitions between two yields (well below 1 ms of work).
 _SLICE = 64
 
 
@@ -65,17 +64,12 @@ def create_topics(
     topic_ids: Iterable[bytes],
     charge: MutationCharge,
 ) -> Operation[list[Result]]:
-    """Create the topics of a CreateTopics request; each succeeds or fails by itself.
+    """Create the topics of a CreateTopics request; each succeeds or fails separately.
 
-    Args:
-        request: The request.
-        image: The cluster.
-        config: The controller's; for defaults.
-        topic_ids: Ids that no topic has, one for each topic of the request.
-        charge: What partitions are taken from.
+    `topic_ids` are new ids, one for each topic of the request.
 
     Raises:
-        KafkaError: POLICY_VIOLATION if all together are too many records; nothing is created.
+        KafkaError: POLICY_VIOLATION: too many records; nothing is created.
     """
     _check_total(request.topics, config.int("num.partitions"))
     names = Counter(topic.name for topic in request.topics)
@@ -103,7 +97,6 @@ def create_topics(
 
 
 def _check_total(topics: Iterable[Any], default_partitions: int) -> None:
-    """Refuse a request whose partitions alone exceed what one request may write."""
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -115,8 +108,6 @@ def _check_total(topics: Iterable[Any], default_partitions: int) -> None:
 
 
 class _Creation:
-    """What the topics of one CreateTopics request share."""
-
     __slots__ = (
         "_charge",
         "_collisions",
@@ -139,18 +130,13 @@ class _Creation:
         self._charge = charge
         self._topic_ids = topic_ids
         self._config = config
-        # Looking at all topics is spared where no new name could collide.
+        # Skip existing topics if no new name could collide.
         could_collide = any(has_collision_characters(name) for name in names)
         self._collisions = collisions(image.topics) if could_collide else {}
         self._described: dict[tuple[tuple[str, str], ...], list[Result]] = {}
         self.records = RecordsOfRequest()
 
     def create(self, topic: Any) -> Generator[None, None, Result]:
-        """Return the records and the result of one topic.
-
-        Raises:
-            KafkaError: Why it cannot be created.
-        """
         overrides = self._check(topic)
         records = RecordsOfRequest()
         topic_id = next(self._topic_ids)
@@ -180,7 +166,6 @@ class _Creation:
         }
 
     def _check(self, topic: Any) -> dict[str, str]:
-        """Check name and configs, and return the latter."""
         name = topic.name
         if name in self._image.topics:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -256,9 +241,9 @@ class _Creation:
         return [partitions[index] for index in range(len(partitions))]
 
     def _describe(self, overrides: dict[str, str]) -> list[Result]:
-        """Return all configs of the new topic, made once per set of overrides.
+        """Return all configs of the new topic, cached per set of overrides.
 
-        Overrides are shown as they were written (DescribeConfigs shows the parsed value).
+        Overrides are returned as written (DescribeConfigs returns parsed values).
         """
         key = tuple(sorted(overrides.items()))
         described = self._described.get(key)
@@ -282,8 +267,7 @@ def create_partitions(
 ) -> Operation[list[Result]]:
     """Add partitions to the topics of a CreatePartitions request.
 
-    A topic that would take the request beyond MAX_RECORDS is refused by itself. (Kafka answers
-    UNKNOWN_SERVER_ERROR, and adds as many partitions as fit.)
+    A topic that would exceed MAX_RECORDS is refused alone.
     """
     names = Counter(topic.name for topic in request.topics)
     results = yield from collected(

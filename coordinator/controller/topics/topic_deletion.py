@@ -1,4 +1,4 @@
-"""DeleteTopics: topics removed by name or id; each succeeds or fails by itself.
+"""DeleteTopics: remove topics by name or id; each succeeds or fails separately.
 
 Source: Kafka's ControllerApis.deleteTopics and ReplicationControlManager.deleteTopics.
 """
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.operation import Operation
     from wirebroker.coordinator.quotas.mutation_quota import MutationCharge
 
-# From this version on a client knows TOPIC_DELETION_DISABLED.
+# First version with TOPIC_DELETION_DISABLED.
 _KNOWS_DISABLED = 3
-# Topics between two places where the operation may be interrupted.
+# Topics between two yields.
 _SLICE = 64
 
-# A topic as it was asked for: the name, or None and an id.
+# A requested topic: its name, or None and its id.
 _Wish = tuple[str | None, bytes]
 
 
@@ -37,8 +37,8 @@ def delete_topics(
     """Delete topics; the result is a DeleteTopicsResponse.
 
     Raises:
-        KafkaError: For the whole request: TOPIC_DELETION_DISABLED (to old clients INVALID_REQUEST),
-            POLICY_VIOLATION if they are too many.
+        KafkaError: For the whole request: TOPIC_DELETION_DISABLED (for old clients
+            INVALID_REQUEST), POLICY_VIOLATION if there are too many.
     """
     if not config.bool("delete.topic.enable"):
         known = version >= _KNOWS_DISABLED
@@ -62,7 +62,7 @@ def delete_topics(
 
 
 def refused_deletions(request: Any, error: KafkaError) -> Steps[dict[str, Any]]:
-    """Return the answer to a request that is refused as a whole, in steps."""
+    """Return the response to a request that fails as a whole, in steps."""
     refused = (_response(*wish, error) for wish in _wishes(request))
     return {"responses": (yield from collected(refused))}
 
@@ -75,8 +75,6 @@ def _wishes(request: Any) -> Iterator[_Wish]:
 
 
 class _Deletion:
-    """The wishes of one request, sorted into topics that can be deleted and refusals."""
-
     __slots__ = ("_image", "_refused_ids", "found", "responses")
 
     def __init__(self, image: ClusterImage) -> None:
@@ -86,7 +84,7 @@ class _Deletion:
         self.responses: list[dict[str, Any]] = []
 
     def sort(self, wishes: list[_Wish]) -> Steps[None]:
-        """Sort what a request names: duplicates are refused first, then ids are looked up."""
+        """Refuse duplicates, then look up ids, then names."""
         counts: dict[_Wish, int] = {}
         for wish in wishes:
             if self._is_well_formed(*wish):

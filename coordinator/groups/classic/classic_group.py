@@ -1,21 +1,15 @@
-"""One classic consumer group: its state, its members, what may follow what.
+"""A classic consumer group: its state, members and transitions.
 
     Empty --join--> PreparingRebalance --all joined, or time is up--> CompletingRebalance
       ^                |    ^      ^                                     |          |
-      '---nobody left--'    |      '----join, leave, expiry, timeout-----'    leader's SyncGroup
+      '---no members---'    |      '----join, leave, expiry, timeout-----'    leader's SyncGroup
                             '---------------join, leave, expiry--- Stable <---------'
 
-Durable is `recorded`, what the group's last record says, and nothing else: `adopt` alone changes
-it, at run time and at load alike. All other attributes are soft: the group as its members see it.
-They follow the record when it is adopted; in between they are ahead of it by the rebalance under
-way (its members, the generation after the recorded one), and they know who waits for an answer and
-which members were given an id and have not come back with it. A load forgets that, and shows the
-recorded generation.
+Only `recorded`, the value of the group's last record, is durable; only `adopt` changes it. The soft
+attributes follow each adopted record; in between they include the rebalance in progress, waiters,
+and members that got an id but have not joined yet. Loading restores the recorded generation.
 
-Laws (`check`): in Stable and Empty the group is what its record says, unless that record could not
-be written (`is_unrecorded`); members that wait are counted; the leader is a member; a static
-instance has one member; pending members are no members; in CompletingRebalance and Stable a
-protocol is chosen that all members know.
+In Stable and Empty the group equals its record, unless the append failed (`is_unrecorded`).
 
 Source: Kafka's ClassicGroup and ClassicGroupMember; KIP-394, KIP-345.
 """
@@ -46,7 +40,7 @@ NO_TIMESTAMP: Final = -1
 
 
 class GroupState(StrEnum):
-    """The states under their names in DescribeGroups."""
+    """The states with their names in DescribeGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -69,7 +63,7 @@ PREVIOUS_STATES: Final = {
 
 
 class ClassicGroup:
-    """A group and its members; a `Group`."""
+    """A classic group and its members; a `Group`."""
 
     __slots__ = (
         "_awaiting_join_count",
@@ -95,14 +89,14 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, *, timestamp_ms: int) -> None:
         self.group_id = group_id
-        # Durable: the value of the last record. None for a simple group, which only its commits
-        # make, and until the record of a new group is in the log.
+        # Durable: the value of the last record. None for a simple group, which has only commits,
+        # and until a new group's record is appended.
         self.recorded: bytes | None = None
-        # All that follows is soft. It became Empty, and the record that says so has failed.
+        # Soft from here on. It became Empty, but the append failed.
         self.is_unrecorded = False
         self._state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
-        # When the state last changed; -1 in records from before Kafka 2.1.
+        # Time of the last transition; -1 in records from before Kafka 2.1.
         self.state_timestamp_ms = timestamp_ms
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -110,17 +104,17 @@ class ClassicGroup:
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}  # group instance id -> member id
-        # Topics that the members read; None if nobody could say (or no consumers).
+        # The members' topics; None if unknown (or no consumers).
         self.subscribed_topics: frozenset[str] | None = None
-        # How many members know each protocol.
+        # Number of members that support each protocol.
         self.protocol_counts: Counter[str] = Counter()
-        # Of all protocols of all members.
+        # Size of all protocols of all members.
         self.metadata_bytes = 0
-        # Ids that were given out (KIP-394) and have not joined yet.
+        # Assigned ids (KIP-394) that have not joined yet.
         self.pending_joins: set[str] = set()
-        # Members of this generation that have not sent SyncGroup yet.
+        # Members of this generation without a SyncGroup yet.
         self.pending_syncs: set[str] = set()
-        # Somebody came during the initial delay, which may be extended therefore.
+        # A member joined during the initial delay, which may be extended.
         self.has_new_member = False
         self._awaiting_join_count = 0
 
@@ -133,41 +127,41 @@ class ClassicGroup:
 
     @property
     def awaiting_join_count(self) -> int:
-        """How many members wait for the join phase to end."""
+        """Number of members that wait for the end of the join phase."""
         return self._awaiting_join_count
 
     @property
     def is_consumer_group(self) -> bool:
-        """Tell whether the members speak the consumer protocol."""
+        """Whether the members use the consumer protocol."""
         return self.protocol_type == CONSUMER_PROTOCOL
 
     @property
     def have_all_joined(self) -> bool:
-        """Tell whether nobody is missing for the next generation."""
+        """Whether the next generation is complete."""
         return len(self.members) == self._awaiting_join_count and not self.pending_joins
 
     @property
     def can_rebalance(self) -> bool:
-        """Tell whether a rebalance may begin (in particular: none is being prepared)."""
+        """Whether a rebalance may begin."""
         return self._state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member takes to rejoin."""
+        """The longest rebalance timeout of the members."""
         return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
 
     def is_in(self, *states: GroupState) -> bool:
-        """Tell whether the group is in one of the states."""
+        """Return whether the group is in one of the states."""
         return self._state in states
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Tell whether members read a topic, as far as that is known."""
+        """Return whether members read a topic, or may."""
         if self.subscribed_topics is None:
             return self.is_consumer_group
         return topic in self.subscribed_topics
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Tell whether a member with these protocols could be one of the group."""
+        """Return whether a member with these protocols can be in the group."""
         if self._state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if self.protocol_type != protocol_type:
@@ -176,14 +170,14 @@ class ClassicGroup:
         return any(self.protocol_counts[name] == count for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """Return the protocol that most members like best among those that all know."""
+        """Return the protocol with most votes among those that all members support."""
         count = len(self.members)
         candidates = {name for name, known in self.protocol_counts.items() if known == count}
         votes = Counter(each.vote(candidates) for each in self.members.values())
         return max(votes, key=lambda name: votes[name])
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> None:
-        """Refuse who is not a member.
+        """Refuse a client that is not a member.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID if the instance has a new member id.
@@ -206,7 +200,7 @@ class ClassicGroup:
 
     @property
     def listed_protocol_type(self) -> str:
-        """What ListGroups says its members speak; empty if there never were any."""
+        """Protocol type for ListGroups; empty before the first member."""
         return self.protocol_type or ""
 
     @property
@@ -221,7 +215,7 @@ class ClassicGroup:
 
     @property
     def offset_expiry(self) -> OffsetExpiry | None:
-        """How offsets expire that no member reads (KIP-211): the table is in expiry.py."""
+        """Expiry of offsets that no member reads (KIP-211), see expiry.py."""
         if self.protocol_type is None:
             return OffsetExpiry()
         if self.is_empty:
@@ -231,7 +225,7 @@ class ClassicGroup:
         return OffsetExpiry() if is_known and self._state is GroupState.STABLE else None
 
     def admit_commit(self, body: Any, timers: Timers, moment: Moment) -> None:
-        """Refuse a commit by somebody who does not own what he commits; who does was heard of.
+        """Refuse a commit by a client that does not own the partitions; else extend its session.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION or
@@ -240,7 +234,7 @@ class ClassicGroup:
         generation: int = body.generation_id_or_member_epoch
         state = self._state
         if generation < 0 and state is GroupState.EMPTY:
-            # An administrator, or a consumer that assigns itself its partitions.
+            # An administrator, or a consumer without a group's assignment.
             return
         if generation >= 0 or body.member_id or body.group_instance_id is not None:
             self.validate_member(body.member_id, body.group_instance_id)
@@ -254,7 +248,7 @@ class ClassicGroup:
             expect_heartbeat(timers, self.group_id, self.members[body.member_id], moment)
 
     def check_transactional_commit(self, body: Any) -> None:
-        """Refuse a commit in a transaction by somebody who does not own what he commits.
+        """Refuse a transactional commit by a client that does not own the partitions.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or ILLEGAL_GENERATION.
@@ -268,7 +262,7 @@ class ClassicGroup:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
 
     def check_offset_delete(self) -> None:
-        """Refuse while it is not known what members read.
+        """Refuse while the members' topics are unknown.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP.
@@ -286,14 +280,14 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def cancel_timers(self, timers: Timers) -> None:
-        """Forget every timer of the group, which goes."""
+        """Cancel all timers of the removed group."""
         timers.cancel(sync_key(self.group_id))
         timers.cancel(join_key(self.group_id))
         for member_id in (*self.members, *self.pending_joins):
             timers.cancel(SessionExpiry(self.group_id, member_id))
 
     def answer_unloaded(self, outcome: Outcome) -> None:
-        """Answer all who wait: somebody else is their coordinator now, or nobody."""
+        """Add NOT_COORDINATOR responses for all waiters."""
         response = {"error_code": ErrorCode.NOT_COORDINATOR}
         for member in self.members.values():
             if member.awaiting_join is not None:
@@ -306,7 +300,7 @@ class ClassicGroup:
     # -- members -----------------------------------------------------------------------------
 
     def add(self, member: Member, *, protocol_type: str, awaiting_join: Token | None) -> None:
-        """Take a member in; the first one leads."""
+        """Add a member; the first one leads."""
         instance = member.group_instance_id
         if instance is not None:
             assert instance not in self.static_members, f"{instance} has a member already"
@@ -322,7 +316,7 @@ class ClassicGroup:
         self.pending_joins.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Let a member, or a pending one, go."""
+        """Remove a member or a pending one."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count_protocols(member.protocols, -1)
@@ -335,7 +329,7 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static_member(self, group_instance_id: str, new_member_id: str) -> Member:
-        """Give a static member's place to a new incarnation, which waits for nothing yet."""
+        """Replace a static member by a new incarnation, which is not waiting yet."""
         old = self.members.pop(self.static_members[group_instance_id])
         self.await_join(old, None)
         new = Member(
@@ -364,7 +358,7 @@ class ClassicGroup:
         session_timeout_ms: int,
         awaiting_join: Token | None,
     ) -> None:
-        """Take over what a member says when it joins again."""
+        """Apply a member's new JoinGroup request."""
         self._count_protocols(member.protocols, -1)
         member.protocols = protocols
         self._count_protocols(protocols, 1)
@@ -373,12 +367,12 @@ class ClassicGroup:
         self.await_join(member, awaiting_join)
 
     def await_join(self, member: Member, token: Token | None) -> None:
-        """Let a member wait for the end of the join phase; None: it waits no longer."""
+        """Set a member's waiter for the end of the join phase, or remove it."""
         self._awaiting_join_count += (token is not None) - (member.awaiting_join is not None)
         member.awaiting_join = token
 
     def elect_leader_who_joined(self) -> bool:
-        """Make sure that the leader has rejoined; return False if nobody did."""
+        """Make a member that has joined the leader; return False if there is none."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is not None:
@@ -400,13 +394,13 @@ class ClassicGroup:
     # -- state -------------------------------------------------------------------------------
 
     def transition(self, state: GroupState, *, timestamp_ms: int) -> None:
-        """Go to another state."""
+        """Change the state."""
         assert self._state in PREVIOUS_STATES[state], f"{self._state} to {state}"
         self.previous_state = self._state
         self._state = state
         self.state_timestamp_ms = timestamp_ms
         if state is not GroupState.EMPTY:
-            # What is under way now has a record of its own at its end.
+            # The transition in progress ends with a record of its own.
             self.is_unrecorded = False
 
     def begin_generation(self, *, timestamp_ms: int) -> None:
@@ -419,9 +413,9 @@ class ClassicGroup:
         self.pending_syncs.clear()
 
     def become_empty_unrecorded(self, *, timestamp_ms: int) -> None:
-        """Go on without members though no record says so: its append has failed.
+        """Become Empty although the record's append failed.
 
-        The log goes on telling of the generation before, whose members expire after a load.
+        The log keeps the previous generation, whose members expire after loading.
         """
         assert not self.members
         self.generation = next_generation(self.generation)
@@ -431,13 +425,13 @@ class ClassicGroup:
         self.is_unrecorded = True
 
     def adopt(self, recorded: bytes) -> None:
-        """Make a record's value the group's durable state, and have all else follow it.
+        """Make a record's value the durable state, and derive the soft state from it.
 
-        At run time its members are the group's own, so whoever waits goes on waiting. The record
-        of a group's creation comes when its first members may be joining already.
+        Known members keep their waiters. A new group's first record may arrive while members
+        already join.
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: It cannot be read.
+            KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: Malformed record.
         """
         value: Any = decode_group_metadata(recorded)
         self.recorded = recorded
@@ -498,7 +492,7 @@ class ClassicGroup:
         return subscribed_topics_of(each.metadata(protocol) for each in self.members.values())
 
     def check(self) -> None:
-        """Assert the laws."""
+        """Assert the invariants."""
         waiting = [each for each in self.members.values() if each.awaiting_join is not None]
         assert self._awaiting_join_count == len(waiting), "members that wait are counted"
         assert self.leader is None or self.leader in self.members, "the leader is a member"
@@ -536,7 +530,7 @@ class ClassicGroup:
 
 
 def _rebalance_timeout_ms(recorded: Any) -> int:
-    """Return a recorded member's; -1 in records of old versions, which had no such field."""
+    """Return a recorded member's timeout; old versions had no such field (-1)."""
     timeout_ms: int = recorded.rebalance_timeout
     if timeout_ms == -1:
         timeout_ms = recorded.session_timeout
@@ -544,5 +538,5 @@ def _rebalance_timeout_ms(recorded: Any) -> int:
 
 
 def next_generation(generation: int) -> int:
-    """Return the number of the generation after one; it wraps as an int32."""
+    """Return the next generation, which wraps as an int32."""
     return generation + 1 if generation < 2**31 - 1 else -(2**31)

@@ -1,7 +1,7 @@
-"""One member of a classic group: what it said when it joined, and who waits on its behalf.
+"""A member of a classic group: its last JoinGroup request, and its waiters.
 
-Durable is what the group's record has of it (classic_group.py); the other protocols that it knows
-and who waits are soft.
+Durable are the fields in the group's record (classic_group.py); waiters and protocols other than
+the chosen one are soft.
 
 Source: Kafka's ClassicGroupMember.
 """
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.outcome import Token
 
-# Name and metadata of each protocol that a member knows, in its order of preference.
+# Name and metadata of a member's protocols, in its order of preference.
 Protocols = tuple[tuple[str, bytes], ...]
 
 
 class Member:
-    """One member of a group."""
+    """A member of a group."""
 
     __slots__ = (
         "assignment",
@@ -54,26 +54,25 @@ class Member:
         self.client_host = client_host
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
-        # Of these the record keeps the chosen one: after a load the others are not known.
+        # The record keeps only the chosen one.
         self.protocols = protocols
         self.assignment = assignment
-        # Soft: who waits for an answer on the member's behalf.
         self.awaiting_join: Token | None = None
         self.awaiting_sync: Token | None = None
-        # Soft: it has not been through a rebalance yet, so it expires even while it waits.
+        # No rebalance yet, so it expires even while it waits.
         self.is_new = False
 
     def metadata(self, protocol: str) -> bytes:
-        """Return what the member said for a protocol that it knows."""
+        """Return the member's metadata for a protocol that it supports."""
         return next(metadata for name, metadata in self.protocols if name == protocol)
 
     def vote(self, candidates: set[str]) -> str:
-        """Return the candidate that the member likes best."""
+        """Return the candidate that the member prefers."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     @property
     def is_excused(self) -> bool:
-        """Tell whether the member need not send heartbeats: it waits for us."""
+        """Whether the member waits, and so need not send heartbeats."""
         waits = self.awaiting_join is not None or self.awaiting_sync is not None
         return waits and not self.is_new
 
@@ -84,5 +83,5 @@ def protocols_of(requested: Iterable[Any]) -> Protocols:
 
 
 def assigned(assignments: Sequence[Any]) -> dict[str, bytes]:
-    """Return what a leader's SyncGroup assigns to whom."""
+    """Return the assignments of a SyncGroup request, by member id."""
     return {each.member_id: each.assignment for each in assignments}

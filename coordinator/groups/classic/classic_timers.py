@@ -1,11 +1,11 @@
-"""The timers of classic groups: events by key, all of them soft.
+"""Timers of classic groups: soft events by key.
 
-    SessionExpiry    a member sent no heartbeat in time, or a pending one did not come back
+    SessionExpiry    no heartbeat from a member, or no join from a pending one, in time
     InitialDelay     group.initial.rebalance.delay.ms is over, again if members kept coming
     JoinTimeout      the longest rebalance timeout of the members is over
     SyncTimeout      likewise, for SyncGroup after the join phase
 
-What comes of them: rebalance.py.
+rebalance.py handles them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class SessionExpiry(NamedTuple):
-    """A member, or a pending one, has been silent for its session timeout; its own key."""
+    """The end of a member's session, or of a pending one's; its own key."""
 
     group_id: str
     member_id: str
 
 
 class InitialDelay(NamedTuple):
-    """A new group has waited `delay_ms` for more members and could wait `remaining_ms` more."""
+    """The end of a new group's delay, which may be extended by `remaining_ms`."""
 
     group_id: str
     delay_ms: int
@@ -33,36 +33,36 @@ class InitialDelay(NamedTuple):
 
 
 class JoinTimeout(NamedTuple):
-    """Members had their rebalance timeout to rejoin."""
+    """The end of the members' time to rejoin."""
 
     group_id: str
 
 
 class SyncTimeout(NamedTuple):
-    """Members had their rebalance timeout to send SyncGroup."""
+    """The end of the members' time for SyncGroup."""
 
     group_id: str
     generation: int
 
 
-# Of three parts, so that no session, of whatever ids, has the same key.
+# Three parts, so that no session has an equal key.
 PhaseKey = tuple[str, str, None]
 
 
 def join_key(group_id: str) -> PhaseKey:
-    """Return the key of what ends a join phase: InitialDelay or JoinTimeout."""
+    """Return the key of InitialDelay and JoinTimeout."""
     return group_id, "join", None
 
 
 def sync_key(group_id: str) -> PhaseKey:
-    """Return the key of the SyncTimeout."""
+    """Return the key of SyncTimeout."""
     return group_id, "sync", None
 
 
 def expect_heartbeat(
     timers: Timers, group_id: str, member: Member, moment: Moment, timeout_ms: int | None = None
 ) -> None:
-    """Give a member its session timeout (or another time) from now on."""
+    """Restart a member's session, with its session timeout by default."""
     wait_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     event = SessionExpiry(group_id, member.member_id)
     timers.set(event, moment.monotonic_ms + wait_ms, event)

@@ -1,4 +1,4 @@
-"""Heartbeat: a member is alive; it learns whether it has to rejoin.
+"""Heartbeat: a member extends its session and learns whether to rejoin.
 
 Source: Kafka's GroupMetadataManager.classicGroupHeartbeat.
 """
@@ -13,10 +13,10 @@ from wirebroker.coordinator.groups.classic.classic_timers import expect_heartbea
 from wirebroker.coordinator.outcome import Moment, Outcome, Token
 
 if TYPE_CHECKING:
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
 
 
-def heartbeat(shard: GroupShard, body: Any, token: Token, moment: Moment) -> Outcome:
+def heartbeat(shard: ClassicShard, body: Any, token: Token, moment: Moment) -> Outcome:
     """Handle a Heartbeat request.
 
     Raises:

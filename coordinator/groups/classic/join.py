@@ -1,19 +1,26 @@
-"""JoinGroup: becoming a member, or staying one through a rebalance.
+"""JoinGroup: become a member, or stay one in a rebalance.
 
-    member id      group             comes of it
+    member id      group             result
     none           unknown           the group is created (and recorded), then as below
-    none           any               v4+: an id is given out, MEMBER_ID_REQUIRED (KIP-394)
+    none           any               v4+: MEMBER_ID_REQUIRED with a new id (KIP-394)
                                      v0-3, or with a group.instance.id: member, rebalance
-    none, static   knows instance    the new incarnation takes the member's place (KIP-345)
+    none, static   knows instance    the new incarnation replaces the member (KIP-345)
     pending        any               member, rebalance
     a member's     Preparing         waits with the others
-    a member's     Completing        same protocols: told the generation again; else rebalance
+    a member's     Completing        same protocols: the generation again; else rebalance
     a member's     Stable            a follower with the same protocols: likewise; else rebalance
     any other                        UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID
 
-Most answers come later, when the join phase ends.
+Most responses wait for the end of the join phase.
 
-Source: Kafka's GroupMetadataManager.classicGroupJoin and what it calls; JoinGroupRequest.
+When a static member returns in Stable and the chosen protocol stays the same, there is no
+rebalance. The group is recorded with the new member id and keeps its generation. Requests of the
+previous incarnation that still wait are fenced. From v9 on, a returning leader learns that it leads
+and that its assignment is valid (skip_assignment, KIP-814). Before v9 the response names its former
+id as the leader, so that it assigns nothing.
+
+Source: Kafka's GroupMetadataManager.classicGroupJoin and the methods that it calls,
+updateStaticMemberThenRebalanceOrCompleteJoin among them; JoinGroupRequest.
 """
 
 from __future__ import annotations
@@ -25,26 +32,26 @@ from wirebroker.coordinator.groups.classic import rebalance
 from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup, GroupState
 from wirebroker.coordinator.groups.classic.classic_member import Member, protocols_of
 from wirebroker.coordinator.groups.classic.classic_timers import SessionExpiry, expect_heartbeat
-from wirebroker.coordinator.groups.classic.records import creation_record
-from wirebroker.coordinator.groups.classic.static_member import replace_static_member
+from wirebroker.coordinator.groups.classic.records import creation_record, group_record
 from wirebroker.coordinator.groups.group import GroupType
 from wirebroker.coordinator.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from wirebroker.coordinator.outcome import Moment, Outcome, Token
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_member import Protocols
+    from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
     from wirebroker.coordinator.groups.group import Group
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
 
-# From this version on a new member needs an id before it may join.
+# First version in which a new member needs an id to join.
 FIRST_MEMBER_ID_VERSION = 4
-# Of a client id in the memory of a member, and in its member id. A longer one would not fit into a
-# response together with the uuid, and would stay until the session times out.
+# First version whose response has skip_assignment (KIP-814).
+FIRST_SKIP_ASSIGNMENT_VERSION = 9
+# Kept part of a client id. With the uuid of a member id, a longer one could exceed a string.
 _LONGEST_CLIENT_ID_BYTES: Final = 255
 
 
 class Join(NamedTuple):
-    """A JoinGroup request and who sent it."""
+    """A JoinGroup request and its client."""
 
     body: Any
     version: int
@@ -52,19 +59,18 @@ class Join(NamedTuple):
     client_host: str
     protocols: Protocols
     rebalance_timeout_ms: int
-    # Who waits for the answer.
     token: Token = None
 
     @classmethod
     def of(cls, body: Any, *, version: int, client_id: str, client_host: str) -> Join:
-        """Make one of a decoded body."""
-        # v0 has no timeout of its own for this.
+        """Return the request of a decoded body."""
+        # v0 has no rebalance timeout.
         timeout_ms = body.session_timeout_ms if version == 0 else body.rebalance_timeout_ms
         protocols = protocols_of(body.protocols)
         return cls(body, version, client_id, client_host, protocols, timeout_ms)
 
 
-def join(shard: GroupShard, request: Join, token: Token, moment: Moment) -> Outcome:
+def join(shard: ClassicShard, request: Join, token: Token, moment: Moment) -> Outcome:
     """Handle a JoinGroup request whose group id and session timeout are valid."""
     request = request._replace(token=token)
     body = request.body
@@ -79,8 +85,7 @@ def join(shard: GroupShard, request: Join, token: Token, moment: Moment) -> Outc
     return _create(shard, group, request, moment)
 
 
-def _create(shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
-    """Let the first member in, and record that the group exists."""
+def _create(shard: ClassicShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
     record = creation_record(group)
     former = shard.groups.get(group.group_id)
     shard.groups[group.group_id] = group
@@ -99,11 +104,11 @@ def _create(shard: GroupShard, group: ClassicGroup, request: Join, moment: Momen
 
 
 def _may_become_classic(group: Group) -> bool:
-    """Tell whether a classic member may take over the id and offsets of another kind (KIP-848)."""
+    """Return whether a classic group may replace one of another type (KIP-848)."""
     return group.group_type is GroupType.CONSUMER and group.is_empty
 
 
-def _join_group(shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
+def _join_group(shard: ClassicShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
     member_id: str = request.body.member_id
     if not _has_room(shard, group, member_id):
         group.remove(member_id)
@@ -115,17 +120,17 @@ def _join_group(shard: GroupShard, group: ClassicGroup, request: Join, moment: M
         return _join_without_id(shard, group, request, moment)
     if member_id in group.pending_joins:
         if request.body.group_instance_id is not None:
-            # Kafka fails on an assertion: only dynamic members are given an id to come back with.
+            # Kafka fails an assertion: it assigns such ids to dynamic members only.
             return _refuse(request.token, "", ErrorCode.UNKNOWN_SERVER_ERROR)
         return _add(shard, group, request, member_id, moment)
     return _rejoin(shard, group, request, moment)
 
 
-def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
-    """Tell whether group.max.size allows this member.
+def _has_room(shard: ClassicShard, group: ClassicGroup, member_id: str) -> bool:
+    """Return whether group.max.size allows this member.
 
-    During a rebalance those count that have rejoined: the last to come are too many, also when
-    the limit has been lowered.
+    During a rebalance the members that have rejoined count, so that the last ones are refused, also
+    after the limit was lowered.
     """
     limit = shard.settings.max_size
     member = group.members.get(member_id)
@@ -138,12 +143,12 @@ def _has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
 
 
 def shortened(client_id: str) -> str:
-    """Return the part of a client id, or of an instance id, that is kept of a member."""
+    """Return the kept part of a client id or instance id."""
     return client_id.encode()[:_LONGEST_CLIENT_ID_BYTES].decode(errors="ignore")
 
 
 def _join_without_id(
-    shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment
+    shard: ClassicShard, group: ClassicGroup, request: Join, moment: Moment
 ) -> Outcome:
     body = request.body
     instance: str | None = body.group_instance_id
@@ -151,7 +156,7 @@ def _join_without_id(
     new_id = f"{shortened(named)}-{shard.new_uuid()}"
     if instance is not None:
         if instance in group.static_members:
-            return replace_static_member(shard, group, request, new_id, moment)
+            return _replace_static_member(shard, group, request, new_id, moment)
         return _add(shard, group, request, new_id, moment)
     if request.version < FIRST_MEMBER_ID_VERSION:
         return _add(shard, group, request, new_id, moment)
@@ -162,13 +167,12 @@ def _join_without_id(
 
 
 def _add(
-    shard: GroupShard,
+    shard: ClassicShard,
     group: ClassicGroup,
     request: Join,
     member_id: str,
     moment: Moment,
 ) -> Outcome:
-    """Take a member in, which makes a rebalance."""
     body = request.body
     member = Member(
         member_id,
@@ -183,14 +187,13 @@ def _add(
     if group.is_in(GroupState.PREPARING_REBALANCE) and group.previous_state is GroupState.EMPTY:
         group.has_new_member = True
     group.add(member, protocol_type=body.protocol_type, awaiting_join=request.token)
-    # It sends no heartbeats while it waits, and if it is gone we may not notice.
+    # It sends no heartbeats while it waits, and may be lost unnoticed.
     wait_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
     expect_heartbeat(shard.timers, group.group_id, member, moment, wait_ms)
     return rebalance.rebalance_or_complete(shard, group, moment)
 
 
-def _rejoin(shard: GroupShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
-    """Let a member join again."""
+def _rejoin(shard: ClassicShard, group: ClassicGroup, request: Join, moment: Moment) -> Outcome:
     body = request.body
     try:
         group.validate_member(body.member_id, body.group_instance_id)
@@ -199,14 +202,14 @@ def _rejoin(shard: GroupShard, group: ClassicGroup, request: Join, moment: Momen
     member = group.members[body.member_id]
     is_same = member.protocols == request.protocols
     if group.is_in(GroupState.COMPLETING_REBALANCE) and is_same:
-        # The answer got lost, perhaps.
+        # The response may have been lost.
         return _tell_generation(group, member, request.token)
     if group.is_in(GroupState.STABLE) and is_same and group.leader != member.member_id:
-        # A leader rejoins because it has seen something change that concerns the assignment.
+        # A leader rejoins to cause a new assignment.
         return _tell_generation(group, member, request.token)
     outcome = Outcome()
     if member.awaiting_join is not None:
-        # The member has sent its request again; Kafka would leave the first one unanswered.
+        # A retry; Kafka would never respond to the first request.
         response = {"member_id": member.member_id, "error_code": ErrorCode.REBALANCE_IN_PROGRESS}
         outcome.answer(member.awaiting_join, response)
     group.update(
@@ -217,6 +220,83 @@ def _rejoin(shard: GroupShard, group: ClassicGroup, request: Join, moment: Momen
         awaiting_join=request.token,
     )
     return outcome.then(rebalance.rebalance_or_complete(shard, group, moment))
+
+
+def _replace_static_member(
+    shard: ClassicShard,
+    group: ClassicGroup,
+    request: Join,
+    new_id: str,
+    moment: Moment,
+) -> Outcome:
+    """Handle the JoinGroup of a static member's new incarnation (KIP-345)."""
+    body = request.body
+    former = group.members[group.static_members[body.group_instance_id]]
+    former_leader = group.leader
+    # In Stable there are no waiters that a failed append would lose.
+    outcome = _fence(former)
+    member = group.replace_static_member(body.group_instance_id, new_id)
+    expect_heartbeat(shard.timers, group.group_id, member, moment)
+    group.update(
+        member,
+        protocols=request.protocols,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        session_timeout_ms=body.session_timeout_ms,
+        awaiting_join=request.token,
+    )
+    if group.is_in(GroupState.COMPLETING_REBALANCE):
+        # The leader may already be assigning to the former id.
+        return outcome.then(rebalance.prepare(shard, group, moment))
+    if not group.is_in(GroupState.STABLE):
+        return outcome.then(rebalance.complete_join_if_all_joined(shard, group, moment))
+    if group.protocol != group.select_protocol():
+        return outcome.then(rebalance.rebalance_or_complete(shard, group, moment))
+    group.await_join(member, None)
+    outcome.records.append(group_record(group, protocol=group.protocol))
+    response = rebalance.join_response(group, member)
+    if request.version >= FIRST_SKIP_ASSIGNMENT_VERSION:
+        response["skip_assignment"] = group.leader == new_id
+    else:
+        response |= {"leader": former_leader, "members": []}
+    outcome.answer(request.token, response)
+
+    def on_failure(error: ErrorCode, moment: Moment) -> Outcome:
+        group.update(
+            group.members[new_id],
+            protocols=former.protocols,
+            rebalance_timeout_ms=former.rebalance_timeout_ms,
+            session_timeout_ms=former.session_timeout_ms,
+            awaiting_join=None,
+        )
+        restored = group.replace_static_member(body.group_instance_id, former.member_id)
+        shard.timers.cancel(SessionExpiry(group.group_id, new_id))
+        expect_heartbeat(shard.timers, group.group_id, restored, moment)
+        failed = Outcome()
+        failed.answer(
+            request.token,
+            {
+                "generation_id": group.generation,
+                "protocol_type": group.protocol_type,
+                "protocol_name": group.protocol,
+                "leader": former_leader,
+                "member_id": "",
+                "error_code": error,
+            },
+        )
+        return failed
+
+    outcome.on_failure = on_failure
+    return outcome
+
+
+def _fence(member: Member) -> Outcome:
+    outcome = Outcome()
+    error = ErrorCode.FENCED_INSTANCE_ID
+    if member.awaiting_join is not None:
+        outcome.answer(member.awaiting_join, {"member_id": member.member_id, "error_code": error})
+    if member.awaiting_sync is not None:
+        outcome.answer(member.awaiting_sync, {"error_code": error})
+    return outcome
 
 
 def _tell_generation(group: ClassicGroup, member: Member, token: Token) -> Outcome:

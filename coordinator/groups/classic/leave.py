@@ -1,7 +1,7 @@
-"""LeaveGroup: members go, several at once (v3+), perhaps named by their instance id only.
+"""LeaveGroup: remove members, several at once from v3 on.
 
-An administrator removes static members by `group.instance.id` with an empty member id. Whoever is
-no member gets an error of its own, the others go; then at most one rebalance follows.
+An administrator removes static members by `group.instance.id` with an empty member id. Unknown
+members get an error each; the others are removed, followed by at most one rebalance.
 
 Source: Kafka's GroupMetadataManager.classicGroupLeave; KIP-345.
 """
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
 
 
 def leave(
-    shard: GroupShard, group_id: str, identities: Sequence[Any], token: Token, moment: Moment
+    shard: ClassicShard, group_id: str, identities: Sequence[Any], token: Token, moment: Moment
 ) -> Outcome:
-    """Let members go; `identities` have member_id and group_instance_id.
+    """Remove members; `identities` have member_id and group_instance_id.
 
     Raises:
-        KafkaError: UNKNOWN_MEMBER_ID if there is no such group.
+        KafkaError: UNKNOWN_MEMBER_ID: there is no such group.
     """
     group = shard.classic(group_id)
     if group is None:
@@ -54,7 +54,7 @@ def leave(
     return outcome
 
 
-def _remove(shard: GroupShard, group: ClassicGroup, identity: Any) -> Outcome:
+def _remove(shard: ClassicShard, group: ClassicGroup, identity: Any) -> Outcome:
     member_id: str = identity.member_id
     if not member_id:
         static_id = group.static_members.get(identity.group_instance_id)
@@ -69,8 +69,7 @@ def _remove(shard: GroupShard, group: ClassicGroup, identity: Any) -> Outcome:
     return rebalance.let_go(shard, group, member_id)
 
 
-def _follow(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
-    """Rebalance, or complete the rebalance that waited for the ones who left."""
+def _follow(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome:
     if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         return rebalance.prepare(shard, group, moment)
     return rebalance.complete_join_if_all_joined(shard, group, moment)

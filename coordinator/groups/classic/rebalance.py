@@ -1,8 +1,8 @@
-"""A rebalance from its beginning to the new generation, and the timers on the way.
+"""Rebalances of classic groups, from their beginning to the new generation, with their timers.
 
-    prepare          all members are told to rejoin; a new group waits for more of them
-    complete_join    who has not rejoined is gone; those who have are told generation and leader
-    (group_sync)     the leader's assignment is recorded: Stable
+    prepare          all members must rejoin; a new group waits for more of them
+    complete_join    the others are removed; members get generation and leader
+    (sync.py)        the leader's assignment is recorded: Stable
 
 Source: Kafka's GroupMetadataManager, the methods about classic groups; KIP-134.
 """
@@ -32,7 +32,7 @@ from wirebroker.coordinator.outcome import Moment, Outcome
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_member import Member
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
 
 logger = logging.getLogger(__name__)
 
@@ -40,15 +40,15 @@ logger = logging.getLogger(__name__)
 # -- beginning -------------------------------------------------------------------------------
 
 
-def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
-    """Begin a rebalance, or end the join phase of the one that is being prepared."""
+def rebalance_or_complete(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome:
+    """Begin a rebalance, or end its join phase if all have joined."""
     if group.can_rebalance:
         return prepare(shard, group, moment)
     return complete_join_if_all_joined(shard, group, moment)
 
 
-def prepare(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
-    """Begin a rebalance: whoever awaits an assignment is told to rejoin."""
+def prepare(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome:
+    """Begin a rebalance; members that wait for an assignment must rejoin."""
     outcome = Outcome()
     if group.is_in(GroupState.COMPLETING_REBALANCE):
         answer_syncs_with_error(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, outcome, moment)
@@ -75,9 +75,9 @@ def prepare(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
 
 
 def answer_syncs_with_error(
-    shard: GroupShard, group: ClassicGroup, error: ErrorCode, outcome: Outcome, moment: Moment
+    shard: ClassicShard, group: ClassicGroup, error: ErrorCode, outcome: Outcome, moment: Moment
 ) -> None:
-    """Forget the assignments and tell whoever awaits one why."""
+    """Remove all assignments, and respond to waiting members with an error."""
     assert group.is_in(GroupState.COMPLETING_REBALANCE), group.state
     for member in group.members.values():
         member.assignment = b""
@@ -90,27 +90,29 @@ def answer_syncs_with_error(
 # -- the end of the join phase ---------------------------------------------------------------
 
 
-def complete_join_if_all_joined(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
-    """End the join phase if nobody is missing; a new group's initial delay is waited for."""
+def complete_join_if_all_joined(
+    shard: ClassicShard, group: ClassicGroup, moment: Moment
+) -> Outcome:
+    """End the join phase if all have joined; a new group's initial delay must pass."""
     is_prepared = group.is_in(GroupState.PREPARING_REBALANCE)
     if is_prepared and group.previous_state is not GroupState.EMPTY and group.have_all_joined:
         return complete_join(shard, group, moment)
     return Outcome()
 
 
-def complete_join(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Outcome:
-    """End the join phase: who has not rejoined is gone (unless static), the rest is told."""
+def complete_join(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> Outcome:
+    """End the join phase: remove missing dynamic members, respond to the others."""
     shard.timers.cancel(join_key(group.group_id))
     missing = [each for each in group.members.values() if each.awaiting_join is None]
     for member in missing:
-        # A static member keeps its place until its session expires (KIP-345).
+        # Static members stay until their sessions end (KIP-345).
         if member.group_instance_id is None:
             group.remove(member.member_id)
             shard.timers.cancel(SessionExpiry(group.group_id, member.member_id))
     if not group.members:
         return _become_empty(group, moment)
     if not group.elect_leader_who_joined():
-        # Nobody has rejoined: wait until sessions expire or somebody comes.
+        # No member has rejoined: wait for expiry or a join.
         _await_joins(shard, group, moment)
         return Outcome()
     group.begin_generation(timestamp_ms=moment.wall_ms)
@@ -137,7 +139,6 @@ def complete_join(shard: GroupShard, group: ClassicGroup, moment: Moment) -> Out
 
 
 def _become_empty(group: ClassicGroup, moment: Moment) -> Outcome:
-    """End the join phase of a group that nobody is left in: its record makes it Empty."""
     record = group_record(
         group,
         generation=next_generation(group.generation),
@@ -153,7 +154,7 @@ def _become_empty(group: ClassicGroup, moment: Moment) -> Outcome:
 
 
 def join_response(group: ClassicGroup, member: Member) -> dict[str, Any]:
-    """Return what a member is told of the current generation; the leader learns the members."""
+    """Return a member's JoinGroup response; the leader's has all members."""
     is_leader = group.leader == member.member_id
     return {
         "generation_id": group.generation,
@@ -166,7 +167,7 @@ def join_response(group: ClassicGroup, member: Member) -> dict[str, Any]:
 
 
 def members_for_leader(group: ClassicGroup) -> list[dict[str, Any]]:
-    """Return all members with what they said for the chosen protocol."""
+    """Return all members with their metadata for the chosen protocol."""
     protocol = group.protocol
     assert protocol is not None, "a generation has a protocol"
     return [
@@ -179,11 +180,11 @@ def members_for_leader(group: ClassicGroup) -> list[dict[str, Any]]:
     ]
 
 
-# -- members that go -------------------------------------------------------------------------
+# -- removed members -------------------------------------------------------------------------
 
 
-def let_go(shard: GroupShard, group: ClassicGroup, member_id: str) -> Outcome:
-    """Remove a member; whoever waits on its behalf learns that it is none any more."""
+def let_go(shard: ClassicShard, group: ClassicGroup, member_id: str) -> Outcome:
+    """Remove a member; its waiters get UNKNOWN_MEMBER_ID."""
     outcome = Outcome()
     member = group.members[member_id]
     if member.awaiting_join is not None:
@@ -196,8 +197,8 @@ def let_go(shard: GroupShard, group: ClassicGroup, member_id: str) -> Outcome:
     return outcome
 
 
-def on_session_expiry(shard: GroupShard, event: SessionExpiry, moment: Moment) -> Outcome:
-    """Remove a member, or a pending one, that was not heard of."""
+def on_session_expiry(shard: ClassicShard, event: SessionExpiry, moment: Moment) -> Outcome:
+    """Remove a silent member, or a pending one."""
     group = shard.classic(event.group_id)
     if group is None:
         return Outcome()
@@ -221,9 +222,9 @@ def on_session_expiry(shard: GroupShard, event: SessionExpiry, moment: Moment) -
 
 
 def _go_on_without(
-    shard: GroupShard, group: ClassicGroup, moment: Moment, *, was_member: bool
+    shard: ClassicShard, group: ClassicGroup, moment: Moment, *, was_member: bool
 ) -> Outcome:
-    """Rebalance without a member that went, or end the join phase if it was waited for."""
+    """Rebalance after a removal, or end the join phase that waited for the member."""
     if was_member and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
         return prepare(shard, group, moment)
     if group.is_in(GroupState.PREPARING_REBALANCE) and group.have_all_joined:
@@ -234,16 +235,16 @@ def _go_on_without(
 # -- timers ----------------------------------------------------------------------------------
 
 
-def on_join_timeout(shard: GroupShard, event: JoinTimeout, moment: Moment) -> Outcome:
-    """End the join phase with those who are there."""
+def on_join_timeout(shard: ClassicShard, event: JoinTimeout, moment: Moment) -> Outcome:
+    """End the join phase with the present members."""
     group = shard.classic(event.group_id)
     if group is None or not group.is_in(GroupState.PREPARING_REBALANCE):
         return Outcome()
     return complete_join(shard, group, moment)
 
 
-def on_initial_delay(shard: GroupShard, event: InitialDelay, moment: Moment) -> Outcome:
-    """End a new group's join phase, or extend the delay if members came meanwhile."""
+def on_initial_delay(shard: ClassicShard, event: InitialDelay, moment: Moment) -> Outcome:
+    """End a new group's join phase, or extend the delay after new members."""
     group = shard.classic(event.group_id)
     if group is None or not group.is_in(GroupState.PREPARING_REBALANCE):
         return Outcome()
@@ -257,8 +258,8 @@ def on_initial_delay(shard: GroupShard, event: InitialDelay, moment: Moment) -> 
     return Outcome()
 
 
-def on_sync_timeout(shard: GroupShard, event: SyncTimeout, moment: Moment) -> Outcome:
-    """Remove the members that joined this generation and never sent SyncGroup."""
+def on_sync_timeout(shard: ClassicShard, event: SyncTimeout, moment: Moment) -> Outcome:
+    """Remove the members of this generation that sent no SyncGroup."""
     group = shard.classic(event.group_id)
     if group is None or group.generation != event.generation or not group.pending_syncs:
         return Outcome()
@@ -270,8 +271,8 @@ def on_sync_timeout(shard: GroupShard, event: SyncTimeout, moment: Moment) -> Ou
     return outcome.then(prepare(shard, group, moment))
 
 
-def on_loaded(shard: GroupShard, moment: Moment) -> Outcome:
-    """Begin to serve the classic groups of a load: every member has a whole session timeout."""
+def on_loaded(shard: ClassicShard, moment: Moment) -> Outcome:
+    """Begin to serve loaded classic groups, with new sessions."""
     outcome = Outcome()
     for group in tuple(shard.groups.values()):
         if not isinstance(group, ClassicGroup):
@@ -279,11 +280,11 @@ def on_loaded(shard: GroupShard, moment: Moment) -> Outcome:
         for member in group.members.values():
             expect_heartbeat(shard.timers, group.group_id, member, moment)
         if len(group.members) > shard.settings.max_size:
-            # The limit was lowered; members may commit before they are told to rejoin.
+            # The limit was lowered; members may commit before they must rejoin.
             outcome = outcome.then(prepare(shard, group, moment))
     return outcome
 
 
-def _await_joins(shard: GroupShard, group: ClassicGroup, moment: Moment) -> None:
+def _await_joins(shard: ClassicShard, group: ClassicGroup, moment: Moment) -> None:
     at_ms = moment.monotonic_ms + group.rebalance_timeout_ms
     shard.timers.set(join_key(group.group_id), at_ms, JoinTimeout(group.group_id))

@@ -1,4 +1,4 @@
-"""The record of a classic group in a given generation."""
+"""Records of classic groups."""
 
 from __future__ import annotations
 
@@ -20,14 +20,10 @@ def group_record(
     timestamp_ms: int | None = None,
     assignments: Mapping[str, bytes] | None = None,
 ) -> CoordinatorRecord:
-    """Make the record that says what a group is.
+    """Return the record of a group.
 
-    Args:
-        group: With the members to be recorded.
-        generation: Of the record; None for the group's own.
-        protocol: The chosen one; None only if there are no members.
-        timestamp_ms: When the group came into the state; None for the group's own.
-        assignments: By member id; None for those that the members have.
+    Arguments other than None replace the group's own values; `protocol` may be None only without
+    members.
     """
     assert protocol is not None or not group.members, "members have a protocol"
     members = [
@@ -57,7 +53,7 @@ def group_record(
 
 
 def creation_record(group: ClassicGroup) -> CoordinatorRecord:
-    """Make the first record of a group, which says only that it exists."""
+    """Return the first record of a group, without members."""
     return group_metadata_record(
         group.group_id,
         protocol_type="",

@@ -1,7 +1,7 @@
-"""SyncGroup: the leader hands in the assignment, every member gets its own.
+"""SyncGroup: the leader sends the assignment, each member gets its part.
 
-The leader's request makes the group's record; its replay makes the group Stable, and the answers to
-all who wait leave when it is committed. Who comes later is answered at once.
+The leader's request creates the group's record, whose replay makes the group Stable; waiting
+members get responses once it is committed, later ones immediately.
 
 Source: Kafka's GroupMetadataManager.classicGroupSync.
 """
@@ -20,14 +20,14 @@ from wirebroker.coordinator.outcome import Moment, Outcome, Token
 
 if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
-    from wirebroker.coordinator.groups.shard.shard import GroupShard
+    from wirebroker.coordinator.groups.classic.classic_shard import ClassicShard
 
 
-def sync(shard: GroupShard, body: Any, token: Token, moment: Moment) -> Outcome:
+def sync(shard: ClassicShard, body: Any, token: Token, moment: Moment) -> Outcome:
     """Handle a SyncGroup request.
 
     Raises:
-        KafkaError: What the response says.
+        KafkaError: The error of the response.
     """
     group = shard.classic(body.group_id)
     if group is None or group.is_in(GroupState.EMPTY):
@@ -45,7 +45,7 @@ def sync(shard: GroupShard, body: Any, token: Token, moment: Moment) -> Outcome:
         return outcome
     outcome = Outcome()
     if member.awaiting_sync is not None:
-        # The member has sent its request again; Kafka would leave the first one unanswered.
+        # A retry; Kafka would never respond to the first request.
         outcome.answer(member.awaiting_sync, {"error_code": ErrorCode.REBALANCE_IN_PROGRESS})
     member.awaiting_sync = token
     if group.leader != member.member_id:
@@ -66,9 +66,9 @@ def _validate(group: ClassicGroup, body: Any) -> None:
 
 
 def _assign(
-    shard: GroupShard, group: ClassicGroup, assignments: dict[str, bytes], moment: Moment
+    shard: ClassicShard, group: ClassicGroup, assignments: dict[str, bytes], moment: Moment
 ) -> Outcome:
-    """Record what the leader assigns; who is not mentioned gets nothing."""
+    """Record the leader's assignment; other members get an empty one."""
     record = group_record(group, protocol=group.protocol, assignments=assignments)
     waiting = [each for each in group.members.values() if each.awaiting_sync is not None]
     outcome = Outcome([record])
@@ -76,7 +76,7 @@ def _assign(
         assignment = assignments.get(member.member_id, b"")
         outcome.answer(member.awaiting_sync, _response(group, assignment))
         member.awaiting_sync = None
-        # Its session did not run while it waited.
+        # The session was suspended while it waited.
         expect_heartbeat(shard.timers, group.group_id, member, moment)
 
     def on_failure(error: ErrorCode, moment: Moment) -> Outcome:

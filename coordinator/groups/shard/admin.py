@@ -1,7 +1,7 @@
-"""What administrators ask: which groups there are, what they look like, that they go.
+"""ListGroups, DescribeGroups and DeleteGroups.
 
-Source: Kafka's GroupMetadataManager.listGroups and describeGroups, GroupCoordinatorShard.
-deleteGroups; KIP-518 for the filters, KIP-1043 for groups that are not found.
+Source: Kafka's GroupMetadataManager.listGroups and describeGroups,
+GroupCoordinatorShard.deleteGroups; KIP-518 for filters, KIP-1043 for unknown groups.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.classic.classic_group import ClassicGroup
     from wirebroker.coordinator.groups.shard.shard import GroupShard
 
-# From this version on DescribeGroups has an error for a group that is not there.
+# First version of DescribeGroups with an error for an unknown group.
 FIRST_NOT_FOUND_VERSION: Final = 6
 
 
 def filter_words(asked: Iterable[str]) -> Steps[frozenset[str]]:
-    """Return what a filter of ListGroups names, in lower case; in steps."""
+    """Return the words of a ListGroups filter in lower case, in steps."""
     words: set[str] = set()
     for word in asked:
         words.add(word.lower().strip())
@@ -38,10 +38,7 @@ def list_groups(
 ) -> list[dict[str, Any]]:
     """Return the groups of a ListGroups response.
 
-    Args:
-        shard: Has the groups.
-        states: Those that are wanted, see `filter_words`; all if there are none.
-        types: Likewise.
+    `states` and `types` are results of `filter_words`; empty ones match all.
     """
     return [
         {
@@ -93,7 +90,7 @@ def _members(group: ClassicGroup, protocol: str | None) -> list[dict[str, Any]]:
 
 def delete_groups(shard: GroupShard, group_ids: Sequence[str], token: Token) -> Outcome:
     """Delete groups without members, with all their offsets."""
-    # A group goes after its offsets, so what a crash leaves can be deleted again.
+    # A group's tombstone follows its offsets', so that deletion can be repeated after a crash.
     outcome = Outcome(is_atomic=False)
     results: list[dict[str, Any]] = []
     for group_id in group_ids:

@@ -1,4 +1,4 @@
-"""Offsets and groups that nobody needs any more (KIP-211).
+"""Removal of expired offsets and groups (KIP-211).
 
     group                          an offset expires ... after
     Empty, had members             ... the group became Empty
@@ -6,10 +6,10 @@
     Stable consumers               ... the commit, if no member reads the topic
     any other, any other kind      never
 
-... by offsets.retention.minutes, unless the commit said when itself (Kafka before 2.1). A group
-that is Empty and has no offsets left goes as well. The offsets of a deleted topic go at once.
+... is offsets.retention.minutes, unless the commit had an expiry time (Kafka before 2.1). An Empty
+group without offsets is removed too, and the offsets of a deleted topic immediately.
 
-Sweeps yield an outcome after each step, so that whoever runs them can serve others in between.
+Sweeps yield an outcome after each step, to let other clients be served.
 
 Source: Kafka's OffsetMetadataManager.cleanupExpiredOffsets, GroupCoordinatorShard.
 """
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.group import OffsetExpiry
     from wirebroker.coordinator.groups.shard.shard import GroupShard
 
-# Offsets looked at in one step: about 3 ms.
+# Offsets per step: about 3 ms.
 _STEP = 1_000
 
 
 def sweep_expired(shard: GroupShard, wall_ms: int) -> Iterator[Outcome]:
-    """Delete what has expired by `wall_ms`, step by step."""
+    """Delete what has expired, in steps."""
     for group_id in list(shard.groups):
         yield from _sweep_group(shard, group_id, wall_ms)
 
 
 def sweep_deleted_topics(shard: GroupShard, deleted: Mapping[str, bytes]) -> Iterator[Outcome]:
-    """Delete the offsets of topics that are no more; `deleted` maps their names to their ids."""
+    """Delete the offsets of deleted topics; `deleted` maps names to ids."""
     for group_id in list({**shard.offsets.by_group, **shard.offsets.pending.open}):
         for suffixes in _steps(shard, group_id):
             yield Outcome(_of_deleted(shard, group_id, suffixes, deleted), is_atomic=False)
@@ -65,14 +65,14 @@ def _of_deleted(
         is_pending = shard.offsets.pending.is_open(group_id, suffix)
         if topic not in deleted or (value is None and not is_pending):
             continue
-        # A topic of the same name may have been created again and read already.
+        # The commit may be for a new topic of the same name.
         if value is None or decode_committed_offset(value).topic_id in {ZERO_UUID, deleted[topic]}:
             records.append(CoordinatorRecord(prefix + suffix, None))
     return records
 
 
 def _sweep_group(shard: GroupShard, group_id: str, wall_ms: int) -> Iterator[Outcome]:
-    # Everybody else has had a turn before each step: what the group is, is asked anew.
+    # The group may change between steps, so it is looked up again.
     for suffixes in _steps(shard, group_id):
         expiry = _expiry(shard, group_id)
         if expiry is None:
@@ -120,7 +120,6 @@ def _is_expired(
 
 
 def _steps(shard: GroupShard, group_id: str) -> Iterator[list[bytes]]:
-    """Yield what a group has committed for, some at a time."""
     offsets = shard.offsets
     pending = offsets.pending.open.get(group_id, {})
     suffixes = list({**offsets.by_group.get(group_id, {}), **pending})

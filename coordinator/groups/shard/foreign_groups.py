@@ -1,15 +1,15 @@
-"""Groups of the kinds that are not served here: consumer (KIP-848), share and streams groups.
+"""Groups of unsupported kinds: consumer (KIP-848), share and streams groups.
 
-Apache Kafka may have left them in `__consumer_offsets`. Their records stay as they are: they are
-kept by compaction, no tombstone is ever written for them, and their committed offsets do not
-expire. What has to be known is which ids they take and whether anybody is in them:
+Apache Kafka may have left them in `__consumer_offsets`. Compaction keeps their records, no
+tombstones are written for them, and their offsets do not expire. Only their ids and members are
+read:
 
-    kind of record          key's body                     says
+    kind of record          key's body                     meaning
     3, 11, 17               string group                   a consumer, share, streams group exists
     5, 10, 19               string group, string member    the group has this member
-    all others from 3 on    string group, …                nothing that matters here
+    all others from 3 on    string group, …                ignored
 
-Nobody can join or leave them here, so members that a crash of their broker left stay.
+No member can join or leave here, so members of a crashed broker stay.
 
 Source: Kafka's GroupMetadataManager.replay, CoordinatorRecordType; KIP-848, KIP-932, KIP-1071.
 """
@@ -34,13 +34,7 @@ _LENGTH: Final = Struct(">h")
 
 
 class ForeignGroup:
-    """One such group; a `Group`. All that is known of it is durable.
-
-    Attributes:
-        group_id: Its id.
-        group_type: Consumer, share or streams.
-        members: The ids of its members.
-    """
+    """A group of an unsupported kind; a `Group`. All its state is durable."""
 
     __slots__ = ("group_id", "group_type", "members")
 
@@ -52,7 +46,7 @@ class ForeignGroup:
 
     @property
     def listed_protocol_type(self) -> str:
-        """What Kafka says: the name of the type."""
+        """The name of the type, as in Kafka."""
         return self.group_type
 
     @property
@@ -62,21 +56,21 @@ class ForeignGroup:
 
     @property
     def state_name(self) -> str:
-        """Its state as far as it is known: Kafka has finer ones."""
+        """State as far as known: Kafka has finer ones."""
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
     @property
     def offset_expiry(self) -> OffsetExpiry | None:
-        """Never: whoever serves such groups decides that."""
+        """None: offsets never expire here."""
         return None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Say no: what members read is not known, and nothing is asked while there are any."""
+        """Return False: with members, callers have already refused."""
         del topic
         return False
 
     def admit_commit(self, body: Any, timers: Timers, moment: Moment) -> None:
-        """Refuse any commit but an administrator's, to a group without members.
+        """Refuse all commits except an administrator's to a group without members.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND for a share group, UNKNOWN_MEMBER_ID.
@@ -87,7 +81,7 @@ class ForeignGroup:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_transactional_commit(self, body: Any) -> None:
-        """Refuse a member's commit; who names nobody is let through, as in Kafka (KIP-447).
+        """Refuse a member's commit; one without a member is allowed, as in Kafka (KIP-447).
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND for a share group, UNKNOWN_MEMBER_ID.
@@ -98,7 +92,7 @@ class ForeignGroup:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def check_offset_delete(self) -> None:
-        """Refuse while there are members: what they read is not known here.
+        """Refuse while there are members, whose topics are unknown.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND for a share group, NON_EMPTY_GROUP.
@@ -108,7 +102,7 @@ class ForeignGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete(self) -> None:
-        """Refuse: it is not ours to delete.
+        """Refuse always.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND without members.
@@ -117,13 +111,13 @@ class ForeignGroup:
         raise KafkaError(used if self.members else unknown)
 
     def cancel_timers(self, timers: Timers) -> None:
-        """Do nothing: it has none."""
+        """Do nothing: there are none."""
 
     def answer_unloaded(self, outcome: Outcome) -> None:
-        """Do nothing: nobody waits."""
+        """Do nothing: there are no waiters."""
 
     def check(self) -> None:
-        """Assert nothing: any members may be there."""
+        """Assert nothing."""
 
     def _check_has_offsets(self) -> None:
         if self.group_type is GroupType.SHARE:
@@ -131,15 +125,13 @@ class ForeignGroup:
 
 
 def replay(groups: dict[str, Group], kind: int, key: bytes, value: bytes | None) -> Group | None:
-    """Take over a record of a kind from 3 on.
-
-    Kinds that Kafka 4.4 does not know either are passed over, as it does.
+    """Apply a record of a kind from 3 on; kinds unknown to Kafka 4.4 are ignored, as there.
 
     Returns:
-        The group of another kind in whose place there is such a group now.
+        The group of another kind that it replaces.
 
     Raises:
-        MalformedFrameError: The key cannot be read.
+        MalformedFrameError: The key is malformed.
     """
     of_members = _MEMBER_KINDS.get(kind)
     group_type = of_members or _GROUP_KINDS.get(kind)
@@ -155,7 +147,7 @@ def replay(groups: dict[str, Group], kind: int, key: bytes, value: bytes | None)
         elif group is not None:
             group.members.discard(member_id or "")
         return None
-    # Compaction moves the group's record behind those of its members.
+    # Compaction may move the group's record after its members'.
     if group is None or group.group_type is not group_type:
         group = groups[group_id] = ForeignGroup(group_id, group_type)
     if member_id is not None:

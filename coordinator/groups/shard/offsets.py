@@ -1,9 +1,6 @@
-"""Committed offsets: kept as they are in the log, read when somebody asks.
+"""OffsetCommit, OffsetFetch and OffsetDelete.
 
-    group id -> topic and partition (the end of the record's key) -> value of the record
-
-A partition of `__consumer_offsets` holds a million of them, loaded at each start and mostly never
-asked for again; so nothing of them is decoded before (README.md beside this).
+OffsetFetch also works on a copy of one group's offsets, in a thread (DetachedOffsets).
 
 Source: Kafka's OffsetMetadataManager; KIP-88, KIP-211, KIP-320, KIP-516 for topic ids.
 """
@@ -18,97 +15,26 @@ from wirebroker.codecs.coordinator_records import (
     NO_LEADER_EPOCH,
     CommittedOffset,
     CoordinatorRecord,
-    decode_committed_offset,
     group_prefix,
     offset_commit_record,
     partition_suffix,
-    read_partition_suffix,
 )
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.primitives import ZERO_UUID
-from wirebroker.coordinator.groups.shard.pending_offsets import PendingOffsets
+from wirebroker.coordinator.groups.shard.group_offsets import GroupOffsets
 from wirebroker.coordinator.outcome import Moment, Outcome, Token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from wirebroker.coordinator.groups.shard.shard import GroupShard
 
 NO_OFFSET = -1
 NO_RETENTION = -1
-# From this version on a commit to an unknown group says so.
+# First version with GROUP_ID_NOT_FOUND.
 FIRST_GROUP_NOT_FOUND_VERSION = 9
 
 
-class GroupOffsets:
-    """The committed offsets of all groups of a shard."""
-
-    __slots__ = ("by_group", "count", "pending")
-
-    def __init__(self) -> None:
-        # An empty inner dict is removed.
-        self.by_group: dict[str, dict[bytes, bytes]] = {}
-        self.count = 0
-        # What is committed in transactions that are open.
-        self.pending = PendingOffsets()
-
-    def put(self, group_id: str, suffix: bytes, value: bytes) -> None:
-        """Take over a commit that counts."""
-        self.pending.overtake(group_id, suffix)
-        self._store(group_id, suffix, value)
-
-    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Take over what a producer committed in its transaction, or forget it."""
-        for group_id, suffix, value in self.pending.end(producer_id, is_commit=is_commit):
-            self._store(group_id, suffix, value)
-
-    def _store(self, group_id: str, suffix: bytes, value: bytes) -> None:
-        offsets = self.by_group.get(group_id)
-        if offsets is None:
-            offsets = self.by_group[group_id] = {}
-        before = len(offsets)
-        offsets[suffix] = value
-        self.count += len(offsets) - before
-
-    def remove(self, group_id: str, suffix: bytes) -> None:
-        """Take over a tombstone."""
-        self.pending.remove(group_id, suffix)
-        offsets = self.by_group.get(group_id)
-        if offsets is not None and offsets.pop(suffix, None) is not None:
-            self.count -= 1
-            if not offsets:
-                del self.by_group[group_id]
-
-    def find(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """Return what a group committed for a partition."""
-        value = self.by_group.get(group_id, {}).get(partition_suffix(topic, partition))
-        return None if value is None else decode_committed_offset(value)
-
-    def has(self, group_id: str, topic: str, partition: int) -> bool:
-        """Tell whether a group committed something for a partition, in a transaction or not."""
-        suffix = partition_suffix(topic, partition)
-        is_committed = suffix in self.by_group.get(group_id, ())
-        return is_committed or self.pending.is_open(group_id, suffix)
-
-    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Tell whether an open transaction may change what is committed for a partition."""
-        pending = self.pending
-        return bool(pending.open) and pending.is_open(group_id, partition_suffix(topic, partition))
-
-    def of_group(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
-        """Yield (topic, partition, what was committed) of a group."""
-        for suffix, value in self.by_group.get(group_id, {}).items():
-            yield *read_partition_suffix(suffix), decode_committed_offset(value)
-
-    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """Return the records that delete all offsets of a group."""
-        prefix = group_prefix(group_id)
-        suffixes = {**self.by_group.get(group_id, {}), **self.pending.open.get(group_id, {})}
-        return [CoordinatorRecord(prefix + suffix, None) for suffix in suffixes]
-
-
 class HasOffsets(Protocol):
-    """What committed offsets are looked up in."""
+    """An object with committed offsets."""
 
     @property
     def offsets(self) -> GroupOffsets:
@@ -117,13 +43,13 @@ class HasOffsets(Protocol):
 
 
 class DetachedOffsets(NamedTuple):
-    """What one group has committed by now: a thread may look it up while the shard goes on."""
+    """A copy of one group's offsets, for use in a thread."""
 
     offsets: GroupOffsets
 
     @classmethod
     def of(cls, shard: HasOffsets, group_id: str) -> DetachedOffsets:
-        """Take them (about 10 ns an offset: values are shared)."""
+        """Copy a group's offsets (about 10 ns each: values are shared)."""
         detached = cls(GroupOffsets())
         known = shard.offsets.by_group.get(group_id)
         if known is not None:
@@ -131,7 +57,7 @@ class DetachedOffsets(NamedTuple):
             detached.offsets.count = len(known)
         unstable = shard.offsets.pending.open.get(group_id)
         if unstable is not None:
-            # Which partitions, that is: their producers may change.
+            # Only the partitions matter, not their producers.
             detached.offsets.pending.open[group_id] = dict(unstable)
         return detached
 
@@ -140,12 +66,9 @@ class DetachedOffsets(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """An OffsetCommit request, reduced to partitions that exist.
+    """An OffsetCommit request, limited to existing partitions.
 
-    Attributes:
-        body: The decoded body, for the member's identity.
-        version: Of the request.
-        topics: (name, topic id, partitions of the body) each.
+    `topics` has (name, topic id, partitions of the body) each.
     """
 
     body: Any
@@ -157,7 +80,7 @@ def commit(shard: GroupShard, request: Commit, token: Token, moment: Moment) -> 
     """Handle an OffsetCommit request.
 
     Raises:
-        KafkaError: What every partition of the response says.
+        KafkaError: The error for every partition of the response.
     """
     body = request.body
     group = shard.groups.get(body.group_id)
@@ -200,7 +123,7 @@ def add_commits(
     expire_ms: int = NO_EXPIRY,
     topic_id: bytes = ZERO_UUID,
 ) -> list[dict[str, Any]]:
-    """Add a record for each partition of a topic that a request commits; return their answers."""
+    """Add a record for each committed partition of a topic; return their results."""
     limit = shard.settings.offset_metadata_max_bytes
     answers: list[dict[str, Any]] = []
     for each in partitions:
@@ -224,7 +147,7 @@ def add_commits(
 
 
 def utf16_length(text: str) -> int:
-    """Return a text's length as Java counts it, which is what the limit is compared with."""
+    """Return a text's length in Java, which the limit refers to."""
     if text.isascii():
         return len(text)
     return len(text) + sum(character > "\uffff" for character in text)
@@ -242,11 +165,8 @@ def fetch(
 ) -> list[dict[str, Any]]:
     """Return the topics of an OffsetFetch response.
 
-    Args:
-        shard: Where to look.
-        group_id: Whose offsets.
-        topics: (name, topic id, partitions) each.
-        is_stable: Give no offset that an open transaction may change.
+    `topics` has (name, topic id, partitions) each. With `is_stable`, offsets that an open
+    transaction may change get an error.
     """
     answers: list[dict[str, Any]] = []
     for name, topic_id, partitions in topics:
@@ -257,7 +177,7 @@ def fetch(
                 continue
             found = shard.offsets.find(group_id, name, index)
             if found is not None and _is_of_another(found.topic_id, topic_id):
-                # The topic was deleted and created again since.
+                # The topic was recreated since.
                 found = None
             answered.append(_partition(index, found))
         answers.append({"name": name, "topic_id": topic_id, "partitions": answered})
@@ -265,7 +185,7 @@ def fetch(
 
 
 def fetch_all(shard: HasOffsets, group_id: str, *, is_stable: bool = False) -> list[dict[str, Any]]:
-    """Return the topics of an OffsetFetch response with everything that a group committed."""
+    """Return the topics of an OffsetFetch response for all offsets of a group."""
     by_topic: dict[str, list[dict[str, Any]]] = {}
     for topic, partition, committed in shard.offsets.of_group(group_id):
         is_hidden = is_stable and shard.offsets.is_unstable(group_id, topic, partition)
@@ -278,7 +198,7 @@ def fetch_all(shard: HasOffsets, group_id: str, *, is_stable: bool = False) -> l
 
 
 def _int64(value: int) -> int:
-    """Return a sum as Java's long has it: beyond the largest comes the smallest."""
+    """Return a sum with Java's overflow."""
     return (value + 2**63) % 2**64 - 2**63
 
 
@@ -312,10 +232,10 @@ def _partition(index: int, committed: CommittedOffset | None) -> dict[str, Any]:
 def delete(
     shard: GroupShard, group_id: str, topics: Sequence[tuple[str, Sequence[int]]], token: Token
 ) -> Outcome:
-    """Handle an OffsetDelete request, reduced to partitions that exist.
+    """Handle an OffsetDelete request, limited to existing partitions.
 
     Raises:
-        KafkaError: GROUP_ID_NOT_FOUND, or NON_EMPTY_GROUP if it is not known what members read.
+        KafkaError: GROUP_ID_NOT_FOUND, or NON_EMPTY_GROUP if the members' topics are unknown.
     """
     group = shard.groups.get(group_id)
     if group is None:

@@ -1,14 +1,13 @@
-"""The state of one partition of `__consumer_offsets`: its groups and their committed offsets.
+"""The state machine of one partition of `__consumer_offsets`: groups and committed offsets.
 
-The files beside this one hold the rules; each is a function of (shard, request, token, moment):
+Other modules have the operations, functions of (shard, request, token, moment):
 
     join  sync  heartbeat  leave       classic groups: membership
-    rebalance  static_member           classic groups: what they share
+    rebalance                          classic groups: shared parts
     offsets  txn_offsets  expiry       commits: OffsetCommit, -Fetch, -Delete, TxnOffsetCommit
     admin                              List-, Describe-, DeleteGroups
 
-Groups of any kind stand side by side under their ids (group.py). Durable state changes in `replay`
-alone. States and soft state as tables: the README beside this file.
+Only `replay` changes durable state. coordinator/groups/README.md has tables of states.
 
 Source: Kafka's GroupCoordinatorShard.
 """
@@ -34,7 +33,7 @@ from wirebroker.coordinator.groups.classic.classic_timers import (
     SyncTimeout,
 )
 from wirebroker.coordinator.groups.shard import foreign_groups
-from wirebroker.coordinator.groups.shard.offsets import GroupOffsets
+from wirebroker.coordinator.groups.shard.group_offsets import GroupOffsets
 from wirebroker.coordinator.outcome import Moment, Outcome, Timers
 
 if TYPE_CHECKING:
@@ -63,14 +62,13 @@ class GroupShard:
     def __init__(self, settings: GroupSettings, *, new_uuid: Callable[[], str]) -> None:
         self.settings = settings
         self.new_uuid = new_uuid
-        # Of all kinds. Each group's id is its key.
         self.groups: dict[str, Group] = {}
         self.offsets = GroupOffsets()
         self.timers = Timers()
 
     @property
     def metadata_bytes(self) -> int:
-        """Return how much the members of all classic groups say of themselves."""
+        """Size of the metadata of all members of classic groups."""
         return sum(
             group.metadata_bytes
             for group in self.groups.values()
@@ -78,25 +76,25 @@ class GroupShard:
         )
 
     def classic(self, group_id: str) -> ClassicGroup | None:
-        """Return a classic group; None if there is none of this id, or one of another kind."""
+        """Return a classic group; None if there is none, or one of another kind."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     # -- records -----------------------------------------------------------------------------
 
     def take_over(self, records: Sequence[CoordinatorRecord], producer_id: int) -> None:
-        """Replay what was just appended."""
+        """Replay appended records."""
         for key, value in records:
             self.replay(key, value, producer_id)
 
     def replay(self, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Take over a record that is in the log; only offsets are committed in transactions.
+        """Apply a record of the log; only offsets are in transactions.
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: It cannot be read.
+            KafkaError: UNSUPPORTED_VERSION. MalformedFrameError: Malformed record.
         """
         if key[:2] in _OFFSET_KINDS:
-            # A million of these are replayed at a start: the key is cut, not decoded.
+            # Fast path for a million records at start: the key is sliced, not decoded.
             end = 4 + int.from_bytes(key[2:4])
             suffix = key[end:]
             if not is_partition_suffix(suffix):
@@ -107,7 +105,7 @@ class GroupShard:
         if isinstance(decoded, GroupKey):
             self._replay_group(decoded.group_id, value)
         elif isinstance(decoded, UnknownKey):
-            # The commits of a group that come before its own record make a simple one.
+            # Commits before a group's own record made a simple group.
             replaced = foreign_groups.replay(self.groups, decoded.kind, key, value)
             if replaced is not None:
                 replaced.cancel_timers(self.timers)
@@ -119,11 +117,11 @@ class GroupShard:
         value: bytes | None,
         producer_id: int = NO_PRODUCER_ID,
     ) -> None:
-        """Take over a commit or its tombstone (None); `suffix` is the end of the record's key."""
+        """Apply a commit or its tombstone (None); `suffix` is the end of the record's key."""
         if value is None:
             self.offsets.remove(group_id, suffix)
             return
-        if group_id not in self.groups:  # a million times
+        if group_id not in self.groups:  # inlined check: a million calls
             self.make_simple(group_id)
         if producer_id == NO_PRODUCER_ID:
             self.offsets.put(group_id, suffix, value)
@@ -131,16 +129,16 @@ class GroupShard:
             self.offsets.pending.put(producer_id, group_id, suffix, value)
 
     def make_simple(self, group_id: str) -> None:
-        """Make a group for commits without membership if there is none: empty, without a protocol.
+        """Add an empty group without a protocol, for commits without membership, if missing.
 
-        Who commits nothing but what is refused (metadata that are too long) makes one as well, as
-        in Kafka: without a record, so that it is gone after the next load.
+        As in Kafka, a request whose commits are all refused (metadata too long) adds one too,
+        without a record; loading drops it.
         """
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id, timestamp_ms=NO_TIMESTAMP)
 
     def replay_end(self, producer_id: int, is_commit: bool) -> None:
-        """Take over the end of a producer's transaction."""
+        """Apply the end of a producer's transaction."""
         self.offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
@@ -158,26 +156,26 @@ class GroupShard:
     # -- life --------------------------------------------------------------------------------
 
     def on_loaded(self, moment: Moment) -> Outcome:
-        """Begin to serve what was replayed."""
+        """Begin to serve the loaded state."""
         return rebalance.on_loaded(self, moment)
 
     def on_unloaded(self) -> Outcome:
-        """Answer all who wait: somebody else is their coordinator now, or nobody."""
+        """Return NOT_COORDINATOR responses for all waiters."""
         outcome = Outcome()
         for group in self.groups.values():
             group.answer_unloaded(outcome)
         return outcome
 
     def on_timer(self, event: Any, moment: Moment) -> Outcome:
-        """Handle an event that `timers.take_due` gave."""
+        """Handle an event from `timers.take_due`."""
         return _ON_TIMER[type(event)](self, event, moment)
 
     def describe(self) -> str:
-        """Say in a few words what it holds."""
+        """Return a short description of the contents."""
         return f"{len(self.groups)} groups and {self.offsets.count} offsets"
 
     def check(self) -> None:
-        """Assert the laws of all groups."""
+        """Assert the invariants."""
         for group_id, group in self.groups.items():
             assert group.group_id == group_id, "groups go by their ids"
             group.check()
@@ -188,7 +186,7 @@ class GroupShard:
         self.offsets.pending.check()
 
 
-# What comes of each kind of timer; each kind of group has its own.
+# Handlers of timers; each kind of group has its own.
 _ON_TIMER: Final[Mapping[type[Any], _TimerHandler]] = {
     SessionExpiry: rebalance.on_session_expiry,
     InitialDelay: rebalance.on_initial_delay,

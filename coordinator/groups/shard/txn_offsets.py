@@ -1,8 +1,7 @@
-"""TxnOffsetCommit: offsets that count when the producer's transaction is committed (KIP-447).
+"""TxnOffsetCommit: offsets that become effective when the transaction commits (KIP-447).
 
-The member that the producer works for is checked as for OffsetCommit, except that clients before
-v3 do not say who that is, and that a rebalance is no obstacle: the next owner of the partitions
-waits for the transaction's end.
+The member is checked as for OffsetCommit, but clients before v3 do not name it, and a rebalance
+does not matter: the next owner of the partitions waits for the transaction's end.
 
 Source: Kafka's OffsetMetadataManager.commitTransactionalOffset, ClassicGroup.validateOffsetCommit.
 """
@@ -21,17 +20,14 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.shard.shard import GroupShard
 
 
-# From this version on a commit to an unknown group says so (KIP-1319).
+# First version with GROUP_ID_NOT_FOUND (KIP-1319).
 _FIRST_GROUP_NOT_FOUND_VERSION: Final = 6
 
 
 class TxnCommit(NamedTuple):
-    """A TxnOffsetCommit request, reduced to partitions that exist.
+    """A TxnOffsetCommit request, limited to existing partitions.
 
-    Attributes:
-        body: The decoded body, for the member's identity.
-        version: Of the request.
-        topics: (name, topic id, partitions of the body) each.
+    `topics` has (name, topic id, partitions of the body) each.
     """
 
     body: Any
@@ -43,8 +39,8 @@ def commit(shard: GroupShard, request: TxnCommit, token: Token, moment: Moment) 
     """Handle a TxnOffsetCommit request.
 
     Raises:
-        KafkaError: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID or
-            FENCED_INSTANCE_ID: what every partition of the response says.
+        KafkaError: The error for every partition: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND,
+            UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID.
     """
     body = request.body
     group = shard.groups.get(body.group_id)

@@ -1,1 +1,1 @@
-"""The job that archives topics in Parquet."""
+"""Jobs that archive topics in Parquet and restore them."""

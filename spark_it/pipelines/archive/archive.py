@@ -1,14 +1,13 @@
-"""Topics to Parquet and the comparison of the two: exactly once, resumable.
+"""Archive of topics in Parquet, exactly once, and its comparison with the log.
 
     TARGET/records/topic=T/date=YYYY-MM-DD/*.parquet   the records, all columns of the data source
-    TARGET/checkpoint/                                 how far it goes
-    TARGET/lost/                                       which offsets were gone (loss_report.py)
+    TARGET/checkpoint/                                 the progress
+    TARGET/lost/                                       ranges of lost offsets (loss_report.py)
 
-A run reads what has come since the last one, up to the last stable offset, and ends. Spark's file
-sink enters the files of a micro-batch into its log (`records/_spark_metadata`) at once, and the
-checkpoint holds which offsets a micro-batch has: a run that was killed is done again by the next,
-and its files count once. What isn't in that log (files of a run that was killed) is no record; so
-an archive is to be read by Spark, or by who reads that log.
+A run archives new records up to the last stable offset. The checkpoint defines the offsets of each
+micro-batch. Spark's file sink adds all files of a micro-batch to its log
+(`records/_spark_metadata`) in one step, so a run can repeat the micro-batch of a killed run. Other
+files must be ignored: read an archive with Spark, or by this log.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = tuple(COLUMN_TYPES)
 _COMMITTED: Final = {"kafka.isolation.level": "read_committed", "columns": ",".join(_COLUMNS)}
-# So many offsets make a micro-batch: files of some 100 MB, and little is done again after a kill.
+# Files of about 100 MB; a killed run repeats little.
 MOST_OFFSETS: Final = 2_000_000
 _CONTENT: Final = ("offset", "timestamp", "key", "value", "headers")
 
@@ -42,15 +41,11 @@ class NoArchiveError(Exception):
 
 
 class PartitionSummary(NamedTuple):
-    """What a partition's records come to.
+    """A summary of a partition's records.
 
     Attributes:
-        topic: Its topic.
-        partition: Its number.
-        record_count: How many.
-        first_offset: The smallest; -1: there is none.
-        last_offset: The largest.
-        checksum: Of offset, timestamp, key, value and headers, whatever the order of records.
+        first_offset: The smallest offset; -1 without records.
+        checksum: Of offset, timestamp, key, value and headers, independent of order.
     """
 
     topic: str
@@ -61,7 +56,7 @@ class PartitionSummary(NamedTuple):
     checksum: int
 
     def told(self) -> str:
-        """Return it in words."""
+        """Return the summary as text."""
         return (
             f"{self.record_count} records, offsets {self.first_offset} to {self.last_offset}, "
             f"checksum {self.checksum & (1 << 64) - 1:016x}"
@@ -81,25 +76,22 @@ def archive(
     tell: Callable[[dict[str, Any]], None] | None = None,
     look: Callable[[], None] = lambda: None,
 ) -> int:
-    """Bring an archive up to date; return how many records came.
+    """Add new records to an archive; return their number.
 
     Args:
-        spark: The session; the data source is registered in it.
-        path: Log directories, comma between.
+        spark: The session.
+        path: Log directories, separated by commas.
         topics: A pattern.
         target: The archive's folder.
-        most_offsets: That make a micro-batch.
-        skips_lost: Whether records that retention or deletion removed are skipped, and noted in
-            the archive's folder `lost`, instead of being an error.
-        restarts_recreated: Whether a topic that was deleted and created again is archived from its
-            beginning; else it is an error.
-        stop: The wish for an end, which comes behind the micro-batch at work.
-        tell: Is told what Spark says of each micro-batch.
-        look: Is called every quarter of a second while the query runs.
+        most_offsets: The limit of a micro-batch.
+        skips_lost: List lost records in the folder `lost`, instead of failing.
+        restarts_recreated: Archive recreated topics from their beginning, instead of failing.
+        stop: Requests an end after the current micro-batch.
+        tell: Called with Spark's progress report of each micro-batch.
+        look: Called every 0.25 s.
 
     Raises:
-        StreamingQueryException: Records that were to come are gone, or a log is damaged; what was
-            archived before is kept, and the next run goes on from there.
+        StreamingQueryException: Records are lost or a log is damaged; the next run continues.
     """
     spark.dataSource.register(SegmentDataSource)
     options = {"path": path, "subscribePattern": topics, "startingOffsets": "earliest"}
@@ -123,19 +115,15 @@ def archive(
 
 
 def archived(spark: SparkSession, target: Path) -> DataFrame:
-    """Return an archive's records.
-
-    Raises:
-        NoArchiveError: There is none.
-    """
+    """Return an archive's records; raise NoArchiveError if there is no archive."""
     if not (target / "records" / "_spark_metadata").is_dir():
         raise NoArchiveError(f"there is no archive in {target}, or nothing in it yet")
-    # Else topics named like numbers or dates would become such.
+    # Otherwise Spark converts topic names that look like numbers or dates.
     setting = "spark.sql.sources.partitionColumnTypeInference.enabled"
     before = spark.conf.get(setting)
     spark.conf.set(setting, "false")
     try:
-        # Files written before a column was added lack it.
+        # Older files lack newer columns.
         reader = spark.read.schema(f"{schema_text(_COLUMNS)}, date date")
         return reader.parquet(str(target / "records"))
     finally:
@@ -145,17 +133,15 @@ def archived(spark: SparkSession, target: Path) -> DataFrame:
 def compare(
     spark: SparkSession, path: str, topics: str, target: Path, *, restarts_recreated: bool = False
 ) -> list[tuple[PartitionSummary, PartitionSummary]]:
-    """Return what each archived partition comes to in the archive and in the log.
+    """Return each archived partition's summaries: in the archive and in the log.
 
-    As far as both go: what retention has taken from the log since is not compared, nor what has
-    come to it, nor what the archive has of a topic that was recreated since. A partition that the
-    log has no more is not in the list. Compaction makes a difference: the archive keeps what it
-    had.
+    Only offsets that both cover are compared, without records of deleted topics that were
+    recreated.
+    Compaction of the log is a difference.
 
     Raises:
-        NoArchiveError: There is none.
-        RecreatedTopicError: A topic was recreated, and nothing of the new one is in the archive;
-            not if `restarts_recreated`.
+        NoArchiveError: There is no archive.
+        RecreatedTopicError: As `of_the_log`.
     """
     spark.dataSource.register(SegmentDataSource)
     table = of_the_log(

@@ -1,4 +1,4 @@
-"""An archive as a job: its settings, its run with what it tells, and what it is verified to be."""
+"""The archive job: its settings, run, output and verification."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.pipelines.run.job_run import StopWish
 
-# The data source's error for lost records, within Spark's error.
+# The data source's error messages within Spark's.
 _LOSS: Final = re.compile(r"DataLossError: (.*?); failOnDataLoss=false")
 _RECREATED: Final = re.compile(r"RecreatedTopicError: (.*? now has \S+\.)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveJob:
-    """The settings of an archive, as its file or flags have them."""
+    """Settings of an archive, from its file or flags."""
 
     path: str = setting("paths", "log directories, comma between")
     topics: str = setting("text", "a pattern of topics, Python's")
@@ -58,12 +58,12 @@ class ArchiveJob:
 
 
 def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
-    """Bring an archive up to date and verify it; return 1 if it is not what the log is, else 0.
+    """Update an archive and verify it; return 1 if it differs from the log, else 0.
 
-    An end that is asked for comes behind the micro-batch at work, and nothing is verified then.
+    A requested stop ends the run after the current micro-batch, without verification.
 
     Raises:
-        PipelineError: Records are gone, or it made no progress for `patience` seconds.
+        PipelineError: Records are lost, or the job made no progress for `patience` seconds.
         RecreatedTopicError: As `compare`.
     """
     target = Path(job.target)
@@ -86,7 +86,6 @@ def run_archive(spark: SparkSession, job: ArchiveJob, stop: StopWish) -> int:
 def _archive(
     spark: SparkSession, job: ArchiveJob, stop: StopWish, reporter: Reporter, clock: Clock
 ) -> int:
-    """Archive new records, and retry after faults; return how many records were archived."""
     rows, got_on = 0, clock.monotonic()
     ticker = WorkTicker(spark.sparkContext, reporter, clock)
 
@@ -113,7 +112,7 @@ def _archive(
         except OF_SPARK as error:
             _check_source(error)
             if isinstance(error, AnalysisException) or refusal_in(error):
-                raise  # a retry would not help
+                raise  # retries would fail as well
             failing_s, why = clock.monotonic() - got_on, first_line(error)
             if failing_s > job.patience:
                 raise PatienceError(f"no batch was done for {failing_s:.0f} s: {why}") from error
@@ -135,13 +134,13 @@ def _check_source(error: Exception) -> None:
 def compare_archive(
     spark: SparkSession, job: ArchiveJob
 ) -> list[tuple[PartitionSummary, PartitionSummary]]:
-    """Return what `compare` does."""
+    """Return the result of `compare`."""
     restarts = job.recreated_topic == "restart"
     return compare(*(spark, job.path, job.topics, Path(job.target)), restarts_recreated=restarts)
 
 
 def tell_pairs(pairs: list[tuple[PartitionSummary, PartitionSummary]]) -> int:
-    """Tell what each partition comes to in an archive; return in how many the log differs."""
+    """Print the summary of each partition; return the number of differing ones."""
     wrong = 0
     for archived, logged in pairs:
         is_same = archived == logged

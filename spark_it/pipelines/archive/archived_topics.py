@@ -1,6 +1,6 @@
-"""Which topics an archive's records are of: a topic that was recreated has another id.
+"""Selection of an archive's records by topic id.
 
-Records that were archived before archives kept ids have none: UNKNOWN.
+Records from before archives stored ids have the id UNKNOWN.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ UNKNOWN: Final = "unknown"
 
 
 class _ArchivedTopic(NamedTuple):
-    """What an archive has of a topic under one id."""
-
     topic: str
     topic_id: str
     records: int
@@ -33,17 +31,11 @@ class _ArchivedTopic(NamedTuple):
 def of_the_log(
     spark: SparkSession, table: DataFrame, path: str, topics: str, *, restarts_recreated: bool
 ) -> DataFrame:
-    """Return an archive's records without those of topics that were recreated later.
-
-    Args:
-        spark: The session.
-        table: The archive's records.
-        path: Log directories, comma between.
-        topics: A pattern.
-        restarts_recreated: Whether an archive may have nothing of a topic that was recreated.
+    """Return an archive's records without those of deleted topics that were recreated.
 
     Raises:
-        RecreatedTopicError: A topic was recreated, and nothing of the new one is in the archive.
+        RecreatedTopicError: The archive lacks records of the new topic; not if
+            `restarts_recreated`.
     """
     wish = parse_options({"path": path, "subscribePattern": topics}, is_stream=False)
     ids = topic_ids(LogDirectories(wish.directories).find(wish.wants))
@@ -60,14 +52,10 @@ def of_the_log(
 
 
 def of_chosen_ids(table: DataFrame, chosen: Collection[str]) -> DataFrame:
-    """Return an archive's records; of a topic that was recreated, those of the chosen ids.
-
-    Args:
-        table: The archive's records.
-        chosen: Topic ids, or UNKNOWN.
+    """Return an archive's records; for recreated topics, only those of the chosen ids.
 
     Raises:
-        RecreatedTopicError: The archive has several ids of a topic, and none of them is chosen.
+        RecreatedTopicError: The archive has several ids of a topic, and none is chosen.
         PipelineError: No record has one of the chosen ids.
     """
     known: dict[str, list[_ArchivedTopic]] = {}

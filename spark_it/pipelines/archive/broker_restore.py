@@ -1,15 +1,14 @@
-"""The way back into a running broker: an archive's records, produced again.
+"""Restore of an archive into a running broker, by producing its records.
 
-A broker counts offsets itself, from 0 and without gaps. So records keep theirs only where a
-partition's archive is so; where it isn't (compaction, markers of transactions, retention before the
-first run), nothing is begun, unless a mapping is asked for: a file of JSON lines, each a run of
-records that follow each other in both, by which consumers' offsets can be translated.
+A broker assigns offsets from 0 without gaps. Partitions with other offsets (due to compaction,
+transaction markers or retention) are refused, unless a mapping file is requested, by which
+consumers' offsets can be translated. It has a JSON line for each run of consecutive records:
 
     {"topic": "orders", "partition": 0, "from": 300, "to": 0, "records": 51}
 
-Timestamps, keys, values and headers are kept. The topics must be empty, or are made: with
-`retention.ms=-1`, since their records are old. A run that was broken off leaves topics that are not
-empty: delete them, and begin again.
+Timestamps, keys, values and headers stay the same. Topics must be empty; missing ones are created
+with `retention.ms=-1`, because the records are old. After an interrupted restore, delete the topics
+and start again.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
 
 _PLACE: Final = ("topic", "partition")
 _POLLED_EVERY: Final = 1_000
-# The broker's own bound is the one that holds.
+# High, so that only the broker's limit applies.
 _MOST_BYTES: Final = 100_000_000
 
 
 class OffsetRun(NamedTuple):
-    """Records that follow each other in the archive and in the broker."""
+    """Records with consecutive offsets in both archive and broker."""
 
     old_offset: int
     new_offset: int
@@ -52,16 +51,7 @@ class OffsetRun(NamedTuple):
 
 
 class ArchivedSpan(NamedTuple):
-    """What an archive has of a partition.
-
-    Attributes:
-        topic: Its topic.
-        partition: Its number.
-        records: How many.
-        first_offset: Of the first.
-        last_offset: Of the last.
-        first_timestamp: The earliest, ms since 1970.
-    """
+    """A partition's records in an archive; `first_timestamp` is the earliest, in ms since 1970."""
 
     topic: str
     partition: int
@@ -78,19 +68,14 @@ def restore_to_broker(
     mapping: Path | None = None,
     topic_ids: Collection[str] = (),
 ) -> Iterator[tuple[str, int]]:
-    """Produce each partition of an archive; yield its name and how many records it has.
+    """Produce each partition of an archive; yield its name and number of records.
 
-    Args:
-        spark: The session.
-        target: The archive.
-        kafka: Settings of clients.
-        mapping: A file for old and new offsets; None: they must be the same.
-        topic_ids: Of topics that were recreated: which ids to restore.
+    With a `mapping` file, offsets may change. `topic_ids` selects the ids of recreated topics.
 
     Raises:
-        RecreatedTopicError: The archive has several ids of a topic, and none of them is chosen.
-        PipelineError: Records would not be what they were, the broker refuses, or the mapping
-            cannot be written. One that was written before stays, if nothing is begun.
+        RecreatedTopicError: As `of_chosen_ids`.
+        PipelineError: Records would change, the broker refuses, or the mapping cannot be written.
+            Before the first record, an existing mapping stays.
     """
     table = of_chosen_ids(archived(spark, target), topic_ids)
     found = table.groupBy(*_PLACE).agg(
@@ -123,7 +108,7 @@ def _send(
             lines += (_line(span, run) for run in sender.runs)
             yield f"{span.topic}-{span.partition}", span.records
     finally:
-        # Also of what was done before a fault.
+        # Also after a fault, for the restored partitions.
         if mapping is not None:
             mapping.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
@@ -134,14 +119,10 @@ def _line(span: ArchivedSpan, run: OffsetRun) -> str:
 
 
 def check_spans(spans: Iterable[ArchivedSpan], *, may_map: bool) -> None:
-    """See that records can be what they were.
-
-    Raises:
-        PipelineError: They cannot.
-    """
+    """Raise PipelineError if records cannot be restored unchanged."""
     for span in spans:
         place = f"{span.topic}-{span.partition}"
-        # -1 is none, and Kafka's clients take 0 for now.
+        # -1 means no timestamp, and librdkafka replaces 0 with the current time.
         if span.first_timestamp <= 0:
             raise PipelineError(f"{place} has records without a time, which cannot be kept so")
         if not may_map and (span.first_offset or span.last_offset + 1 != span.records):
@@ -153,7 +134,7 @@ def check_spans(spans: Iterable[ArchivedSpan], *, may_map: bool) -> None:
 
 
 def _check_writable(mapping: Path) -> None:
-    """Find mistakes before anything is begun; what the file has is left in it until then."""
+    """Check that the mapping can be written, without changing it."""
     try:
         mapping.open("a", encoding="utf-8").close()
     except OSError as error:
@@ -161,7 +142,6 @@ def _check_writable(mapping: Path) -> None:
 
 
 def _prepare_topics(kafka: dict[str, str], spans: Iterable[ArchivedSpan]) -> None:
-    """See that all may be written, and those that are there are empty; make the others."""
     wanted: dict[str, int] = {}
     for span in spans:
         wanted[span.topic] = max(wanted.get(span.topic, 0), span.partition + 1)
@@ -180,11 +160,7 @@ def _prepare_topics(kafka: dict[str, str], spans: Iterable[ArchivedSpan]) -> Non
 
 
 class _Sender:
-    """Produces one partition's records.
-
-    Attributes:
-        runs: What of the mapping they are.
-    """
+    """Producer of one partition's records; `runs` is its part of the mapping."""
 
     def __init__(self, kafka: dict[str, str], span: ArchivedSpan) -> None:
         self._span = span
@@ -195,18 +171,18 @@ class _Sender:
         self.runs: list[OffsetRun] = []
 
     def send(self, records: Iterable[Record]) -> None:
-        """Send them all; on return all are acknowledged, at the offsets that they should have.
+        """Send records; return when all are acknowledged at the expected offsets.
 
         Raises:
-            KafkaException: The broker refuses, or does not answer.
-            PipelineError: Somebody else writes to the topic, or it gives times of its own.
+            KafkaException: The broker refuses or does not respond.
+            PipelineError: Another producer writes to the topic, or the topic sets timestamps.
         """
         for number, record in enumerate(records):
             self._note(record.offset, number)
             self._produce(record)
             if not number % _POLLED_EVERY:
                 self._producer.poll(0)
-        # What is not acknowledged in time has failed by then (message.timeout.ms).
+        # Unacknowledged records fail after message.timeout.ms.
         self._producer.flush()
         if self._fault is not None:
             raise self._fault
@@ -231,7 +207,7 @@ class _Sender:
                     on_delivery=self._on_delivery,
                 )
             except BufferError:
-                # The queue is full: wait until the broker has taken some.
+                # The queue is full.
                 self._producer.poll(0.5)
             else:
                 return

@@ -1,9 +1,9 @@
-"""The way back: an archive's records as partitions' logs, in Kafka's format.
+"""Restore of an archive's records into partition folders with Kafka's files.
 
     INTO/<topic>-<partition>/   segments with their indexes, leader-epoch-checkpoint
 
-Offsets and timestamps are kept, gaps too; keys, values and headers are what they were. Producers
-and transactions are not: all records were committed. The data source reads such a folder as it is.
+Offsets with gaps, timestamps, keys, values and headers stay the same; producers and transactions
+are not restored. The data source can read the folders.
 """
 
 from __future__ import annotations
@@ -26,35 +26,28 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# Of an archive, what makes a record.
+# SQL expressions for the fields of a record.
 COLUMNS: Final = ("offset", "unix_millis(timestamp)", "key", "value", "headers")
-# As Kafka's producers by default (batch.size), and its logs (segment.bytes, index.interval.bytes).
+# Kafka's defaults: batch.size, segment.bytes and index.interval.bytes.
 _BATCH_BYTES: Final = 16 << 10
 _SEGMENT_BYTES: Final = 1 << 30
 _INDEX_INTERVAL_BYTES: Final = 4096
-# Offsets in an index are relative, of 31 bits.
+# Indexes contain relative offsets of 31 bits.
 _MOST_DELTA: Final = (1 << 31) - 1
 
 
 class FolderExistsError(Exception):
-    """A partition's folder is there already: nothing was written into it."""
+    """A partition's folder already exists and was not changed."""
 
 
 def restore(
     spark: SparkSession, target: Path, into: Path, topic_ids: Collection[str] = ()
 ) -> Iterator[tuple[str, int]]:
-    """Write each partition of an archive; yield its folder's name and how many records it has.
-
-    Args:
-        spark: The session.
-        target: The archive.
-        into: The folder for the partitions' folders.
-        topic_ids: Of topics that were recreated: which ids to restore.
+    """Write each partition of an archive; yield its folder's name and number of records.
 
     Raises:
         RecreatedTopicError, PipelineError: As `of_chosen_ids`.
-        FolderExistsError: What is there is left alone; the partitions before it were written.
-        OSError: The disk.
+        FolderExistsError: A folder exists; earlier partitions were written.
     """
     table = of_chosen_ids(archived(spark, target), topic_ids)
     places = table.select("topic", "partition").distinct().orderBy("topic", "partition").collect()
@@ -72,7 +65,7 @@ def restore(
 
 
 def record_of(row: Any) -> Record:
-    """Return what a row of COLUMNS is."""
+    """Convert a row of COLUMNS to a record."""
     offset, timestamp, key, value, headers = row
     pairs = [(name, _bytes(content)) for name, content in headers or ()]
     return Record(offset, timestamp, _bytes(key), _bytes(value), pairs)
@@ -83,11 +76,7 @@ def _bytes(content: bytearray | None) -> bytes | None:
 
 
 class _PartitionWriter:
-    """One partition's log, from its first record on.
-
-    Attributes:
-        count: Of the records.
-    """
+    """Writer of one partition's log."""
 
     def __init__(self, directory: str) -> None:
         self._files = Files()
@@ -100,7 +89,7 @@ class _PartitionWriter:
         self.count = 0
 
     def add(self, record: Record) -> None:
-        """Take the next record, of a higher offset than the last."""
+        """Add a record with a higher offset than the previous one."""
         if not self.count:
             self._first_offset = record.offset
         first = self._records[0].offset if self._records else record.offset
@@ -111,7 +100,6 @@ class _PartitionWriter:
         self.count += 1
 
     def finish(self) -> None:
-        """Write what is left, and the file of leader epochs."""
         self._write()
         if self._segment is not None:
             self._close(self._segment)
@@ -120,7 +108,6 @@ class _PartitionWriter:
         self._files.sync_directory(self._directory)
 
     def _write(self) -> None:
-        """Write a batch of the records."""
         if not self._records:
             return
         batch = build_batch(
@@ -151,7 +138,6 @@ class _PartitionWriter:
 
     @staticmethod
     def _close(segment: Segment) -> None:
-        """Give the indexes their ends, and wait for the disk."""
         segment.finish()
         segment.sync()
         segment.close_files()

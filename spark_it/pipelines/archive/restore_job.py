@@ -1,4 +1,4 @@
-"""An archive's way back as a job: its settings, and what it tells."""
+"""The restore job: its settings and output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreJob:
-    """The settings of a restore, as its file or flags have them."""
+    """Settings of a restore, from its file or flags."""
 
     target: str = setting("path", "the archive's folder")
     into: str | None = setting("path", "a folder for partitions' logs; what is there is kept", None)
@@ -38,10 +38,10 @@ class RestoreJob:
 
 
 def restore_settings(file: Path, job: RestoreJob) -> dict[str, str]:
-    """Return the settings of a client that restores into a broker; none: a folder is written.
+    """Return the client settings for a restore into a broker; empty for a folder.
 
     Raises:
-        JobFileError: They have no address; or both places are given, or none.
+        JobFileError: bootstrap.servers is missing, or not exactly one destination is given.
     """
     if bool(job.kafka) == (job.into is not None):
         raise JobFileError(
@@ -54,16 +54,11 @@ def restore_settings(file: Path, job: RestoreJob) -> dict[str, str]:
 
 
 def run_restore(spark: SparkSession, job: RestoreJob, kafka: dict[str, str]) -> int:
-    """Bring an archive's records back, and tell of each partition; return 0.
-
-    Args:
-        spark: The session.
-        job: Its settings.
-        kafka: Of a client, as `restore_settings` gives them.
+    """Restore an archive; print each partition and return 0.
 
     Raises:
         FolderExistsError, RecreatedTopicError: As `restore`.
-        PipelineError: As `restore_to_broker`, or the disk.
+        PipelineError: As `restore_to_broker`; or writing failed.
     """
     target = Path(job.target)
     ids = [each.strip() for each in job.topic_ids.split(",") if each.strip()]

@@ -1,1 +1,1 @@
-"""The command line of the jobs."""
+"""The jobs' command line."""

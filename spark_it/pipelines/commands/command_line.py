@@ -1,4 +1,4 @@
-"""The command line of pipelines: `wirebroker pipeline`, `python -m wirebroker.pipelines`."""
+"""Spark jobs on topics: `wirebroker pipeline` or `python -m wirebroker.pipelines`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Run what the arguments ask for; 1: the archive is not what the log is, or a refusal."""
+    """Run the command line and return the exit status."""
     options = _arguments()
     try:
         if options.pipeline in JOBS:
@@ -71,14 +71,14 @@ def _run_on_directories(options: argparse.Namespace) -> int:
         with _spark(look.name, look.spark, Path(look.log) if look.log else None) as spark:
             return run_quality(spark, look, kafka)
     job = settings_of(options, ArchiveJob)
-    # All topics of an archive that is begun may be gone.
+    # With lost_records = "skip", all topics of an existing archive may be deleted.
     if job.lost_records == "stop" or not Path(job.target, "checkpoint").exists():
         check_topics(job.path, job.topics)
     with _spark(job.name, job.spark, _log_of(options, job)) as spark:
         if options.pipeline == "verify":
             return 1 if tell_pairs(compare_archive(spark, job)) else 0
         stop = StopWish()
-        # Behind Spark's own start, which has a handler, too.
+        # After Spark's start, which sets a handler.
         stop.heed_signals()
         return run_archive(spark, job, stop)
 
@@ -96,7 +96,7 @@ def _log_of(options: argparse.Namespace, job: ArchiveJob | RestoreJob) -> Path |
     if job.log:
         return Path(job.log)
     target = Path(job.target)
-    is_there = options.pipeline == "archive" or target.is_dir()  # archive makes it
+    is_there = options.pipeline == "archive" or target.is_dir()  # archive creates it
     return target / NOISE_FILE if is_there else None
 
 

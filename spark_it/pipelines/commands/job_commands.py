@@ -1,4 +1,4 @@
-"""Jobs by their files: `python -m wirebroker.pipelines NAME JOB.toml`."""
+"""Commands that run jobs from files: `python -m wirebroker.pipelines NAME JOB.toml`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 
 
 class JobKind(NamedTuple):
-    """A kind of jobs.
-
-    Attributes:
-        sentence: What it does.
-        settings: The class of its settings.
-        pipeline: The class that does it.
-    """
+    """A kind of job: its help text, and the classes of its settings and its work."""
 
     sentence: str
     settings: type[Any]
@@ -63,7 +57,7 @@ JOBS: Final = {
 
 
 def add_jobs(verbs: argparse._SubParsersAction[Any]) -> None:
-    """Give the command line a verb for each kind."""
+    """Add a verb for each kind of job."""
     for name, kind in JOBS.items():
         settings = "\n".join(described(kind.settings))
         verb = verbs.add_parser(
@@ -81,11 +75,11 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
     Args:
         kind: A key of JOBS.
         file: The job's file.
-        stop: The wish for an early end.
-        spark: The session; None: one of its own, which is stopped then.
+        stop: Requests an early end.
+        spark: The session; None starts and stops one.
 
     Raises:
-        PipelineError: It cannot go on; the message says what to change.
+        PipelineError: The job cannot continue; the message says what to change.
     """
     clock: Clock = SystemClock()
     settings, pipeline = JOBS[kind].settings, JOBS[kind].pipeline
@@ -131,8 +125,8 @@ def run_job(kind: str, file: Path, *, stop: StopWish, spark: SparkSession | None
 def _session(
     job: Any, packages: dict[str, str], log: Path, stop: StopWish
 ) -> Iterator[SparkSession]:
-    """Start Spark for a job; from then on signals ask for the job's end."""
+    """Start Spark; from then on signals request the job's end."""
     with noise_in(log), running_spark(job.name, packages | job.spark) as spark:
-        # Behind Spark's own start, which has a handler, too.
+        # After Spark's start, which sets a handler.
         stop.heed_signals()
         yield spark

@@ -1,4 +1,4 @@
-"""The jobs' delivery for queries of one's own: what `foreachBatch` is given, sent exactly once.
+"""Exactly-once delivery for queries other than the jobs', by `foreachBatch`.
 
     from wirebroker.pipelines import exactly_once
 
@@ -6,7 +6,7 @@
                         checkpoint="checkpoint")
     table.writeStream.foreachBatch(send).option("checkpointLocation", send.checkpoint).start()
 
-`send` may be called in a function of one's own as well, once in each batch. Source: delivery.py.
+Your own function may also call `send`, once for each batch. Source: delivery.py.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class BatchSent(NamedTuple):
-    """What became of a batch.
+    """The result of sending a batch.
 
     Attributes:
         records: Sent now.
-        sent_bytes: Their keys and values.
-        slices_sent_before: How many slices, a partition's share each, an earlier attempt had sent.
+        sent_bytes: Keys and values.
+        slices_sent_before: Slices (one for each partition) that an earlier attempt sent.
     """
 
     records: int
@@ -45,7 +45,7 @@ class BatchSent(NamedTuple):
 
 
 class ExactlyOnce:
-    """Sends each batch of a query into a topic once; made by `exactly_once`.
+    """Sender of a query's batches; created by `exactly_once`.
 
     Attributes:
         checkpoint: For the query's option `checkpointLocation`.
@@ -57,16 +57,16 @@ class ExactlyOnce:
         self._delivery = Delivery(target, folder)
 
     def __call__(self, table: DataFrame, batch: int) -> BatchSent:
-        """Send a batch, or what of it was not sent.
+        """Send the part of a batch that was not sent before.
 
         Args:
-            table: With the columns of Spark's Kafka sink: `value`, and if wanted `key`, `headers`,
-                `partition` and `timestamp`. A batch that is done again must have the same rows.
-            batch: Its number, as `foreachBatch` gives it.
+            table: The columns of Spark's Kafka sink: `value`, optionally `key`, `headers`,
+                `partition` and `timestamp`. A repeated batch must have the same rows.
+            batch: The number from `foreachBatch`.
 
         Raises:
-            JobFileError: The columns.
-            PositionError: The topic's positions and the checkpoint do not go together.
+            JobFileError: The columns are wrong.
+            PositionError: The topic's positions and the checkpoint do not match.
             RightError: The login lacks a right.
             KafkaException, PySparkException: The broker or a task failed; start the query again.
         """
@@ -86,7 +86,7 @@ class ExactlyOnce:
         )
 
     def close(self) -> None:
-        """Leave the broker; a further batch connects again."""
+        """Disconnect; a further batch connects again."""
         self._delivery.close()
 
 
@@ -98,20 +98,20 @@ def exactly_once(
     checkpoint: str | Path,
     partitions: int = 1,
 ) -> ExactlyOnce:
-    """Return what sends each batch of a query into a topic once, however often it is done again.
+    """Return a function that sends each batch of a query to a topic exactly once.
 
     Args:
-        topic: The topic; made if it is not there.
-        name: Of the query: no other may have it. Its positions are offsets of a group of the name.
-        kafka: Settings of librdkafka; `bootstrap.servers` at least.
-        checkpoint: A folder of the query's own, kept between runs.
-        partitions: Of the topic, where it is made.
+        topic: The topic; created if missing.
+        name: The query's unique name, also of the group for its positions.
+        kafka: librdkafka's settings, at least `bootstrap.servers`.
+        checkpoint: A folder for this query only, kept between runs.
+        partitions: Used if the topic is created.
 
     Raises:
-        JobFileError: A setting.
-        PositionError: The folder is another query's.
+        JobFileError: A setting is wrong.
+        PositionError: The folder belongs to another query.
         RightError: The login lacks a right.
-        PipelineError: The broker refuses, or there is none.
+        PipelineError: The broker refuses or cannot be reached.
     """
     for what, text in (("topic", topic), ("name", name)):
         if not isinstance(text, str) or not text:

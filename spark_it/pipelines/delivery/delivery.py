@@ -1,14 +1,13 @@
-"""A micro-batch to Kafka, exactly once: planned, cut into slices, each sent in one transaction.
+"""Exactly-once delivery of micro-batches to Kafka, in slices of one transaction each.
 
-    plan    a batch that is new: positions are as its number says, missing ones are written, then
-            the plan is kept; one that was begun before: its own plan, and every position is there
-    place   the job makes placed rows of its input, by the plan
-    send    slices are tasks of Spark; one that was sent is told so by its position. Before it
-            sends, a slice checks that the source's topic was not recreated (source_identity.py)
+    plan    new batch: check the positions, write missing ones, store the plan
+            begun batch: load its plan, and require all positions
+    place   the job converts its input to placed rows, by the plan
+    send    Spark tasks send the slices whose positions do not show that they were sent, after a
+            check that the source's topic was not recreated (source_identity.py)
 
-Where it can't hold: input that is another when it is read again (files that were changed, a
-function that is not one), and a group whose offsets were deleted while a batch was broken off,
-which is told (PositionError).
+This fails if repeated input differs (a changed file, a function that is not deterministic). If the
+group's offsets are deleted during a batch, the job ends with PositionError.
 """
 
 from __future__ import annotations
@@ -54,14 +53,12 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """Where a job's records go.
+    """The destination of a job's records.
 
     Attributes:
-        kafka: Settings of clients.
-        job: The job's name.
-        topic: For its records.
-        dead_letters: The topic for what cannot be one; "": none.
-        partitions: Of the topic, where it is to be made.
+        kafka: Client settings.
+        dead_letters: The topic for invalid input, or "".
+        partitions: Used if the topic is created.
     """
 
     kafka: dict[str, str]
@@ -72,12 +69,7 @@ class Target(NamedTuple):
 
 
 class Delivery:
-    """Sends a job's batches.
-
-    Args:
-        target: Where to.
-        checkpoint: The job's.
-    """
+    """Sender of a job's batches."""
 
     def __init__(self, target: Target, checkpoint: JobFolder) -> None:
         self._target = target
@@ -85,26 +77,23 @@ class Delivery:
         self._positions = KeptPositions()
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Disconnect."""
         self._positions.close()
 
     def plan(self, batch: int, more: Callable[[], dict[str, Any]] = dict) -> BatchPlan:
-        """Return what a batch is cut by.
+        """Return a batch's plan, which repeated attempts reuse.
 
-        Args:
-            batch: Its number.
-            more: Asked for what else is to be the same, when the batch is new.
+        `more` returns additional values for a new plan.
 
         Raises:
-            PositionError: Positions and checkpoint do not go together.
-            KafkaException: The broker.
+            PositionError: Positions and checkpoint do not match.
+            KafkaException: A request failed.
         """
         target = self._target
         known = self._checkpoint.find(batch)
         of = (target.kafka, target.job, target.topic, self._checkpoint.identity)
         if known is not None:
-            # An attempt of this batch that was broken off may have left a transaction open, which
-            # only its slice ends: to wait for it here is to wait until the broker gives it up.
+            # A stable read would wait for a transaction that an interrupted attempt left open.
             with Positions(*of, stable=False) as positions:
                 self._check(positions.read(range(known.partitions)), known, sent_before=1)
             return known
@@ -121,11 +110,11 @@ class Delivery:
         return plan
 
     def skip_begun(self) -> None:
-        """Leave the last batch that was begun as it is; move the positions of all slices past it.
+        """Leave the last begun batch as it is, and move all positions past it.
 
         Raises:
-            PositionError: Positions of another checkpoint.
-            KafkaException: The broker.
+            PositionError: Positions belong to another checkpoint.
+            KafkaException: A request failed.
         """
         target, last = self._target, self._checkpoint.last_begun()
         if last < 0:
@@ -133,7 +122,7 @@ class Delivery:
         of = (target.kafka, target.job, target.topic, self._checkpoint.identity)
         with Positions(*of, stable=False) as positions:
             slices = range(positions.partition_count(target.topic))
-            positions.read(slices)  # which refuses those of another checkpoint
+            positions.read(slices)  # refuses positions of another checkpoint
             for number in slices:
                 end_open_transaction(SliceWish(*of, last), number)
             positions.write(dict.fromkeys(slices, last + 1))
@@ -141,15 +130,12 @@ class Delivery:
     def send(
         self, placed: DataFrame, plan: BatchPlan, read: ReadTopic | None = None
     ) -> list[SliceSent]:
-        """Send placed rows; return what became of each slice.
+        """Send placed rows; return the result of each slice.
 
-        Args:
-            placed: The rows.
-            plan: The batch's.
-            read: The topic that the rows come from, if they come from a broker.
+        `read` is the topic that the rows come from, if it is at a broker.
 
         Raises:
-            PySparkException: A task failed: the batch is to be done again.
+            PySparkException: A task failed; repeat the batch.
         """
         target = self._target
         wish = SliceWish(
@@ -166,8 +152,8 @@ class Delivery:
         for number, position in found.items():
             if position == NOWHERE:
                 raise lost_position(job, topic, number)
-            # One ahead: this slice was sent before the run was broken off. One behind cannot be:
-            # Spark begins a batch when the last is done.
+            # One ahead: the slice was sent before the interruption. None is behind, because Spark
+            # begins a batch after the previous one.
             if not plan.batch <= position <= plan.batch + sent_before:
                 raise PositionError(
                     f"group {job} is at batch {position} of {topic} (slice {number}), the "
@@ -175,12 +161,12 @@ class Delivery:
                 )
 
 
-# Of a worker of Spark's, which does slice after slice, one at a time.
+# One for each Spark worker, which sends one slice at a time.
 _positions: Final = KeptPositions()
 
 
 class _Sender:
-    """What a task does with its slice."""
+    """The Spark task that sends a slice."""
 
     def __init__(self, wish: SliceWish, read: ReadTopic | None) -> None:
         self._wish = wish
@@ -190,7 +176,7 @@ class _Sender:
         context = TaskContext.get()
         assert context is not None
         if self._read is not None:
-            # Spark has read the whole batch: its rows come to the slices by a shuffle.
+            # A shuffle precedes slices, so Spark has read the whole batch.
             self._read.check()
         wish, rows = self._wish, from_batches(batches)
         with _positions.lend(wish.kafka, wish.job, wish.topic, wish.identity) as positions:
@@ -199,15 +185,11 @@ class _Sender:
 
 
 def make_topics(target: Target, sources: Iterable[str] = ()) -> None:
-    """Make the topics that are not there; see that the job may do what it has to.
-
-    Args:
-        target: Whose.
-        sources: Topics that must be there before.
+    """Create missing topics and check the job's rights; `sources` must already exist.
 
     Raises:
-        RightError: It may not.
-        PipelineError: The broker refuses, a source is not there, or there is no broker.
+        RightError: A right is missing.
+        PipelineError: The broker refuses or cannot be reached, or a source does not exist.
     """
     wanted = {target.topic: target.partitions}
     if target.dead_letters:
@@ -218,7 +200,7 @@ def make_topics(target: Target, sources: Iterable[str] = ()) -> None:
         if missing:
             new = [NewTopic(name, wanted[name]) for name in missing]
             create_topics(target.kafka, new, may_be_there=True)
-            check_rights(target)  # of those that are made now
+            check_rights(target)  # of the created topics
     except KafkaException as error:
         told, address = error.args[0].str(), target.kafka["bootstrap.servers"]
         raise PipelineError(f"[kafka], bootstrap.servers {address}: {told}") from error
@@ -233,25 +215,20 @@ def _missing_topics(target: Target, wanted: Iterable[str], sources: Iterable[str
         try:
             return [name for name in wanted if not positions.partition_count(name)]
         except RightError:
-            check_rights(target)  # which tells more, if not all
+            check_rights(target)  # raises an error with more details, if possible
             raise
 
 
 def create_topics(kafka: Mapping[str, str], topics: list[NewTopic], *, may_be_there: bool) -> None:
-    """Create topics.
-
-    Args:
-        kafka: Settings of clients.
-        topics: What to create; none: nothing is done.
-        may_be_there: Whether somebody else may have created them meanwhile, as they are then.
+    """Create topics; with `may_be_there` another client may have created them meanwhile.
 
     Raises:
-        RightError: The login may not.
+        RightError: The login may not create them.
         PipelineError: The broker refuses.
     """
     if not topics:
         return
-    admin = quiet_admin(kafka)  # what it promises ends with it
+    admin = quiet_admin(kafka)  # must outlive its futures
     for name, future in admin.create_topics(topics).items():
         try:
             future.result(WAIT_S)
@@ -263,11 +240,7 @@ def create_topics(kafka: Mapping[str, str], topics: list[NewTopic], *, may_be_th
 
 
 def folder_of(text: str) -> Path:
-    """Return a job's folder for checkpoints, which is this machine's or shared by its mounts.
-
-    Raises:
-        PipelineError: It is an address.
-    """
+    """Return a checkpoint's path; raise PipelineError for a URL."""
     if "://" in text:
         raise PipelineError(f"checkpoint {text}: a path, on a disk that outlives the run")
     return Path(text)

@@ -1,10 +1,10 @@
-"""How far a job is, kept where its records are: the committed offsets of a group of its name.
+"""A job's progress, stored as committed offsets of a consumer group with the job's name.
 
-    group JOB, topic TARGET, partition S: offset N = slice S has been sent of every batch before N;
+    group JOB, topic TARGET, partition S: offset N = slice S of all batches before N was sent;
     the commit's metadata is the identity of the job's checkpoint
 
-A slice's offset is committed in the slice's own transaction: both are there, or neither. Source:
-KIP-98, KIP-447 (a producer commits offsets for a group without members).
+A slice's transaction contains its offset. Source: KIP-98; KIP-447 (a producer commits offsets for a
+group without members).
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 WAIT_S: Final = 60.0
-# After which a client gives a request up, and asks again: librdkafka's own minute is all of WAIT_S.
+# Leaves time for retries: librdkafka's default, a minute, is all of WAIT_S.
 REQUEST_MS: Final = 20_000
 _RECONNECT_MS: Final = 2_000
 NOWHERE: Final = -1
 
 
 class Positions:
-    """A job's offsets.
+    """A client for a job's offsets.
 
     Args:
-        kafka: Settings of clients.
-        job: Its name, which is the group's.
-        topic: The topic that the records go to.
-        identity: The checkpoint's.
-        stable: Whether reading waits for transactions that have offsets and no end yet; else what
-            was committed before them is read.
+        kafka: Client settings.
+        job: The name of the job and its group.
+        topic: The records' destination.
+        identity: The checkpoint's identity.
+        stable: Whether reads wait for open transactions with offsets.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Positions:
         self._identity = identity
         isolation = "read_committed" if stable else "read_uncommitted"
         own = {"group.id": job, "enable.auto.commit": False, "isolation.level": isolation}
-        # As it is, an address where nobody is would be tried, and told of, twenty times a second.
+        # By default librdkafka tries an unreachable address, and logs this, twenty times a second.
         patience = {"socket.timeout.ms": REQUEST_MS, "reconnect.backoff.ms": _RECONNECT_MS}
         self._consumer = Consumer({**patience, **_for_consumers(kafka), **own})
 
@@ -59,15 +58,15 @@ class Positions:
         self.close()
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Disconnect."""
         self._consumer.close()
 
     def read(self, slices: Iterable[int]) -> dict[int, int]:
-        """Return the position of each slice; NOWHERE: there is none.
+        """Return each slice's position, or NOWHERE.
 
         Raises:
-            PositionError: A position of another checkpoint.
-            KafkaException: The broker.
+            PositionError: A position belongs to another checkpoint.
+            KafkaException: A request failed.
         """
         places = [TopicPartition(self._topic, number) for number in slices]
         found: dict[int, int] = {}
@@ -84,46 +83,38 @@ class Positions:
         return found
 
     def write(self, positions: Mapping[int, int]) -> None:
-        """Commit positions outside of any transaction.
-
-        Raises:
-            KafkaException: The broker.
-        """
+        """Commit positions outside a transaction."""
         self._consumer.commit(offsets=self.offsets(positions), asynchronous=False)
 
     def offsets(self, positions: Mapping[int, int]) -> list[TopicPartition]:
-        """Return positions as a commit has them."""
+        """Return positions in the form of a commit."""
         return [
             TopicPartition(self._topic, number, position, self._identity)
             for number, position in positions.items()
         ]
 
     def group(self) -> Any:
-        """Return what a producer commits them for."""
+        """Return the group metadata for a producer's commit."""
         return self._consumer.consumer_group_metadata()
 
     def end_of(self, number: int) -> int:
-        """Return the offset behind the last committed record of a partition of the topic."""
+        """Return the end offset of the topic's partition."""
         _, end = self._consumer.get_watermark_offsets(
             TopicPartition(self._topic, number), timeout=WAIT_S
         )
         return int(end)
 
     def topics(self) -> list[str]:
-        """Return the names of all topics.
-
-        Raises:
-            KafkaException: No broker answers.
-        """
+        """Return the names of all topics."""
         return list(self._consumer.list_topics(timeout=WAIT_S).topics)
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has; 0: there is none of the name.
+        """Return a topic's number of partitions; 0 if it does not exist.
 
         Raises:
-            RightError: It may not be seen.
-            PipelineError: The broker knows the topic, and keeps its partitions back.
-            KafkaException: No broker answers.
+            RightError: The login may not describe it.
+            PipelineError: The broker returns another error for it.
+            KafkaException: No broker responds.
         """
         found = self._consumer.list_topics(topic, timeout=WAIT_S).topics[topic]
         if found.error is not None and not found.partitions:
@@ -136,10 +127,10 @@ class Positions:
 
 
 class KeptPositions:
-    """The positions of one job after the other, by the same client as long as nothing goes wrong.
+    """A client for positions that is reused until an error occurs or another job needs it.
 
-    A new client looks for its coordinator at once, when no connection is there yet, and then half a
-    second or a second later (librdkafka): that is most of a small batch.
+    A new librdkafka client looks for its coordinator before it is connected, and retries after
+    0.5 to 1 s: most of a small batch's time.
     """
 
     def __init__(self) -> None:
@@ -150,7 +141,7 @@ class KeptPositions:
     def lend(
         self, kafka: Mapping[str, str], job: str, topic: str, identity: str
     ) -> Iterator[Positions]:
-        """Lend the positions of a job, those of no other; arguments as of Positions."""
+        """Lend a job's positions; arguments as for `Positions`."""
         wish = (kafka, job, topic, identity)
         if self._positions is None or self._wish != wish:
             self.close()
@@ -162,19 +153,14 @@ class KeptPositions:
             raise
 
     def close(self) -> None:
-        """Close the client, if there is one."""
+        """Close the client, if any."""
         positions, self._positions = self._positions, None
         if positions is not None:
             positions.close()
 
 
 def end_offsets(kafka: Mapping[str, str], topic: str) -> dict[str, int]:
-    """Return the offsets behind the last committed records, by the partitions' numbers.
-
-    Raises:
-        PipelineError: There is no such topic.
-        KafkaException: The broker.
-    """
+    """Return a topic's end offsets by partition number; raise PipelineError if it is missing."""
     with Positions(kafka, "none", topic, "") as positions:
         count = positions.partition_count(topic)
         if not count:
@@ -183,7 +169,7 @@ def end_offsets(kafka: Mapping[str, str], topic: str) -> dict[str, int]:
 
 
 def _for_consumers(kafka: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings without those of producers, which a consumer warns of."""
+    """Remove producers' settings, about which consumers log warnings."""
     ours = ("linger.", "batch.", "compression.", "acks", "message.", "transaction.", "queue.")
     kept = {name: value for name, value in kafka.items() if not name.startswith(ours)}
     return {"allow.auto.create.topics": "false", **kept}

@@ -1,15 +1,13 @@
-"""Rights at the broker (ACLs): whether a job has what it needs, and how what is missing is told.
+"""A job's rights at the broker (ACLs): their check, and messages about missing ones.
 
-    topic of the job                 Read (its positions are kept for it), Write
+    topic of the job                 Read (its positions are offsets in it), Write
     topic of its dead letters        Write
     group JOB                        Read
     transactional ids JOB.TOPIC.…    Write
     topics that are read             Describe by the login of [kafka], Read by that of [reader]
 
-Brokers tell what a login may do with a topic or a group (KIP-430), so those are looked at before
-anything is begun; of transactional ids, and of what is taken away later, a refusal tells.
-
-Source: the rights of each request, Kafka's KafkaApis.
+Brokers report a login's operations on topics and groups (KIP-430), so a job checks these before it
+starts. Other missing rights show when a request is refused. Source: Kafka's KafkaApis.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ if TYPE_CHECKING:
 
 _WAIT_S: Final = 20.0
 _USED: Final = frozenset({"read", "write"})
-# How refusals stand in what Spark and its tasks report, by both kinds of clients.
+# Refusals in errors of Spark and its tasks, by client.
 _OF_LIBRDKAFKA: Final = re.compile(r"\bcode=(TOPIC|GROUP|TRANSACTIONAL_ID)_AUTHORIZATION_FAILED\b")
 _OF_JAVA: Final = re.compile(
     r"\b(Topic|Group)AuthorizationException: "
     r"(?:Not authorized to access [a-z]+: \[?([^\s\],]+)|Topic authorization failed)"
 )
-# Of Java's stack while a batch is done.
+# In Java's stack trace during a batch.
 _IN_A_BATCH: Final = "ForeachBatchSink"
 _USER_OF_JAVA: Final = re.compile(r'\busername="([^"]+)"')
 _REFUSALS: Final = frozenset(
@@ -47,37 +45,36 @@ _REFUSALS: Final = frozenset(
 
 
 class Delivered(Protocol):
-    """What is known of a job that delivers into a topic: delivery.Target."""
+    """The fields of delivery.Target that this module needs."""
 
     @property
     def kafka(self) -> Mapping[str, str]:
-        """Settings of clients."""
+        """Client settings."""
 
     @property
     def job(self) -> str:
-        """Its name."""
+        """The job's name."""
 
     @property
     def topic(self) -> str:
-        """For its records."""
+        """The topic for records."""
 
     @property
     def dead_letters(self) -> str:
-        """The topic for what cannot be one; "": none."""
+        """The topic for dead letters, or ""."""
 
 
 class RightError(PipelineError):
-    """The broker refuses what the job has to do."""
+    """The login lacks a right that the job needs."""
 
 
 class Right(NamedTuple):
     """An operation on a resource.
 
     Attributes:
-        operation: As `wirebroker acl create --operation` has it.
-        resource: Likewise, a flag: topic, group or transactional-id.
-        name: Of the resource.
-        is_prefixed: Whether all names are meant that begin so.
+        operation: A value of `wirebroker acl create --operation`.
+        resource: A flag of this command: topic, group or transactional-id.
+        is_prefixed: Whether `name` is a prefix.
     """
 
     operation: str
@@ -86,11 +83,11 @@ class Right(NamedTuple):
     is_prefixed: bool = False
 
     def told(self, table: str, user: str) -> str:
-        """Return that it is missing, and what gives it.
+        """Return the message that the right is missing, with the command that grants it.
 
         Args:
-            table: Of the job's file, which has the login.
-            user: The login's name; "": it is not known.
+            table: The job file's table with the login.
+            user: The login's name, or "".
         """
         principal = f"User:{user or 'NAME'}"
         these = "*" if self.is_prefixed else ""
@@ -103,33 +100,25 @@ class Right(NamedTuple):
 
 
 def error_of(rights: Iterable[Right], kafka: Mapping[str, str]) -> RightError:
-    """Return the error of rights that the login of [kafka] lacks, a line for each."""
+    """Return an error that the login of [kafka] lacks rights."""
     user = kafka.get("sasl.username", "")
     return RightError("\n".join(each.told("kafka", user) for each in rights))
 
 
 def is_refusal(error: KafkaError) -> bool:
-    """Tell whether a right is what is missing."""
+    """Return whether an error means a missing right."""
     return error.code() in _REFUSALS
 
 
 def check_rights(target: Delivered) -> None:
-    """See that a job may do with its topics and its group what it has to.
-
-    Raises:
-        RightError: It may not; all that is missing is told.
-    """
+    """Check a job's rights; raise RightError with all missing ones."""
     missing = _missing(target)
     if missing:
         raise error_of(missing, target.kafka)
 
 
 def check_writes(kafka: Mapping[str, str], topics: Iterable[str]) -> None:
-    """See that a login may write to topics.
-
-    Raises:
-        RightError: It may not; all that is missing is told.
-    """
+    """Check the right to write to topics; raise RightError with all missing ones."""
     missing = _missing_of_topics(quiet_admin(kafka), dict.fromkeys(topics, ("write",)))
     if missing:
         raise error_of(missing, kafka)
@@ -138,20 +127,16 @@ def check_writes(kafka: Mapping[str, str], topics: Iterable[str]) -> None:
 def refusal_of(
     error: Exception, target: Delivered, reader: Mapping[str, Any], topics: Sequence[str] = ()
 ) -> RightError | None:
-    """Return what a failure of a job comes to if a right is what it lacked, else None.
+    """Return an error for the missing right that caused a failure, or None.
 
-    Args:
-        error: As Spark reports it, or a client.
-        target: Where the job's records go.
-        reader: The table [reader].
-        topics: What the reader reads: a stream, and then what is read for each batch.
+    `topics` are those of the reader: the stream, then the topic read for each batch.
     """
     text = f"{error}\n{getattr(error, '_stackTrace', '')}"
     of_java = _OF_JAVA.search(text)
     if of_java and (of_java[2] or topics):
         login = _USER_OF_JAVA.search(str(reader.get("kafka.sasl.jaas.config", "")))
         user = login[1] if login else target.kafka.get("sasl.username", "")
-        # Where partitions are listed, Java names no topic.
+        # Java names no topic when it lists partitions.
         name = of_java[2] or topics[-1 if _IN_A_BATCH in text else 0]
         return RightError(Right("read", of_java[1].lower(), name).told("reader", user))
     refused = _OF_LIBRDKAFKA.search(text)
@@ -160,7 +145,7 @@ def refusal_of(
     if refused[1] == "TRANSACTIONAL_ID":
         prefix = Right("write", "transactional-id", f"{target.job}.{target.topic}.", True)
         return error_of([prefix], target.kafka)
-    # Else it has come back meanwhile, or the broker does not tell of rights.
+    # Without a missing right: it was granted meanwhile, or the broker does not report rights.
     likely = {
         "TOPIC": Right("write", "topic", target.topic),
         "GROUP": Right("read", "group", target.job),
@@ -194,15 +179,14 @@ def _missing_of_topics(admin: AdminClient, wanted: Mapping[str, tuple[str, ...]]
 
 
 def quiet_admin(kafka: Mapping[str, str]) -> AdminClient:
-    """Return a client that tells warnings: below them librdkafka tells of its own queues."""
+    """Return a client without librdkafka's messages below warnings."""
     return AdminClient({"log_level": 4, **kafka})
 
 
 def _allowed(future: Any) -> frozenset[str]:
-    """Return which operations are allowed; reading and writing, where a broker does not tell.
+    """Return the allowed operations; read and write if the broker does not report them.
 
-    It may not know yet whose group it is (a start of Apache Kafka), a topic may be to be made: what
-    is missing then is told when it is met.
+    This happens while Apache Kafka starts, or if the topic is missing.
     """
     try:
         told: list[AclOperation] = future.result().authorized_operations

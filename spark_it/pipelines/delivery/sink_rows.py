@@ -1,13 +1,12 @@
-"""Rows of a table with the columns of Spark's Kafka sink, placed in their partitions.
+"""Conversion of rows with the columns of Spark's Kafka sink to placed rows.
 
     value                   binary or text
-    key                     likewise; the partition is the one that Java's producer chooses for it
-    partition               int, instead
+    key                     likewise; chooses the partition as in Java's producer
+    partition               int, instead of the key
     headers                 array of (key string, value binary)
     timestamp               timestamp, or milliseconds since 1970; null: now
 
-A row with neither key nor partition goes by its value: a batch that is done again must have it in
-the same partition.
+Without key and partition the value chooses the partition, so that a repeated batch uses the same.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.job.job_folder import BatchPlan
 
 _BYTES: Final = ("binary", "string")
-# Column -> the types that it may have, in Spark's words, and the one that it is brought to.
+# Column -> its accepted Spark types, and the type that it is cast to.
 _TYPES: Final = {
     "key": (_BYTES, "binary"),
     "value": (_BYTES, "binary"),
@@ -43,11 +42,7 @@ _TYPES: Final = {
 
 
 def check_columns(schema: StructType) -> None:
-    """See that a table has what a record is made of, and nothing else.
-
-    Raises:
-        JobFileError: It has not.
-    """
+    """Raise JobFileError unless a table has a value, and only these columns and types."""
     types = {each.name: each.dataType.simpleString() for each in schema}
     for name, found in types.items():
         if name not in _TYPES:
@@ -62,13 +57,7 @@ def check_columns(schema: StructType) -> None:
 
 
 def placed_rows(table: DataFrame, topic: str, plan: BatchPlan) -> DataFrame:
-    """Return a table's rows, placed.
-
-    Args:
-        table: With the columns above, checked.
-        topic: Where they go.
-        plan: Of the batch.
-    """
+    """Return the placed rows of a table with checked columns."""
     types = {each.name: each.dataType.simpleString() for each in table.schema}
     columns = [_column(name, types.get(name)).alias(name) for name in _TYPES]
     return table.select(*columns).mapInArrow(PlacingTask(_SinkPlacer(topic, plan).rows), COLUMNS)
@@ -84,7 +73,7 @@ def _column(name: str, found: str | None) -> functions.Column:
 
 
 class _SinkPlacer:
-    """Places the rows of one task, in their order."""
+    """Placer for the rows of one task, in order."""
 
     def __init__(self, topic: str, plan: BatchPlan) -> None:
         self._topic = topic
@@ -92,11 +81,7 @@ class _SinkPlacer:
         self._line = 0
 
     def rows(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
-        """Return the rows of a batch with the columns above.
-
-        Raises:
-            PipelineError: A partition that the topic does not have.
-        """
+        """Return placed rows; raise PipelineError if the topic lacks a row's partition."""
         context = TaskContext.get()
         assert context is not None
         source = f"{context.partitionId():08d}"

@@ -1,10 +1,10 @@
-"""One slice of a batch, sent once: a transaction with its records and its position.
+"""Exactly-once sending of a slice: one transaction with its records and its position.
 
-    init_transactions      ends what an earlier attempt left open, and fences that attempt
-    position > batch       an earlier attempt was whole: nothing is sent
+    init_transactions      fences an earlier attempt and aborts its open transaction
+    position > batch       an earlier attempt was complete: nothing is sent
     records, position, commit
 
-The transactional id is the slice's, `JOB.TOPIC.SLICE`, whichever process sends it.
+All attempts use the transactional id `JOB.TOPIC.SLICE`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,19 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.delivery.positions import Positions
     from wirebroker.pipelines.rows.placed_rows import PlacedRow
 
-# What a broker that dies and comes back takes, with room; then the batch is done again.
+# Enough for a broker's restart; later the batch is repeated.
 _DELIVERY_MS: Final = 120_000
 _TRANSACTION_MS: Final = 300_000
 _POLLED_EVERY: Final = 1_000
 
 
 class SliceWish(NamedTuple):
-    """What is the same for each slice of a batch.
+    """Parameters that the slices of a batch share.
 
     Attributes:
-        kafka: Settings of clients.
-        job: The job's name.
-        topic: Where its positions are: the topic that most records go to.
-        identity: The checkpoint's.
-        batch: The batch's number.
+        kafka: Client settings.
+        topic: The topic of the positions and most records.
+        identity: The checkpoint's identity.
     """
 
     kafka: dict[str, str]
@@ -47,15 +45,14 @@ class SliceWish(NamedTuple):
 
 
 class SliceSent(NamedTuple):
-    """What became of a slice.
+    """The result of sending a slice.
 
     Attributes:
-        slice: Its number.
+        slice: The slice's number.
         records: Sent now, without dead letters.
         dead_letters: Sent now.
         sent_bytes: Keys and values of both.
-        was_sent: Whether an earlier attempt had sent it.
-        damaged_files: How many of the dead letters are for damaged files.
+        was_sent: Whether an earlier attempt sent the slice.
     """
 
     slice: int
@@ -75,11 +72,11 @@ SENT_COLUMNS: Final = (
 def send_slice(
     wish: SliceWish, number: int, rows: Iterable[PlacedRow], positions: Positions
 ) -> SliceSent:
-    """Send a slice, if it has not been sent, as the job's positions tell.
+    """Send a slice unless its position shows that it was sent.
 
     Raises:
-        PositionError: The slice has no position, or another checkpoint's.
-        KafkaException: The broker; nothing of the slice is there, or all of it: ask again.
+        PositionError: The slice has no position, or one of another checkpoint.
+        KafkaException: A request failed; all or nothing is sent, so retry.
     """
     producer = end_open_transaction(wish, number)
     position = positions.read([number])[number]
@@ -100,11 +97,7 @@ def send_slice(
 
 
 def end_open_transaction(wish: SliceWish, number: int) -> Producer:
-    """Return a slice's producer; fence an earlier attempt and abort its open transaction.
-
-    Raises:
-        KafkaException: The broker.
-    """
+    """Return a slice's producer; fence an earlier attempt and abort its open transaction."""
     producer = Producer(
         {
             "transaction.timeout.ms": _TRANSACTION_MS,
@@ -120,7 +113,7 @@ def end_open_transaction(wish: SliceWish, number: int) -> Producer:
 
 
 def lost_position(job: str, topic: str, number: int) -> PositionError:
-    """Return the error of a slice without a position, in a batch that was begun."""
+    """Return the error for a slice without a position in a begun batch."""
     return PositionError(
         f"group {job} has no position for slice {number} of {topic}, and part of the batch may "
         f"have been sent: the group was deleted, or its offsets expired while the job was broken "
@@ -153,18 +146,17 @@ def _produce_one(producer: Producer, row: PlacedRow) -> None:
                 row.topic, row.value, row.key, partition=row.partition, headers=headers, **more
             )
         except BufferError:
-            # The queue is full: wait until the broker has taken some.
+            # The queue is full.
             producer.poll(0.5)
         else:
             return
 
 
 def _abort(producer: Producer, error: KafkaException) -> None:
-    """Take back what was sent, where the transaction allows it; else its next owner does."""
     if error.args[0].fatal():
         return
     try:
         producer.abort_transaction(WAIT_S)
     except KafkaException:
-        # init_transactions of the next attempt ends it, or the broker by transaction.timeout.ms.
+        # init_transactions aborts it later, or the broker after transaction.timeout.ms.
         return

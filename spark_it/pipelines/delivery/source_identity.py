@@ -1,7 +1,7 @@
-"""Which topic a job reads, by its topic id: the name may belong to a new topic by now.
+"""Detection of a recreated source topic, by its topic id.
 
-The job's folder keeps the id beside Spark's offsets, which mean nothing in a topic that was deleted
-and created again. A folder without an id, from an earlier version, gets it.
+The job's folder stores the id beside Spark's offsets, which mean nothing in a recreated topic.
+Folders from earlier versions get the current id.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ _NO_ID: Final = bytes(16)
 
 
 class SourceChangedError(OSError):
-    """The source's topic was recreated, and the run must restart with the new one."""
+    """The source's topic was recreated, so the run must restart with the new one."""
 
 
 class ReadTopic(NamedTuple):
     """The topic at a broker that a batch reads.
 
     Attributes:
-        kafka: Settings of clients.
-        topic: Its name.
-        topic_id: Its id when the batch began.
+        kafka: Client settings.
+        topic_id: The id when the batch began.
     """
 
     kafka: dict[str, str]
@@ -46,11 +45,11 @@ class ReadTopic(NamedTuple):
     topic_id: str
 
     def check(self) -> None:
-        """Check that the topic was not recreated, after the batch was read and before it is sent.
+        """Check between reading and sending a batch that the topic was not recreated.
 
         Raises:
-            SourceChangedError: The batch may have records of the new topic at the old offsets.
-            KafkaException: The broker.
+            SourceChangedError: The batch may contain records of the new topic at old offsets.
+            KafkaException: A request failed.
         """
         now = ids_at_broker(_kept_admin(tuple(self.kafka.items())), [self.topic])
         if now.get(self.topic, self.topic_id) != self.topic_id:
@@ -64,10 +63,10 @@ class SourceIdentity:
     """The id of the topic that a job reads.
 
     Args:
-        source: Where the job reads its topic, the first of the source.
-        kafka: Settings of clients.
-        folder: The job's.
-        restarts: Whether a recreated topic is read from its beginning; else it is an error.
+        source: The job's source; its first topic counts.
+        kafka: Client settings.
+        folder: The job's folder.
+        restarts: Read recreated topics from their beginning, instead of failing.
     """
 
     def __init__(
@@ -81,11 +80,11 @@ class SourceIdentity:
         self._admin: AdminClient | None = None
 
     def find_restart(self) -> str:
-        """Return the topic's id if reading is to begin again with it, else "".
+        """Return the topic's id if reading must restart with it, else "".
 
         Raises:
             RecreatedTopicError: The topic was recreated, and the job does not restart.
-            KafkaException: The broker.
+            KafkaException: A request failed.
         """
         known, now = self._folder.source_id, self._current()
         if not known and now:
@@ -100,22 +99,21 @@ class SourceIdentity:
         """Check that the topic is still the one that the query reads.
 
         Raises:
-            RecreatedTopicError: As `find_restart`.
-            SourceChangedError: The query must be restarted.
-            KafkaException: The broker.
+            RecreatedTopicError, KafkaException: As `find_restart`.
+            SourceChangedError: The query must restart.
         """
         if self.find_restart():
             raise SourceChangedError(f"topic {self._topic} was recreated: reading restarts")
 
     def read_topic(self) -> ReadTopic | None:
-        """Return what a batch reads; None: log directories, whose readers check it, or no id."""
+        """Return the topic that a batch reads; None if unknown, or for log directories."""
         known = self._folder.source_id
         if self._path or not known:
             return None
         return ReadTopic(dict(self._kafka), self._topic, known)
 
     def told(self, now: str) -> str:
-        """Return the message that reading restarts with a topic of this id."""
+        """Return the message that the topic was recreated with this id."""
         known = self._folder.source_id
         return f"topic {self._topic} was recreated: topic id {known}, now {now}"
 
@@ -141,16 +139,12 @@ class SourceIdentity:
 
 @lru_cache(maxsize=1)
 def _kept_admin(settings: tuple[tuple[str, str], ...]) -> AdminClient:
-    """Return the client of a worker, which checks slice after slice."""
+    """Return a worker's client."""
     return quiet_admin(dict(settings))
 
 
 def ids_at_broker(admin: AdminClient, topics: Collection[str]) -> dict[str, str]:
-    """Return the ids that a broker reports for topics, as Kafka writes them.
-
-    Raises:
-        KafkaException: The broker.
-    """
+    """Return the ids of topics at a broker, as Kafka writes them."""
     asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=WAIT_S)
     found: dict[str, str] = {}
     for topic, future in asked.items():

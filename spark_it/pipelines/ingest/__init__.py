@@ -1,1 +1,1 @@
-"""The job that publishes files to a topic."""
+"""The job that writes files into a topic."""

@@ -1,10 +1,10 @@
-r"""Lines as records of CSV, RFC 4180: quoted fields may have line breaks and doubled quotes.
+"""Splitting of lines into CSV records (RFC 4180); quoted fields may contain line breaks.
 
     1,"two
     lines","a ""b"" c"          one record, in two lines of the file
 
-A record that breaks the rules is read as Python's csv and spreadsheets read it, so that the next
-records are found; its `fault` says what is wrong.
+Invalid records, with a `fault`, are read as Python's csv and spreadsheets read them, so that later
+records are found.
 """
 
 from __future__ import annotations
@@ -23,23 +23,14 @@ _QUOTE: Final = b'"'
 
 
 class CsvRecord(NamedTuple):
-    """A record.
-
-    Attributes:
-        content: Its bytes, without the line end.
-        fault: Why it is not valid CSV, or None.
-    """
+    """A CSV record without its line end; `fault` is the reason why it is invalid."""
 
     content: bytes
     fault: str | None = None
 
 
 class CsvSplitter:
-    """Joins the lines of a file into records.
-
-    Args:
-        delimiter: Between fields, one character.
-    """
+    """Splitter of a file's lines into records."""
 
     def __init__(self, delimiter: str) -> None:
         self._delimiter = delimiter.encode()
@@ -51,11 +42,11 @@ class CsvSplitter:
         self._fault: str | None = None
 
     def records(self, lines: Iterable[TextLine]) -> Iterator[CsvRecord]:
-        """Return the records of a file's lines, up to one that is too long to read on."""
+        """Return the records of a file, up to one that is too long."""
         record: list[bytes] = []
         record_bytes = 0
         for number, (content, is_cut) in enumerate(lines, 1):
-            if not record and _QUOTE not in content and not is_cut:  # as most are
+            if not record and _QUOTE not in content and not is_cut:  # the usual case
                 yield CsvRecord(content.rstrip(b"\r\n"))
                 continue
             record.append(content)
@@ -79,7 +70,6 @@ class CsvSplitter:
             yield CsvRecord(b"".join(record), fault)
 
     def _scan(self, line: bytes, number: int) -> None:
-        """Scan the next line of a record."""
         position = 0
         if self._is_quoted:
             position = self._pass_quoted(line, 0)

@@ -1,7 +1,7 @@
-"""The lines of a file, or of a piece of one: decompressed, in bounded memory.
+"""The lines of a file or a piece of it, decompressed in bounded memory.
 
-A line ends with LF, CRLF or CR. Of a file in pieces, a line belongs to the piece in which its first
-byte lies. A byte order mark at the beginning of a file is not part of its first line.
+A line ends with LF, CRLF or CR, and belongs to the piece that contains its first byte. A byte order
+mark at the beginning of a file is removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from io import BufferedIOBase
     from pathlib import Path
 
-# More than a broker accepts; the rest of such a line is skipped.
+# Larger than a broker accepts; the rest of such a line is skipped.
 MOST_LINE_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 1 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -25,28 +25,23 @@ _OPENERS: Final[dict[str, Callable[[Path], BufferedIOBase]]] = {
     ".gz": gzip.GzipFile,
     ".bz2": bz2.BZ2File,
 }
-# Hadoop's compression formats: Spark reads these.
+# Hadoop's formats, which only Spark reads.
 _HADOOPS: Final = frozenset({".deflate", ".lz4", ".snappy", ".zst"})
 
 
 class DamagedFileError(Exception):
-    """A compressed file that cannot be read to its end."""
+    """A compressed file cannot be read to its end."""
 
 
 class TextLine(NamedTuple):
-    """A line, with its end.
-
-    Attributes:
-        content: Its bytes.
-        is_cut: Whether it is longer than MOST_LINE_BYTES, and this is its beginning.
-    """
+    """A line, with its end; `is_cut` if it is truncated to MOST_LINE_BYTES."""
 
     content: bytes
     is_cut: bool = False
 
 
 def is_compressed(name: str) -> bool:
-    """Return whether a file of this name is decompressed, and so not read in pieces."""
+    """Return whether a file of this name is decompressed, so not read in pieces."""
     return PurePath(name).suffix in _OPENERS
 
 
@@ -56,22 +51,17 @@ def is_for_spark(name: str) -> bool:
 
 
 def open_file(path: Path, *, as_it_is: bool = False) -> BufferedIOBase:
-    """Open a file; reading decompresses it, unless `as_it_is`."""
+    """Open a file; reads decompress it, unless `as_it_is`."""
     opener = None if as_it_is else _OPENERS.get(path.suffix)
     return path.open("rb") if opener is None else opener(path)
 
 
 def lines_of(file: BufferedIOBase, start: int = 0, end: int | None = None) -> Iterator[TextLine]:
-    """Return the lines of a piece of a file.
-
-    Args:
-        file: Opened for reading, at its beginning.
-        start: The piece's first byte; above 0 the file can seek.
-        end: The byte after the piece; None: the piece ends with the file.
+    """Return the lines of a file whose first bytes are in [start, end).
 
     Raises:
         DamagedFileError: The rest of the file cannot be read.
-        OSError: The operating system's.
+        OSError: The operating system's error.
     """
     position = max(start - 1, 0)
     if start:
@@ -79,7 +69,7 @@ def lines_of(file: BufferedIOBase, start: int = 0, end: int | None = None) -> It
     for line, size in _sized_lines(file):
         if end is not None and position >= end:
             return
-        # A piece begins with what is left of the line before, if only its end.
+        # Skip the rest of the previous piece's last line.
         if not start or position >= start:
             has_mark = position == 0 and line.content.startswith(_BYTE_ORDER_MARK)
             yield line._replace(content=line.content[3:]) if has_mark else line
@@ -87,13 +77,13 @@ def lines_of(file: BufferedIOBase, start: int = 0, end: int | None = None) -> It
 
 
 def _sized_lines(file: BufferedIOBase) -> Iterator[tuple[TextLine, int]]:
-    """Return lines, and how many bytes of the file each has."""
+    """Return lines and their sizes in the file."""
     rest = b""
     cut: TextLine | None = None
     cut_bytes = 0
     while chunk := _next_chunk(file):
         found = (rest + chunk).splitlines(keepends=True)
-        # The last may go on, or be a CR whose LF is in the next chunk.
+        # It may continue, or end with a CR whose LF is in the next chunk.
         rest = b"" if found[-1].endswith(b"\n") else found.pop()
         for content in found:
             if cut is None:
@@ -115,11 +105,11 @@ def _sized_lines(file: BufferedIOBase) -> Iterator[tuple[TextLine, int]]:
 
 def _next_chunk(file: BufferedIOBase) -> bytes:
     try:
-        # Not read(), which loses the data before the damage.
+        # read() would lose the data before the damage.
         return file.read1(_CHUNK_BYTES)
     except (EOFError, zlib.error) as error:
         raise DamagedFileError(repr(error)) from error
     except OSError as error:
         if error.errno is not None:
             raise
-        raise DamagedFileError(repr(error)) from error  # as gzip and bz2 do
+        raise DamagedFileError(repr(error)) from error  # gzip and bz2 set no errno

@@ -1,7 +1,7 @@
-"""Which task reads which files of a batch, and which pieces of them.
+"""Assignment of a batch's files, or pieces of them, to tasks.
 
-Several tasks read pieces of a JSON file, as in Spark. One task reads any other file from its
-beginning to its end, since only the records before show where a record begins.
+As in Spark, several tasks share a JSON file. One task reads any other file from its beginning,
+because only the preceding records show where a record begins.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wirebroker.pipelines.ingest.file_lines import is_compressed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# As Spark's spark.sql.files.maxPartitionBytes, and openCostInBytes: the cost of opening a file.
+# Spark's maxPartitionBytes, and openCostInBytes (the cost of opening a file).
 _MOST_PIECE_BYTES: Final = 128 << 20
 _OPEN_BYTES: Final = 4 << 20
 
@@ -24,7 +24,6 @@ class FoundFile(NamedTuple):
     Attributes:
         source: Its address, for dead letters.
         path: Where it is read.
-        size: In bytes.
     """
 
     source: str
@@ -43,13 +42,7 @@ class FilePiece(NamedTuple):
 
 
 def pieces_of(files: Iterable[FoundFile], *, format_name: str, cores: int) -> list[FilePiece]:
-    """Return the pieces of a batch's files, tasks from 0 on, by size.
-
-    Args:
-        files: In order.
-        format_name: json, csv or avro.
-        cores: How many tasks run at a time.
-    """
+    """Return the pieces of files, for tasks from 0; `cores` tasks run at a time."""
     found = list(files)
     total = sum(each.size + _OPEN_BYTES for each in found)
     most = min(_MOST_PIECE_BYTES, max(_OPEN_BYTES, -(-total // cores)))

@@ -1,7 +1,7 @@
-"""Files as rows: a task reads pieces of files as streams.
+"""Conversion of files to rows in a task, as streams.
 
-A damaged file (a truncated compressed one, a damaged Avro container) gives the rows before the
-damage and one dead letter, or ends the job.
+A damaged compressed file or Avro container gives the rows before the damage and a dead letter, or
+ends the job.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.job.job_folder import BatchPlan
     from wirebroker.pipelines.rows.placed_rows import PlacedRow
 
-# Input of `FileRows`: a piece of a file, or its content if Spark reads it.
+# Input of `FileRows`: a piece of a file, or content read by Spark.
 PIECE_COLUMNS: Final = "task INT, source STRING, path STRING, start LONG, end LONG"
 CONTENT_COLUMNS: Final = ("source", "block", "content")
 
 
 class FileRows:
-    """Places the rows of one batch of files."""
+    """Placer for the rows of a batch of files."""
 
     def __init__(self, wish: PlacingWish, plan: BatchPlan) -> None:
         self._wish = wish
         self._placer = LinePlacer(wish, plan)
-        # Counts over the whole task: lines of one block follow one another.
+        # Counts over the whole task, so that lines of a block are consecutive.
         self._count = 0
 
     def of_pieces(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
-        """Return the rows of a batch with PIECE_COLUMNS."""
+        """Return the rows of an Arrow batch with PIECE_COLUMNS."""
         columns = (batch.column(each).to_pylist() for each in ("source", "path", "start", "end"))
         for source, path, start, end in zip(*columns, strict=True):
-            # An Avro container is compressed inside, whatever its name.
+            # Avro containers are compressed inside, whatever the suffix.
             with open_file(Path(path), as_it_is=self._wish.format == "avro") as file:
                 yield from self.of_file(file, source, start, end)
 
     def of_contents(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
-        """Return the rows of a batch with CONTENT_COLUMNS: of JSON lines, else whole files."""
+        """Return the rows of an Arrow batch with CONTENT_COLUMNS: JSON lines or whole files."""
         columns = (batch.column(name).to_pylist() for name in CONTENT_COLUMNS)
         for source, block, content in zip(*columns, strict=True):
             if self._wish.format == "json":
@@ -66,7 +66,7 @@ class FileRows:
     def of_file(
         self, file: io.BufferedIOBase, source: str, start: int = 0, end: int | None = None
     ) -> Iterator[PlacedRow]:
-        """Return the rows of a file, or of a piece of one (file_lines.py)."""
+        """Return the rows of a file or a piece of it."""
         if self._wish.format == "avro":
             yield from self._of_avro(file, source)
             return
@@ -96,10 +96,10 @@ class FileRows:
         try:
             for number, found in enumerate(fastavro.reader(file), 1):
                 yield self._placer.place_record(found, Line(b"", source, 0, number))
-        # The library has no common class for the errors of damaged files.
+        # fastavro raises errors of many classes for damaged files.
         except Exception as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # an error of the operating system: a retry may succeed
+                raise  # a retry may succeed
             yield self._damage(Line(b"", source, 0, number + 1), repr(error))
 
     def _damage(self, line: Line, error: str) -> PlacedRow:
@@ -113,6 +113,6 @@ class FileRows:
 
 
 def local_path(address: str) -> Path | None:
-    """Return the path of a local file from Spark's address of it; None for other addresses."""
+    """Return the path of a local file from Spark's address; None for other addresses."""
     parts = urlsplit(address)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None

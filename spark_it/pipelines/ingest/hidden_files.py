@@ -1,9 +1,9 @@
-"""Files that Spark's file source skips by their names, and links through which it reads them.
+"""Files that Spark's file source skips by name, and links through which it reads them.
 
-Spark reads no file whose name begins with `_` or `.`, or ends in `._COPYING_`, and nothing in
-directories of such names: rsync, Hadoop and Spark write temporary files under them. Spark makes two
-exceptions: `_a=b`, and names that begin with `_metadata` or `_common_metadata`. Hadoop's checksum
-files (`.NAME.crc`) hold no data: they are neither counted nor linked.
+Spark skips files whose name, or a directory's name in their path, begins with `_` or `.` or ends in
+`._COPYING_`: rsync, Hadoop and Spark use such names for temporary files. It reads `_a=b`, and names
+that begin with `_metadata` or `_common_metadata`. Hadoop's checksum files (`.NAME.crc`) contain no
+data and are neither counted nor linked.
 
 Source: Spark's HadoopFSUtils.shouldFilterOutPathName; Hadoop's GlobPattern.
 """
@@ -39,7 +39,7 @@ def is_hidden(name: str) -> bool:
 
 
 def folder_of(source: str) -> Path:
-    """Return the part of a pattern that must exist, though no file may match it yet."""
+    """Return the part of a pattern that must exist before files match."""
     parts = Path(source).parts
     plain = itertools.takewhile(lambda part: not _PATTERN.search(part), parts)
     return Path(*plain)
@@ -58,46 +58,41 @@ def hidden_files(source: str) -> Iterator[Path]:
             if _CHECKSUM.fullmatch(name):
                 continue
             path = Path(directory, name)
-            # Spark lists a directory that matches, whatever its name.
+            # Spark lists a matching directory, even if hidden.
             roots = [each for each in (path, *path.parents) if matches.fullmatch(str(each))]
             if roots and any(map(is_hidden, (name, *path.relative_to(roots[-1]).parts[:-1]))):
                 yield path
 
 
 class HiddenLinks:
-    """Links to hidden files, under names that Spark reads.
-
-    Args:
-        source: The job's path or pattern.
-        folder: The job's folder for the links.
-    """
+    """Links to hidden files in a folder, under names that Spark reads."""
 
     def __init__(self, source: str, folder: Path) -> None:
         self._source = source
         self._folder = folder
 
     def refresh(self) -> None:
-        """Make missing links, and drop those whose files are gone; a file keeps its link's name."""
+        """Create missing links, named by path, and remove broken ones."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for link in self._folder.iterdir():
             if not link.exists():
                 link.unlink()
         for path in hidden_files(self._source):
-            # The suffix stays: it shows the compression.
+            # The suffix shows the compression.
             ending = Path(path.name.removesuffix(_COPYING)).suffix
             name = blake2b(str(path).encode(), digest_size=16).hexdigest() + ending
             with contextlib.suppress(FileExistsError):
                 (self._folder / name).symlink_to(path)
 
     def pattern(self) -> str:
-        """Return a pattern of the job's files and the links."""
+        """Return a pattern that matches the job's files and the links."""
         is_pattern = folder_of(self._source) != Path(self._source)
         source = self._source if is_pattern else _escaped(self._source)
-        # Hadoop regards a pattern as absolute if it begins with a slash.
+        # Hadoop treats only patterns that begin with a slash as absolute.
         return f"/{{{source.lstrip('/')},{_escaped(str(self._folder)).lstrip('/')}}}"
 
     def target_of(self, path: Path) -> Path:
-        """Return the target of a link in this folder, or any other path unchanged."""
+        """Return the target of a link, or any other path unchanged."""
         return path.readlink() if path.parent == self._folder else path
 
 

@@ -1,11 +1,11 @@
-"""Files of lines (JSON, CSV, Avro) into a topic: typed, keyed, each row once.
+"""The job that writes files (JSON lines, CSV, Avro) into a topic, each row once.
 
     lines ──► read by the schema ──► records, by key ──► the topic    ┐ one transaction for each
-                     └─ no row of it ──► dead letters, with the reason ┘ slice, with its position
+                     └─ invalid ──► dead letters, with the reason ────┘ slice, with its position
 
-A row's partition is the one that Java's producer chooses for its key. Rows of a file stay in order
-within a partition. A file is taken up once, when it is first seen; it must be whole by then (move
-it in) and must not be changed.
+The key chooses a row's partition as in Java's producer. Rows of a file stay in order within a
+partition. A file is read once, when it is first seen: it must then be complete (move it in) and
+must not change later.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.job.job_folder import BatchPlan
 
 _FORMATS: Final = ("json", "csv", "avro")
-# What Spark has for a file as a whole.
+# Schema of Spark's binaryFile source.
 _BINARY_FILE: Final = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
-# By default Spark silently skips files more than a week older than the newest. With this age it
-# keeps the paths of all files that it has seen, about 190 bytes each (README).
+# By default Spark silently skips files more than a week older than the newest. This age makes it
+# remember all paths, about 190 bytes each.
 _ANY_AGE: Final = "36500d"
 
 
 @dataclass(frozen=True, kw_only=True)
 class IngestJob:
-    """The settings of an ingest, as its file has them."""
+    """Settings of an ingest, from its file."""
 
     name: str = setting("text", "the job's name, and its group's, where positions are kept")
     source: str = setting("path", "a file, a directory or a pattern of them")
@@ -102,14 +102,14 @@ class IngestJob:
 
 
 class Ingest(Pipeline[IngestJob]):
-    """One ingest."""
+    """An ingest job."""
 
     @staticmethod
     def check(job: IngestJob, target: Target) -> None:
-        """Find mistakes of the settings before anything is begun.
+        """Check the settings before the job starts.
 
         Raises:
-            JobFileError: The schema, columns that aren't in it, or a folder that isn't there.
+            JobFileError: The schema is invalid, or a column or the source's folder is missing.
         """
         wish_of(job, target)
         is_address = "://" in job.source
@@ -128,14 +128,14 @@ class Ingest(Pipeline[IngestJob]):
         reader = self._spark.readStream.format("binaryFile").schema(_BINARY_FILE)
         reader = reader.option("maxFilesPerTrigger", self._job.files_per_batch)
         reader = reader.option("maxFileAge", _ANY_AGE).option("recursiveFileLookup", "true")
-        # Without the content, which a batch reads as a stream.
+        # Without the content, which tasks read as a stream.
         files = reader.load(source).selectExpr(
             "_metadata.file_path AS source", "_metadata.file_size AS size"
         )
         return self._stream(files, handle)
 
     def look(self) -> None:
-        """Link new hidden files, as often as Spark looks for files."""
+        """Link new hidden files, as often as Spark lists files."""
         job = self._job
         if job.every is None or not job.hidden_files:
             return
@@ -144,7 +144,7 @@ class Ingest(Pipeline[IngestJob]):
             self._looked = self._clock.monotonic()
 
     def handle(self, table: DataFrame, batch: int) -> None:
-        """Send the rows of a batch of files to Kafka, once."""
+        """Send the rows of a batch of files to Kafka, exactly once."""
         began = self._clock.monotonic()
         files = sorted((str(source), int(size)) for source, size in table.collect())
         self._reporter.found(batch, len(files), sum(size for _, size in files))
@@ -153,11 +153,11 @@ class Ingest(Pipeline[IngestJob]):
         self._reporter.batch(batch, sent, began)
 
     def told_at_end(self) -> dict[str, Any]:
-        """Return how many files were skipped by their names, and the first of them."""
+        """Return how many files were skipped by name, and the first."""
         job = self._job
         self._reporter.count(damaged_files=0)
         if "://" in job.source:
-            return {}  # only Spark can list files there
+            return {}  # only Spark can list them
         unread = [] if job.hidden_files else sorted(hidden_files(job.source))
         first = {"first_unread_file": str(unread[0])} if unread else {}
         return {"unread_files": len(unread), **first}
@@ -168,7 +168,6 @@ class Ingest(Pipeline[IngestJob]):
         sparks: list[str] = []
         for source, size in files:
             path = local_path(source)
-            # Avro containers are compressed inside.
             is_sparks = self._job.format != "avro" and is_for_spark(source)
             if path is None or is_sparks:
                 sparks.append(source)
@@ -191,11 +190,11 @@ class Ingest(Pipeline[IngestJob]):
         return reduce(DataFrame.union, tables)
 
     def _read(self, sources: list[str]) -> DataFrame:
-        """Return the contents of files that only Spark can read: lines of JSON, or whole files."""
+        """Return the contents of files that only Spark can read."""
         reader = self._spark.read.option("recursiveFileLookup", "true")
         kind = "binaryFile" if self._job.format == "avro" else "text"
         content = "content" if self._job.format == "avro" else "CAST(value AS BINARY) AS content"
-        # Only the text before shows where a CSV record begins.
+        # Only the preceding text shows where a CSV record begins.
         reader = reader.option("wholetext", str(self._job.format == "csv").lower())
         columns = ("_metadata.file_path AS source", "_metadata.file_block_start AS block")
         table = reader.format(kind).load([_as_path(each) for each in sources])
@@ -209,7 +208,7 @@ class Ingest(Pipeline[IngestJob]):
 
 
 def _as_path(address: str) -> str:
-    """Return an address from Spark as a path, with characters of patterns escaped."""
+    """Return an address from Spark as a path, with pattern characters escaped."""
     return re.sub(r"([*?{}\[\]\\])", r"\\\1", unquote(address))
 
 
@@ -217,7 +216,7 @@ def wish_of(job: IngestJob, target: Target) -> PlacingWish:
     """Return how lines become rows.
 
     Raises:
-        JobFileError: The schema, or a column that isn't in it.
+        JobFileError: A setting is invalid, or names a column that the schema lacks.
     """
     columns = parse_schema(job.schema)
     types = {each.name: each.type_name for each in columns}

@@ -1,6 +1,6 @@
-"""What a task makes of lines: placed rows, or dead letters with their reasons.
+"""Conversion of lines to placed rows, or to dead letters with reasons.
 
-A dead letter has the line as its value, cut to 64 KiB, and headers: `reason`, `file`, `job`.
+A dead letter's value is the line, truncated to 64 KiB; its headers are `reason`, `file` and `job`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,12 @@ class PlacingWish(NamedTuple):
     Attributes:
         format: json, csv or avro.
         columns: The schema.
-        drops_unknown: Whether fields beyond it are left out.
-        delimiter: Of CSV.
-        key: The column that is the key; "": none.
-        timestamp: The column that is the time; "": none.
-        is_raw: Whether a value is the line as it was.
-        most_bytes: Of key and value.
+        drops_unknown: Whether to ignore fields that it lacks.
+        key: The column of the key, or "".
+        timestamp: The column of the timestamp, or "".
+        is_raw: Whether the value is the unchanged line.
+        most_bytes: The limit of key and value.
         stops_at_damage: Whether a damaged file ends the job.
-        job: The job's name.
-        topic: For rows.
-        dead_letters: The topic for bad ones.
     """
 
     format: str
@@ -51,7 +47,7 @@ class PlacingWish(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line, and where it stands: by it a slice is put in order."""
+    """A line and its place, by which a slice is ordered."""
 
     content: bytes
     source: str
@@ -60,7 +56,7 @@ class Line(NamedTuple):
 
 
 class LinePlacer:
-    """Places the lines of one batch."""
+    """Placer for the lines of one batch."""
 
     def __init__(self, wish: PlacingWish, plan: BatchPlan) -> None:
         self._wish = wish
@@ -70,12 +66,7 @@ class LinePlacer:
         )
 
     def place(self, line: Line, fault: str | None = None) -> PlacedRow | None:
-        """Return a line's row or its dead letter; None for an empty line or a header.
-
-        Args:
-            line: A line, or a record of CSV.
-            fault: Why it cannot be a row, if that is known already.
-        """
+        """Return a line's row, or its dead letter with `fault`; None if empty or a header."""
         if fault is not None:
             return self.dead(line, fault)
         is_csv = self._wish.format == "csv"
@@ -119,7 +110,7 @@ class LinePlacer:
         )
 
     def dead(self, line: Line, reason: str, *, is_damage: bool = False) -> PlacedRow:
-        """Return a line's dead letter; with `is_damage`, that of its damaged file."""
+        """Return the dead letter of a line, or of a damaged file."""
         wish, plan = self._wish, self._plan
         headers = [
             {"key": key, "value": value.encode(errors="replace")}

@@ -1,1 +1,1 @@
-"""Jobs as files: settings, names, defaults."""
+"""A job's file, folder, log and errors."""

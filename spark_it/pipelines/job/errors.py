@@ -1,4 +1,4 @@
-"""What ends a pipeline with a message for people; anything else is a fault and has a traceback."""
+"""Errors that end a job with a message for users; others are bugs and print a traceback."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import re
 from typing import Final
 
 _MOST_TOLD: Final = 500
-# A line as tracebacks end with: "package.SomeError: words".
+# The last line of a traceback: "package.SomeError: words".
 _OF_AN_ERROR: Final = re.compile(r"[\w.]*(Error|Exception): ")
 
 
 class PipelineError(Exception):
-    """A job cannot go on as it is; the message says what to change."""
+    """A job cannot continue; the message says what to change."""
 
 
 class JobFileError(PipelineError):
-    """A job's file that cannot be used."""
+    """A job's file or settings are invalid."""
 
 
 class PositionError(PipelineError):
-    """What the group says of a job's batches and what its checkpoint says do not go together."""
+    """A job's positions in its group and its checkpoint do not match."""
 
 
 class PatienceError(PipelineError):
-    """A job failed again and again, and did not get on."""
+    """A job failed repeatedly without progress."""
 
 
 class BadRowError(Exception):
-    """A row that is not of the schema; the message is the reason that its dead letter carries."""
+    """A row does not match the schema; the message is its dead letter's reason."""
 
 
 def first_line(error: Exception) -> str:
-    """Return what a person wants to know of a failure: what Python said, else what Java did."""
+    """Return the most useful line of an error: Python's message, else Java's."""
     lines = [line.strip(" :\t") for line in str(error).splitlines()]
     told = [line for line in lines if _OF_AN_ERROR.match(line)]
     python = [line for line in told if not line.startswith(("org.", "java."))]

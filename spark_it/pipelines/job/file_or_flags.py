@@ -1,4 +1,4 @@
-"""Settings that a verb takes from a job's file, or, without one, from flags of the same names."""
+"""Settings of a verb, from a job's file or from flags of the same names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ _NOT_FLAGS: Final = ("pipeline", "file")
 def add_settings(
     verb: argparse.ArgumentParser, kind: type, names: Collection[str] | None = None
 ) -> None:
-    """Give a verb an argument for a job's file, and a flag for each setting that is no table.
+    """Add an argument for a job's file, and a flag for each setting that is not a table.
 
-    Args:
-        verb: The verb.
-        kind: The class of its settings.
-        names: Of the settings that have a flag; None: all.
+    `names` limits the flags.
     """
     verb.formatter_class = argparse.RawDescriptionHelpFormatter
     settings = "\n".join(described(kind))
@@ -45,15 +42,10 @@ def add_settings(
 def settings_of(
     options: argparse.Namespace, kind: type[Settings], **tables: dict[str, Any]
 ) -> Settings:
-    """Return what the arguments say.
-
-    Args:
-        options: The arguments, of a verb that `add_settings` was called with.
-        kind: The class of its settings.
-        tables: What flags of the verb's own come to.
+    """Return the settings from the arguments; `tables` come from other flags.
 
     Raises:
-        JobFileError: The file, or flags beside it, or a flag that is missing.
+        JobFileError: The file is invalid, flags are given beside it, or a flag is missing.
     """
     given = {
         name: value

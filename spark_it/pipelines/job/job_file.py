@@ -1,13 +1,12 @@
-"""A job's file: TOML, checked against the settings that the job's class declares.
+"""A job's file in TOML, checked against the settings that the job's class declares.
 
     name = "orders"
     topic = "orders"
-    [kafka]                        tables as well: what they hold is checked by who reads them
+    [kafka]                        the user of a table checks its content
     "bootstrap.servers" = "localhost:9092"
 
-A setting is a field of a frozen dataclass, made by `setting`; its kind says what TOML may hold for
-it. Paths are relative to the folder of the file. What the file has and the job has not is an error,
-with the name that is most like it.
+A setting is a field of a frozen dataclass, created by `setting` with its kind. Paths are relative
+to the file's folder. An unknown setting is an error that suggests the most similar name.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 Job = TypeVar("Job")
 
-# kind -> (what TOML may hold for it, how it is told)
+# kind -> (its TOML types, its description in messages)
 _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "text": ((str,), "a text"),
     "path": ((str,), "a path"),
@@ -45,10 +44,10 @@ def setting(
     """Return a field of a job.
 
     Args:
-        kind: A key of the table above.
-        what: What it says, for `--help`.
-        default: What holds without it; none: the file must have it.
-        choices: The texts it may be; none: any.
+        kind: A key of _KINDS.
+        what: The description for `--help`.
+        default: The default; without one, the setting is required.
+        choices: The allowed texts; empty for any.
     """
     assert kind in _KINDS, kind
     metadata = {"kind": kind, "what": what, "choices": choices}
@@ -57,7 +56,7 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-# For each job that reads topics and keeps its positions: the arguments of `setting`.
+# Arguments of `setting`, for jobs that read topics.
 RECREATED_TOPIC: Final = (
     "text",
     "if a topic was deleted and created again: stop, or read the new one from its beginning",
@@ -67,11 +66,7 @@ RECREATED_TOPIC: Final = (
 
 
 def load_job(path: Path, kind: type[Job]) -> Job:
-    """Read a job's file.
-
-    Raises:
-        JobFileError: It isn't there, is no TOML, or isn't what the job wants.
-    """
+    """Read a job's file; raise JobFileError if it is missing or invalid."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -90,7 +85,7 @@ def load_job(path: Path, kind: type[Job]) -> Job:
 
 
 def described(kind: type) -> Iterator[str]:
-    """Return a line for each setting of a job, for `--help`."""
+    """Return a `--help` line for each setting."""
     for each in dataclasses.fields(kind):
         choices = " or ".join(each.metadata["choices"]) or _KINDS[each.metadata["kind"]][1]
         default = "" if each.default in (dataclasses.MISSING, None, "") else f" [{each.default}]"
@@ -98,7 +93,7 @@ def described(kind: type) -> Iterator[str]:
 
 
 def like(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean …?` if a known name is like this one, else nothing."""
+    """Return `; did you mean …?` with a similar known name, or ""."""
     near = get_close_matches(name, list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -123,17 +118,17 @@ def _checked(path: Path, field: dataclasses.Field[Any], value: Any) -> Any:
     folder = path.parent.resolve()
     if kind == "paths":
         return ",".join(str(folder / each.strip()) for each in value.split(",") if each.strip())
-    # Another scheme, as in s3a://bucket, makes it Spark's own.
+    # Spark handles addresses with other schemes, such as s3a://bucket.
     if kind == "path" and "://" not in (path_text := value.removeprefix("file://")):
         return str(folder / path_text)
     return value
 
 
 def kafka_settings(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Return the settings of Kafka's clients, as texts.
+    """Return client settings as texts.
 
     Raises:
-        JobFileError: There is no address, or one that the job sets itself.
+        JobFileError: bootstrap.servers is missing, or a setting is reserved for the job.
     """
     if "bootstrap.servers" not in table:
         near = get_close_matches("bootstrap.servers", list(table), n=1)
@@ -146,7 +141,7 @@ def kafka_settings(path: Path, table: dict[str, Any]) -> dict[str, str]:
 
 
 def kafka_settings_if_any(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Return what `kafka_settings` does, or nothing where a job may do without a broker."""
+    """Return `kafka_settings` of a table; nothing for an empty one."""
     return kafka_settings(path, table) if table else {}
 
 

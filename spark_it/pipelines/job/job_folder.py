@@ -1,13 +1,13 @@
-"""What a job keeps beside Spark's own checkpoint, in a folder that outlives its runs.
+"""A job's state beside Spark's checkpoint, in a folder kept between runs.
 
-    CHECKPOINT/spark/         Spark's: which input makes which batch
-    CHECKPOINT/job.json       the job's name, its topic, and an identity of this folder
-    CHECKPOINT/batches/N      what batch N is cut by, written before anything of it is sent
-    CHECKPOINT/source.json    the id of the topic that is read, and after a restart with a recreated
-                              topic the folder of Spark's then, and the number of its first batch
+    CHECKPOINT/spark/         Spark's checkpoint: the input of each batch
+    CHECKPOINT/job.json       the job's name, its topic, and the folder's identity
+    CHECKPOINT/batches/N      the plan of batch N, written before its first record is sent
+    CHECKPOINT/source.json    the id of the source topic; after a restart with a recreated topic
+                              also the new folder of Spark's checkpoint and its first batch's number
 
-A batch that was broken off is cut by the same plan when it is done again: the topic may have got
-more partitions since.
+An interrupted batch is repeated with the same plan, because the topic may have more partitions by
+then.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from wirebroker.pipelines.job.errors import PositionError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The batch before is kept, for who wants to look.
+# The previous plan is kept for inspection.
 _KEPT: Final = 2
 
 
 class BatchPlan(NamedTuple):
-    """What a batch is cut by.
+    """How a batch is divided.
 
     Attributes:
-        batch: Its number.
-        partitions: How many the topic has, which are the slices.
-        dead_partitions: How many the topic of dead letters has; 0: there is none.
-        more: What else the job wants to be the same, by name.
+        partitions: Those of the topic, and so the slices.
+        dead_partitions: Those of the dead letters' topic, or 0.
+        more: Other values that the job reuses, by name.
     """
 
     batch: int
@@ -47,12 +46,12 @@ class JobFolder:
     """A job's folder.
 
     Raises:
-        PositionError: It is another job's.
+        PositionError: It belongs to another job.
 
     Attributes:
-        identity: Of this folder; another, made anew, has another.
-        spark: The folder for Spark's own.
-        source_id: The id of the topic that is read; "" if it is unknown.
+        identity: Unique to this folder.
+        spark: The folder of Spark's checkpoint.
+        source_id: The id of the source topic, or "".
         first_batch: The number of Spark's batch 0.
     """
 
@@ -73,18 +72,18 @@ class JobFolder:
         self._read_source()
 
     def take_source(self, topic_id: str) -> None:
-        """Keep the id of the topic that is read."""
+        """Store the id of the source topic."""
         _write(self._source, self._source_fields() | {"topic_id": topic_id})
         self._read_source()
 
     def restart(self, topic_id: str) -> None:
-        """Restart with a recreated topic: in a new Spark folder; batch numbers continue."""
+        """Restart with a recreated topic and a new Spark checkpoint; batch numbers continue."""
         fields = {"spark": f"spark-{topic_id}", "first_batch": self.last_begun() + 1}
         _write(self._source, {"topic_id": topic_id, **fields})
         self._read_source()
 
     def last_begun(self) -> int:
-        """Return the number of the last batch that was begun; -1: there is none."""
+        """Return the number of the last begun batch, or -1."""
         return max((int(each.name) for each in self._batches.glob("[0-9]*")), default=-1)
 
     def _source_fields(self) -> dict[str, Any]:
@@ -100,14 +99,14 @@ class JobFolder:
         self.first_batch = int(known["first_batch"])
 
     def find(self, batch: int) -> BatchPlan | None:
-        """Return the plan of a batch that was begun before; None: it wasn't."""
+        """Return the plan of a begun batch, or None."""
         path = self._batches / str(batch)
         if not path.exists():
             return None
         return BatchPlan(**parse_json(path.read_text(encoding="utf-8")))
 
     def keep(self, plan: BatchPlan) -> None:
-        """Write a batch's plan; on return it is on the disk."""
+        """Write a batch's plan and sync it to disk."""
         _write(self._batches / str(plan.batch), plan._asdict())
         (self._batches / str(plan.batch - _KEPT)).unlink(missing_ok=True)
 

@@ -1,6 +1,6 @@
-"""What Spark's Java, its workers and librdkafka print goes to a file, not between a job's lines.
+"""A log file for the output of Spark's Java, its workers and librdkafka.
 
-They write to the descriptor of standard error, whatever Python's `sys.stderr` is.
+They write to the descriptor of standard error, whatever `sys.stderr` is.
 """
 
 from __future__ import annotations
@@ -16,17 +16,13 @@ if TYPE_CHECKING:
 
 NOISE_FILE: Final = "spark.log"
 _STANDARD_ERROR: Final = 2
-# A file of this size is put aside when a run begins.
+# A larger file is renamed when a run begins.
 _MOST_BYTES: Final = 10 << 20
 
 
 @contextlib.contextmanager
 def noise_in(path: Path) -> Iterator[None]:
-    """Lead standard error to a file; if the work fails, print where it is.
-
-    Args:
-        path: The file; what it holds already stays.
-    """
+    """Append standard error to a file; if the block fails, print the file's path."""
     try:
         file = _opened(path)
     except OSError as error:
@@ -55,7 +51,7 @@ def _opened(path: Path) -> int:
 
 
 def _lead_back(before: int) -> None:
-    # The file's disk may be full.
+    # The disk may be full.
     with contextlib.suppress(OSError):
         sys.stderr.flush()
     os.dup2(before, _STANDARD_ERROR)

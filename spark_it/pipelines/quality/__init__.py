@@ -1,1 +1,1 @@
-"""The quality report: what is checked of a topic, and its pictures."""
+"""The quality report on topics in log directories."""

@@ -1,4 +1,4 @@
-"""How far consumer groups are behind: the log's ends less their committed offsets."""
+"""The lag of consumer groups: the log's end offsets minus committed offsets."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ if TYPE_CHECKING:
 
 
 class PartitionLag(NamedTuple):
-    """A group's lag in a partition.
-
-    Attributes:
-        group: The group.
-        topic: The topic.
-        partition: Its number.
-        committed: The group's offset.
-        end: The offset behind the last committed record.
-    """
+    """A group's lag in a partition, from its committed to the end offset."""
 
     group: str
     topic: str
@@ -32,19 +24,15 @@ class PartitionLag(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """How many offsets are still to be read."""
+        """The number of offsets that the group has not read."""
         return max(0, self.end - self.committed)
 
 
 def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[PartitionLag]:
-    """Return the lag of each group that has offsets in topics.
-
-    Args:
-        kafka: Settings of librdkafka.
-        topics: Their names.
+    """Return the lag of each group with offsets in the topics.
 
     Raises:
-        KafkaException: A broker, also if others answer.
+        KafkaException: A broker failed, even if others respond.
     """
     admin = _admin(kafka)
     groups = _groups(admin)
@@ -63,15 +51,15 @@ def lags_of(kafka: Mapping[str, str], topics: Collection[str]) -> list[Partition
 
 
 def check_visible(kafka: Mapping[str, str], topics: Iterable[str]) -> None:
-    """See that no lag would be left out because the login may not see a topic.
+    """Check that the login may describe the topics.
 
-    Brokers list the groups alone that it may describe: of others nobody knows.
+    It cannot find groups that the login may not describe, because brokers omit them.
 
     Raises:
-        RightError: It may not see one.
-        KafkaException: A broker.
+        RightError: The login may not describe a topic.
+        KafkaException: A request failed.
     """
-    _groups(_admin(kafka))  # who is not there says so sooner here
+    _groups(_admin(kafka))  # fails sooner without a broker
     with Positions(kafka, "none", "", "") as positions:
         for topic in topics:
             positions.partition_count(topic)
@@ -84,6 +72,6 @@ def _admin(kafka: Mapping[str, str]) -> AdminClient:
 def _groups(admin: AdminClient) -> list[str]:
     listed = admin.list_consumer_groups().result(WAIT_S)
     if listed.errors:
-        # Of a broker that does not answer: what its groups lag would be left out.
+        # Otherwise a failed broker's groups would be left out.
         raise KafkaException(listed.errors[0])
     return [each.group_id for each in listed.valid]

@@ -1,11 +1,10 @@
-"""What topics are like: counts, rates, gaps and duplicates of each partition.
+"""Counts, rates, gaps and duplicates of each partition.
 
-Read from log directories by the data source, which knows producers and their sequences; records of
-aborted transactions are counted, as they lie there.
+The data source reads them from log directories. Records of aborted transactions count as well.
 
-    resent      records of one producer id, epoch and sequence more than once; a broker refuses
-                such, so there are none unless files were copied or are damaged
-    gaps        offsets between first and last that have no record: compaction took them
+    resent      records with the same producer id, epoch and sequence as another; a broker refuses
+                these, so files were copied or are damaged
+    gaps        offsets between first and last without a record, due to compaction
 """
 
 from __future__ import annotations
@@ -27,23 +26,20 @@ if TYPE_CHECKING:
     from wirebroker.storage.checkpoints import TopicPartition
 
 _PLACE: Final = ("topic", "partition")
-_OF_KAFKA: Final = "__"  # so names begin whose partitions are many, and mostly empty
+_OF_KAFKA: Final = "__"  # prefix of internal topics; most of their partitions are empty
 
 
 class PartitionQuality(NamedTuple):
-    """What a partition is like.
+    """The statistics of a partition.
 
     Attributes:
-        topic: Its topic.
-        partition: Its number.
-        records: How many, without transactions' markers.
-        value_bytes: Of all values and keys.
-        first_offset: Of the first record.
-        last_offset: Of the last.
-        markers: Offsets that transactions' markers have.
+        records: Without transaction markers.
+        value_bytes: Size of values and keys.
+        first_offset: Of the first record; -1 without records.
+        markers: Offsets of transaction markers between first and last.
         seconds: Between the earliest and the latest timestamp.
-        resent: Records of a producer's sequence that another has, too.
-        keys: How many different keys there are.
+        resent: Records whose producer and sequence occurred before.
+        keys: Different keys.
         keyed: Records with a key.
     """
 
@@ -61,29 +57,24 @@ class PartitionQuality(NamedTuple):
 
     @property
     def gaps(self) -> int:
-        """How many offsets between first and last are neither record nor marker."""
+        """The number of offsets between first and last with neither record nor marker."""
         if self.first_offset < 0:
             return 0
         return self.last_offset - self.first_offset + 1 - self.records - self.markers
 
     @property
     def rate(self) -> float:
-        """Records a second, by their timestamps."""
+        """Records a second, by timestamps."""
         return self.records / self.seconds if self.seconds else 0.0
 
 
 def look_at(spark: SparkSession, path: str, topics: str) -> list[PartitionQuality]:
-    """Return what each partition is like, by topic and number.
+    """Return the statistics of each partition, by topic and number.
 
-    Partitions without records are among them, but for those of Kafka's own topics.
-
-    Args:
-        spark: The session; the data source is registered in it.
-        path: Log directories, comma between.
-        topics: A pattern.
+    Partitions without records are included, except those of internal topics.
 
     Raises:
-        OptionError: A directory that is not there, or a pattern that is none.
+        OptionError: A directory is missing, or the pattern is invalid.
     """
     options = {"path": path, "subscribePattern": topics, "includeControlRecords": "true"}
     places = _places(options)
@@ -98,21 +89,13 @@ def look_at(spark: SparkSession, path: str, topics: str) -> list[PartitionQualit
 
 
 def topics_there(path: str, topics: str) -> list[str]:
-    """Return the names of the topics that a look would tell of, but for Kafka's own.
-
-    Raises:
-        OptionError: As `look_at`.
-    """
+    """Return the reported topics, except internal ones; raise OptionError as `look_at`."""
     places = _places({"path": path, "subscribePattern": topics})
     return sorted({topic for topic, _ in places if not topic.startswith(_OF_KAFKA)})
 
 
 def topic_ids_there(path: str, topics: str) -> dict[str, str]:
-    """Return the ids of those topics, as far as the directories have them.
-
-    Raises:
-        OptionError: As `look_at`.
-    """
+    """Return these topics' ids, if the directories have them; raise OptionError as `look_at`."""
     found = topic_ids(_places({"path": path, "subscribePattern": topics}))
     return {topic: each for topic, each in found.items() if not topic.startswith(_OF_KAFKA)}
 

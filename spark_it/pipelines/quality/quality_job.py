@@ -1,6 +1,6 @@
-"""A look at topics' quality as a job: its settings, and its table, picture and metrics.
+"""The quality job: its settings, table, picture and metrics.
 
-It keeps nothing between runs and writes behind its last look, so it may be ended at any time.
+It stores nothing and writes only at its end, so it can be interrupted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class QualityJob:
-    """The settings of a look at topics, as its file or flags have them."""
+    """Settings of a quality report, from its file or flags."""
 
     path: str = setting("paths", "log directories, comma between")
     topics: str = setting("text", "a pattern of topics, Python's")
@@ -45,18 +45,13 @@ class QualityJob:
 
 
 def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> int:
-    """Tell what topics are like; return 1 if records are there twice, else 0.
-
-    Args:
-        spark: The session.
-        job: Its settings.
-        kafka: Of a client, as `kafka_settings_if_any` gives them; none: no lag is told.
+    """Report on topics, with lag if `kafka` is not empty; return 1 if records were resent, else 0.
 
     Raises:
-        OptionError: A directory that is not there, or a pattern that is none.
-        RightError: The login may not see a topic at the broker.
+        OptionError: A directory is missing, or the pattern is invalid.
+        RightError: The login may not describe a topic.
         RecreatedTopicError: The broker has another topic of the same name.
-        PipelineError: The broker.
+        PipelineError: A request to the broker failed.
     """
     try:
         if kafka:
@@ -80,7 +75,7 @@ def run_quality(spark: SparkSession, job: QualityJob, kafka: dict[str, str]) -> 
 
 
 def _check_ids(kafka: dict[str, str], job: QualityJob) -> None:
-    """Check that the directory's topics are the broker's, so that lags are theirs."""
+    """Check that directory and broker have the same topics."""
     there = topic_ids_there(job.path, job.topics)
     at_broker = ids_at_broker(quiet_admin(kafka), there) if there else {}
     for topic, topic_id in at_broker.items():

@@ -1,4 +1,4 @@
-"""What was found of topics as a picture, SVG: how records are shared out, and who lags behind."""
+"""An SVG of the quality report: records of each partition, and lag of groups."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from wirebroker.pipelines.quality.quality import PartitionQuality
 
 _WIDTH: Final = 640
-_LEFT: Final = 150  # of bars; labels stand before it
-_ROOM: Final = 350  # for the longest bar; its number stands behind it
+_LEFT: Final = 150  # where bars begin
+_ROOM: Final = 350  # for the longest bar
 _LINE: Final = 20
 _GOOD, _BAD, _LAG = "#4878a8", "#c44e52", "#8c8c8c"
 _STYLE: Final = "font-family='sans-serif' font-size='12'"
@@ -22,9 +22,9 @@ _STYLE: Final = "font-family='sans-serif' font-size='12'"
 def picture_of_quality(
     found: Sequence[PartitionQuality], lags: Sequence[PartitionLag]
 ) -> Iterator[str]:
-    """Return the lines of a picture: a bar for each partition, red where records are there twice.
+    """Return an SVG's lines: a bar for each partition, red if it has resent records.
 
-    Under each topic the lag of its groups, grey, in the same measure.
+    Gray bars show the lag of groups on the same scale.
     """
     bars = list(_bars(found, lags))
     height = (len(bars) + 1) * _LINE
@@ -47,7 +47,7 @@ def picture_of_quality(
 def _bars(
     found: Sequence[PartitionQuality], lags: Sequence[PartitionLag]
 ) -> Iterator[tuple[str, float, str, str]]:
-    """Yield label, share of the longest, colour ("": a heading) and words of each line."""
+    """Yield each line's label, share of the longest, color ("" for a heading) and text."""
     for topic in dict.fromkeys(each.topic for each in found):
         mine = [each for each in found if each.topic == topic]
         behind = [each for each in lags if each.topic == topic]

@@ -1,4 +1,4 @@
-"""What was found of topics, for people (a table with bars) and for machines (lines of JSON)."""
+"""The quality report as a table with bars and as JSON lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TITLES: Final = (
 def table_of_quality(
     found: Sequence[PartitionQuality], lags: Sequence[PartitionLag]
 ) -> Iterator[str]:
-    """Return the lines of a report: per topic a table, its skew, and the lag of groups."""
+    """Return the report's lines: each topic's skew, table and lag."""
     for topic in dict.fromkeys(each.topic for each in found):
         mine = [each for each in found if each.topic == topic]
         yield f"{topic}: {sum(each.records for each in mine)} records, skew {skew_of(mine):.2f}"
@@ -47,7 +47,7 @@ def lines_of_quality(
 
 
 def skew_of(partitions: Sequence[PartitionQuality]) -> float:
-    """Return the largest partition's records over the mean of all; 1 is even, 0: no records."""
+    """Return the largest partition's records divided by the mean; 0 without records."""
     total = sum(each.records for each in partitions)
     return max(each.records for each in partitions) * len(partitions) / total if total else 0.0
 

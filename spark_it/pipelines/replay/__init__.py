@@ -1,1 +1,1 @@
-"""The job that publishes archived records again."""
+"""The job that sends a topic's records through a function into another topic."""

@@ -1,7 +1,7 @@
-"""What a task makes of a topic's records: placed rows by the user's function, or dead letters.
+"""Conversion of records to placed rows by the user's function, or to dead letters.
 
 A dead letter has the record's key, value and headers, and the headers `reason`, `job`, `place`
-(TOPIC-PARTITION@OFFSET) and `timestamp`: the record's, as the dead letter's is the time of sending.
+(TOPIC-PARTITION@OFFSET) and `timestamp`, because its own timestamp is the time of sending.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ class RecordWish(NamedTuple):
     """How records become rows.
 
     Attributes:
-        topic: For what the function returns.
-        dead_letters: For what it raises for.
-        job: The job's name.
-        keeps_partition: Whether the source's partitions are kept, instead of by key.
+        topic: For the function's results.
+        dead_letters: The topic for records that it rejects.
+        keeps_partition: Whether to keep the source's partition.
         stops: Whether an error of the function ends the job.
     """
 
@@ -40,7 +39,7 @@ class RecordWish(NamedTuple):
 
 
 class RecordPlacer:
-    """Places the records of one batch."""
+    """Placer for the records of one batch."""
 
     def __init__(
         self, wish: RecordWish, plan: BatchPlan, function: Callable[[InputRecord], Any]
@@ -50,8 +49,7 @@ class RecordPlacer:
         self._function = function
 
     def rows(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
-        """Return the rows of a batch with InputRecord's columns."""
-        # In the order of its fields: key, value, headers, then the rest.
+        """Return the rows of an Arrow batch with InputRecord's columns."""
         columns = [batch.column(name).to_pylist() for name in InputRecord._fields]
         for values in zip(*columns, strict=True):
             key, value, headers, *rest = values
@@ -59,17 +57,13 @@ class RecordPlacer:
             yield from self.place(InputRecord(key, value, pairs, *rest))
 
     def place(self, record: InputRecord) -> list[PlacedRow]:
-        """Return what becomes of a record.
-
-        Raises:
-            JobFileError: The function raised, and the job is to stop.
-        """
+        """Return a record's rows or dead letter; raise JobFileError if the job must stop."""
         try:
-            # Its own headers to change: a dead letter has those that there were.
+            # Copied, because a dead letter needs the original headers.
             returned = self._function(record._replace(headers=list(record.headers)))
             found = _records_in(returned)
             return [self._placed(each, record, index) for index, each in enumerate(found)]
-        # Whatever the user's code raises.
+        # User code may raise anything.
         except Exception as error:
             place = f"{record.topic}-{record.partition}@{record.offset}"
             reason = str(error) if isinstance(error, BadRowError) else repr(error)
@@ -114,7 +108,7 @@ class RecordPlacer:
             partition_of(record.key, record.value, source, plan.partitions),
             *(source, record.offset, 0, wish.dead_letters),
             partition_of(record.key, record.value, source, plan.dead_partitions),
-            # Sent with the present time: retention would take it soon if its record is old.
+            # No timestamp: retention would soon delete an old one.
             *(record.key, record.value, None, headers),
             is_dead=True,
         )

@@ -1,9 +1,9 @@
-"""A topic's records, of a range of time, through a user's function into another topic, each once.
+"""The job that sends records of a time range through a function into another topic, each once.
 
     topic A, start <= timestamp < end ──► function(record) ──► none, one or many ──► topic B
                                               └─ it raises ──► dead letters, with the reason
 
-The function must give the same for the same record: a batch that is done again is made again.
+The function must be deterministic, because an interrupted batch is repeated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INPUT = "key, value, headers, topic, partition, offset, unix_millis(timestamp) 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayJob:
-    """The settings of a replay, as its file has them."""
+    """Settings of a replay, from its file."""
 
     name: str = setting("text", "the job's name, and its group's, where positions are kept")
     source: str = setting("text", "the topic that is read")
@@ -84,14 +84,14 @@ class ReplayJob:
 
 
 class Replay(Pipeline[ReplayJob]):
-    """One replay."""
+    """A replay job."""
 
     @staticmethod
     def check(job: ReplayJob, target: Target) -> None:
-        """Find mistakes of the settings before anything is begun.
+        """Check the settings before the job starts.
 
         Raises:
-            JobFileError: Times, the function, or a topic that would feed itself.
+            JobFileError: A time, the function or the source is invalid.
         """
         start, end = milliseconds_at("start", job.start), milliseconds_at("end", job.end)
         if start is not None and end is not None and start >= end:
@@ -103,7 +103,7 @@ class Replay(Pipeline[ReplayJob]):
 
     @staticmethod
     def source_of(job: ReplayJob, target: Target) -> SourceWish:
-        """Return where the records come from."""
+        """Return the records' source."""
         bootstrap = target.kafka["bootstrap.servers"]
         return SourceWish(bootstrap, job.path, job.reader, (job.source,))
 
@@ -119,12 +119,12 @@ class Replay(Pipeline[ReplayJob]):
         ).selectExpr(*_INPUT.split(", "))
         for name, sign in (("start", ">="), ("end", "<")):
             moment = milliseconds_at(name, getattr(job, name))
-            # Timestamps are producers': behind the first that is in time may be earlier ones.
+            # Producers set timestamps, so earlier ones may follow the first match.
             table = table if moment is None else table.where(f"timestamp {sign} {moment}")
         return self._stream(table, handle)
 
     def handle(self, table: DataFrame, batch: int) -> None:
-        """Do a batch: what the function makes of a table of records goes to Kafka, once."""
+        """Send the function's results for a batch to Kafka, exactly once."""
         began = self._clock.monotonic()
         plan = self._delivery.plan(batch)
         wish = RecordWish(
@@ -141,6 +141,6 @@ class Replay(Pipeline[ReplayJob]):
     @cached_property
     def _function(self) -> Callable[[InputRecord], Any]:
         function = load_function(self._job.function)
-        # With what its file defines: workers need not have the file.
+        # By value, because workers may not have the file.
         cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
         return function

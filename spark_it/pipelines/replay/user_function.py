@@ -1,4 +1,4 @@
-"""A user's function, `FILE.py:NAME`, and the records that it is given and returns.
+"""The user's function, `FILE.py:NAME`, and the records that it receives and returns.
 
 def no_tests(record):
     if record.key == b"test":
@@ -21,16 +21,12 @@ if TYPE_CHECKING:
 
 
 class InputRecord(NamedTuple):
-    """A record of the source.
+    """A record of the source; its topic, partition and offset cannot be changed.
 
     Attributes:
-        key: None: it has none.
-        value: None: a tombstone.
+        value: None for a tombstone.
         headers: Pairs of name and content, in order.
         timestamp: Milliseconds since 1970.
-        topic: Where it comes from, which a function cannot change.
-        partition: Likewise.
-        offset: Likewise.
     """
 
     key: bytes | None
@@ -43,15 +39,15 @@ class InputRecord(NamedTuple):
 
 
 def unchanged(record: InputRecord) -> InputRecord:
-    """Return a record as it is."""
+    """Return the record."""
     return record
 
 
 def load_function(text: str) -> Callable[[InputRecord], Any]:
-    """Return the function that a job names; "": the one that changes nothing.
+    """Return a job's function; for "", the one that changes nothing.
 
     Raises:
-        JobFileError: There is no such file or function, or the file raises.
+        JobFileError: The file or function does not exist, or the file raises.
     """
     if not text:
         return unchanged
@@ -65,12 +61,12 @@ def load_function(text: str) -> Callable[[InputRecord], Any]:
     module = importlib.util.module_from_spec(specification)
     try:
         specification.loader.exec_module(module)
-    # Whatever the user's code raises.
+    # User code may raise anything.
     except Exception as error:
         raise JobFileError(f"function = {text!r}: {place} raises {error!r}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise JobFileError(f"function = {text!r}: no function {name}{like(name, vars(module))}")
-    # Known by name, so that it can be sent by value (replay.py).
+    # Needed to send the function by value (replay.py).
     sys.modules[module.__name__] = module
     return function  # type: ignore[no-any-return]

@@ -1,1 +1,1 @@
-"""Values as rows: parsing and schemas."""
+"""Rows: parsing by a schema, and placing in partitions."""

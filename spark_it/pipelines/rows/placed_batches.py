@@ -1,4 +1,4 @@
-"""Placed rows as Arrow's batches, which is how they go between Spark and Python."""
+"""Placed rows as Arrow batches, their form between Spark and Python."""
 
 from __future__ import annotations
 
@@ -34,11 +34,7 @@ _ROWS_A_BATCH: Final = 5_000
 
 
 class PlacingTask:
-    """What a task of Spark's does that places rows.
-
-    Args:
-        place: Makes placed rows of a batch of input.
-    """
+    """A Spark task that converts Arrow batches to placed rows."""
 
     def __init__(self, place: Callable[[pyarrow.RecordBatch], Iterator[PlacedRow]]) -> None:
         self._place = place
@@ -48,7 +44,6 @@ class PlacingTask:
 
 
 def _to_batches(rows: Iterable[PlacedRow]) -> Iterator[pyarrow.RecordBatch]:
-    """Return rows as Arrow's batches."""
     some: list[PlacedRow] = []
     for row in rows:
         some.append(row)
@@ -68,7 +63,7 @@ def _to_batch(rows: list[PlacedRow]) -> pyarrow.RecordBatch:
 
 
 def from_batches(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[PlacedRow]:
-    """Return the rows in Arrow's batches."""
+    """Return the rows in Arrow batches."""
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in _SCHEMA.names]
         yield from map(PlacedRow._make, zip(*columns, strict=True))

@@ -1,12 +1,12 @@
-"""Rows that know where they go: what jobs make of their input and `delivery` sends.
+"""Rows with their destinations, which jobs create and `delivery` sends.
 
-    slice        which transaction of the batch has it; 0 to the plan's slice count - 1
-    source       where it comes from, then block and line: the order in which a slice is sent
+    slice        the transaction of the batch, from 0
+    source       origin; source, block and line order a slice
     topic, partition, key, value, timestamp (ms; null: now), headers
     is_dead      whether it is a dead letter
     is_damage    whether the dead letter is for the rest of a damaged file
 
-All is a function of the row alone, so a batch that is done again has the same slices.
+All fields depend only on the input, so a repeated batch has the same slices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SOURCE_ORDER: Final = ("source", "block", "line")
 
 
 class PlacedRow(NamedTuple):
-    """A row, as above."""
+    """A row with its destination."""
 
     slice: int
     source: str
@@ -43,20 +43,15 @@ class PlacedRow(NamedTuple):
 
 
 def check_time(time_ms: int) -> None:
-    """Check that a record can have this time.
-
-    Raises:
-        BadRowError: It cannot.
-    """
+    """Raise BadRowError if a record cannot have this timestamp."""
     if time_ms == 0:
         raise BadRowError("has the time 0 (1970-01-01T00:00:00Z), which librdkafka sends as now")
 
 
 def partition_of(key: bytes | None, value: bytes | None, source: str, count: int) -> int:
-    """Return a record's partition: by its key as Java's producer does, else by what it is.
+    """Return a record's partition: by its key as in Java's producer, else by its content.
 
-    Java's producer sends records without a key wherever its batch is; here it must be the same
-    partition each time, so that a batch can be done again.
+    Without a key, Java's producer varies the partition; a repeated batch needs the same one.
     """
     if key is not None:
         return partition_for(key, count)

@@ -1,15 +1,15 @@
-"""Lines as rows of a schema, or the reason why they are none.
+"""Parsing of lines as rows of a schema.
 
-A schema is a table of columns, in order: name = type. With `?` behind it a value may be missing.
+A schema is an ordered table of columns, name = type; `?` after the type allows missing values.
 
     string  boolean  int (32 bits)  long (64 bits)  double  decimal(P,S)
-    date (2026-01-31)  timestamp (ISO 8601, to the microsecond, taken as UTC without an offset; or
-    ms since 1970)
+    date (2026-01-31)  timestamp (ISO 8601, to the microsecond, UTC if without an offset; or ms
+    since 1970)
 
-A UUID of Avro's is a string. A line of CSV that has the columns' names is left out.
+Avro UUIDs are strings. A CSV line of the columns' names is skipped.
 
-A row's value is JSON in the schema's order: decimals as texts, times as ISO 8601 in UTC. What is
-read so is never changed silently: a fraction is no int, a number too large is none.
+A row becomes JSON in schema order, with decimals as texts and times as ISO 8601 in UTC. No value is
+changed silently: a fraction is not an int, nor is a number that is too large.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_DIGITS: Final = 38
 _CONTEXT: Final = Context(prec=_MOST_DIGITS)
 _BITS: Final = {"int": 31, "long": 63}
 _WORDS: Final = {"true": True, "false": False}
-# Python's own bound, which holds for all of the process, is 128 KiB.
+# Python's default limit, for the whole process, is 128 KiB.
 _MOST_CELL_BYTES: Final = 128 << 20
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -48,10 +48,9 @@ class Column(NamedTuple):
     """A column of a schema.
 
     Attributes:
-        name: Its name.
-        type_name: As the schema writes it, without `?`.
+        type_name: The type, without `?`.
         is_optional: Whether a value may be missing.
-        digits: Of a decimal: how many in all, and behind the point.
+        digits: A decimal's precision and scale.
     """
 
     name: str
@@ -61,11 +60,7 @@ class Column(NamedTuple):
 
 
 def parse_schema(table: Mapping[str, Any]) -> tuple[Column, ...]:
-    """Return the columns of a schema.
-
-    Raises:
-        JobFileError: A type that there is not, or no column at all.
-    """
+    """Return a schema's columns; raise JobFileError if it is empty or a type is invalid."""
     if not table:
         raise JobFileError("[schema] has no columns: name = type, one a line")
     return tuple(_column(name, text) for name, text in table.items())
@@ -89,13 +84,7 @@ def _column(name: str, text: Any) -> Column:
 
 
 class RowReader:
-    """Reads rows of one schema.
-
-    Args:
-        columns: The schema.
-        drops_unknown: Whether fields beyond the schema are left out, instead of being an error.
-        delimiter: Of CSV.
-    """
+    """Reader for rows of one schema; `drops_unknown` ignores fields that it lacks."""
 
     def __init__(
         self, columns: Sequence[Column], *, drops_unknown: bool = False, delimiter: str = ","
@@ -107,11 +96,7 @@ class RowReader:
         csv.field_size_limit(_MOST_CELL_BYTES)
 
     def from_json(self, line: bytes) -> dict[str, Any]:
-        """Return a line's values by column.
-
-        Raises:
-            BadRowError: It is none of the schema.
-        """
+        """Return a JSON line's values by column; raise BadRowError if it does not match."""
         try:
             found = parse_json(_text(line), fields=_fields, fraction=Decimal)
         except (ValueError, InvalidOperation) as error:
@@ -121,11 +106,7 @@ class RowReader:
         return self.from_fields(found)
 
     def from_csv(self, line: bytes) -> dict[str, Any] | None:
-        """Return a line's values by column; None: it has the columns' names, in their order.
-
-        Raises:
-            BadRowError: It is none of the schema.
-        """
+        """Return a CSV line's values by column, or None for a header; raise BadRowError."""
         text = _text(line).removesuffix("\r")
         try:
             cells = next(csv.reader([text], delimiter=self._delimiter, strict=True))
@@ -145,11 +126,7 @@ class RowReader:
         }
 
     def from_fields(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values by column of a row that is parsed already.
-
-        Raises:
-            BadRowError: It is none of the schema.
-        """
+        """Return a parsed row's values by column; raise BadRowError if it does not match."""
         if not self._drops_unknown:
             for name in found:
                 if name not in self._columns:
@@ -159,12 +136,12 @@ class RowReader:
 
 
 def json_of(row: Mapping[str, Any]) -> bytes:
-    """Return a row as JSON, fields in the schema's order."""
+    """Return a row as JSON, in schema order."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=_told).encode()
 
 
 def text_of(value: Any) -> str:
-    """Return a value as a record's key has it: texts as they are, all else as in JSON."""
+    """Return a value as a record's key: texts unchanged, others as in JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | int | float):
@@ -178,7 +155,7 @@ def milliseconds_of(value: datetime.datetime) -> int:
 
 
 def is_text(value: Any) -> bool:
-    """Tell whether UTF-8 can hold it: not half a pair of surrogates, which JSON can escape."""
+    """Return whether a value is text that UTF-8 can encode; JSON may escape lone surrogates."""
     return isinstance(value, str) and _HALVES.search(value) is None
 
 
@@ -213,7 +190,7 @@ def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _of_cell(column: Column, cell: str) -> Any:
-    """Return a cell as JSON would have it: CSV knows texts alone."""
+    """Convert a CSV cell, which is text, to the value that JSON would have."""
     if not cell and (column.is_optional or column.type_name != "string"):
         return None
     if column.type_name == "boolean":
@@ -229,7 +206,7 @@ def _of_cell(column: Column, cell: str) -> Any:
 
 
 def _is_plain(number: str) -> bool:
-    """Say whether a number has none of what Python alone reads: 1_000, other scripts' digits."""
+    """Return whether a number has no syntax of Python's: 1_000, digits of other scripts."""
     return number.isascii() and "_" not in number
 
 
@@ -274,7 +251,7 @@ def _double(_: Column, found: Any) -> float | None:
         return None
     try:
         value = float(found)
-    except (OverflowError, ValueError):  # sNaN is a Decimal, and no float
+    except (OverflowError, ValueError):  # of a Decimal sNaN
         return None
     return value if math.isfinite(value) else None
 
@@ -310,7 +287,7 @@ def _timestamp(_: Column, found: Any) -> datetime.datetime | None:
             return _in_utc(found)
         if isinstance(found, int) and not isinstance(found, bool):
             return _EPOCH + datetime.timedelta(milliseconds=found)
-        # Python cuts off digits beyond microseconds.
+        # fromisoformat ignores digits after microseconds.
         if isinstance(found, str) and not _NANOSECONDS.search(found):
             return _in_utc(datetime.datetime.fromisoformat(found))
     except (ValueError, OverflowError):

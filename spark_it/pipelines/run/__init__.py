@@ -1,1 +1,1 @@
-"""The life of a job: batches, faults, progress."""
+"""A job's run: batches, faults, progress."""

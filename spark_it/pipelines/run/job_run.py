@@ -1,8 +1,8 @@
-"""A job's run: a query of Spark's that is stopped between batches, and started again after faults.
+"""A job's run: a Spark query that stops between batches and restarts after faults.
 
-SIGTERM and SIGINT ask for an end: the batch at work is finished, no other is begun. A query that
-fails (a broker that is away, a worker that was killed) is started again from its checkpoint, which
-repeats nothing (delivery.py), until it has not got on for as long as the job's patience.
+SIGTERM and SIGINT end the run after the current batch. A failed query (an unreachable broker, a
+killed worker) restarts from its checkpoint without repeating records (delivery.py), until the job
+has made no progress for its patience.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ if TYPE_CHECKING:
 
 _LOOK_S: Final = 0.25
 PAUSE_S: Final = 2.0
-# What a task raised that no other try mends: it comes as text.
-_OURS: Final = re.compile(r"wirebroker\.pipelines\.errors\.\w+: (.*)")
+# A task's error, as text, that retries cannot fix.
+_OURS: Final = re.compile(rf"{re.escape(PipelineError.__module__)}\.\w+: (.*)")
 
 
 class StopWish:
-    """Whether the run is to end, which a signal may ask for."""
+    """A request to end the run, from a signal or a caller."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
 
     def heed_signals(self) -> None:
-        """Take SIGTERM and SIGINT for the wish from now on; a second one ends at once."""
+        """Handle SIGTERM and SIGINT from now on; a second one ends the process immediately."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
     def ask(self) -> None:
-        """Ask for the end."""
+        """Request the end."""
         self._asked.set()
 
     @property
     def is_asked(self) -> bool:
-        """Whether it was asked for."""
+        """Whether the end is requested."""
         return self._asked.is_set()
 
     def pause(self, seconds: float) -> None:
-        """Wait, or until it is asked for."""
+        """Wait, but not after the end is requested."""
         self._asked.wait(seconds)
 
     def _on_signal(self, number: int, _: Any) -> None:
@@ -66,17 +66,17 @@ class StopWish:
 
 
 class JobRun:
-    """Runs one query to its end.
+    """The run of one query.
 
     Args:
-        handle: Does a batch: its table and number.
-        note: Is told what Spark says of each batch that is done.
-        look: Is called every quarter of a second while the query runs.
-        ticker: Prints how far a batch is.
-        explain: Tells of a failure what no other try mends; None: it may.
-        patience_s: How long it may fail without getting on, in seconds.
-        stop: The wish for an end.
-        reporter: Is told of faults.
+        handle: Processes a batch, given its table and number.
+        note: Called with Spark's progress report of each batch.
+        look: Called every 0.25 s.
+        ticker: Prints a batch's progress.
+        explain: Returns the error for a failure that retries cannot fix, else None.
+        patience_s: How long the query may fail without progress.
+        stop: Requests the end.
+        reporter: Reports faults.
         clock: For the patience.
     """
 
@@ -105,20 +105,19 @@ class JobRun:
         self._got_on = clock.monotonic()
         self._checkpoint = ""
         self._noted = -1
-        # Whether a query of this checkpoint has reported progress, be it idle.
+        # Whether this checkpoint's query has reported progress, even idle.
         self._has_worked = False
         self._failure: Exception | None = None
         self._cause: Exception | None = None
 
     def run(self, start: Callable[[Callable[[DataFrame, int], None]], StreamingQuery]) -> None:
-        """Run to the end of what is there, or until the end is asked for.
+        """Run until the source has no more records or the end is requested.
 
-        Args:
-            start: Starts the query with what is to be done with each batch.
+        `start` starts the query, given the function that processes a batch.
 
         Raises:
-            PipelineError: It cannot go on.
-            Py4JError, ConnectionError: Spark's process has ended (spark_start.py).
+            PipelineError: The job cannot continue.
+            Py4JError, ConnectionError: Spark's process has ended.
         """
         self._got_on = self._clock.monotonic()
         while not self._stop.is_asked:
@@ -130,8 +129,8 @@ class JobRun:
                 finally:
                     self._note_batches(query)
             except (AnalysisException, IllegalArgumentException) as error:
-                # What Spark does not understand it won't understand later; but what it has
-                # understood before, it may again: a folder that is away for a time.
+                # Spark will reject it again, unless it accepted it before: a folder may be
+                # temporarily missing.
                 if query is None and not self._has_worked:
                     raise PipelineError(first_line(error)) from error
                 self._consider(error)
@@ -141,30 +140,29 @@ class JobRun:
                 return
             finally:
                 if query is not None:
-                    # With Spark gone there is nothing to stop.
                     with contextlib.suppress(*SPARK_ENDED):
                         query.stop()
 
     def _watch(self, query: StreamingQuery) -> None:
-        """Return when the query has ended, or is idle and no more is wanted."""
+        """Return when the query has ended, or is idle after the end was requested."""
         idle = 0
         while not query.awaitTermination(_LOOK_S):
             self._note_batches(query)
             self._look()
             self._ticker.look()
             idle = 0 if query.status["isTriggerActive"] else idle + 1
-            # Twice: between the end of a batch and the next one it looks idle, too. Whatever
-            # begins even so is refused by _on_batch.
+            # Twice, because the query also looks idle between batches. _on_batch refuses one that
+            # begins nevertheless.
             if self._stop.is_asked and idle > 1:
                 return
 
     def _note_batches(self, query: StreamingQuery) -> None:
-        """Pass on what Spark says of batches; it keeps the last hundred."""
-        if query.id != self._checkpoint:  # another checkpoint's batches begin at 0 again
+        """Report Spark's last hundred batches, each once."""
+        if query.id != self._checkpoint:  # another checkpoint's batches begin at 0
             self._checkpoint, self._noted, self._has_worked = query.id, -1, False
         for progress in query.recentProgress:
             self._has_worked = True
-            # An idle query reports its progress with the number of the next batch.
+            # An idle query reports the number of the next batch.
             is_batch = "addBatch" in progress["durationMs"]
             if is_batch and progress["batchId"] > self._noted:
                 self._noted = progress["batchId"]
@@ -178,7 +176,7 @@ class JobRun:
             self._handle(table, batch)
         except (KafkaException, *OF_SPARK, OSError) as error:
             self._cause = error
-            # A broker that is away, a task that was killed: worth another try.
+            # A retry may succeed (an unreachable broker, a killed task).
             told = _OURS.search(str(error))
             if told:
                 self._failure = PipelineError(told[1])
@@ -204,7 +202,7 @@ class JobRun:
             raise explained from error
         refusal = None if self._has_worked else refusal_in(cause)
         if refusal:
-            # With what was taken before, such a thing is of a moment, as a broker that is away.
+            # If the query worked before, such an error may be temporary.
             raise PipelineError(f"Spark's reader: {refusal}") from error
         why = first_line(cause)
         self._cause = None

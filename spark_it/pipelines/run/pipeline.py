@@ -1,4 +1,4 @@
-"""What the jobs that deliver into a topic have in common."""
+"""Base class of the jobs that write into a topic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PacedJob(Protocol):
-    """Settings that tell a job's name and pace."""
+    """Settings with a job's name and pace."""
 
     @property
     def name(self) -> str:
@@ -33,23 +33,14 @@ class PacedJob(Protocol):
 
     @property
     def every(self) -> float | None:
-        """From one look at the source to the next, in seconds; None: once, to its end."""
+        """Seconds between checks of the source; None reads it once, to its end."""
 
 
 J = TypeVar("J", bound=PacedJob)
 
 
 class Pipeline(Generic[J]):
-    """One job: a stream of Spark's that goes to a topic, batch by batch.
-
-    Args:
-        spark: The session.
-        job: Its settings.
-        target: Where to.
-        checkpoint: Its folder.
-        reporter: Is told of batches.
-        clock: For how long they take.
-    """
+    """A job: a Spark stream that goes to a topic, batch by batch."""
 
     def __init__(
         self,
@@ -76,33 +67,32 @@ class Pipeline(Generic[J]):
 
     @staticmethod
     def source_of(_: Any, __: Target) -> SourceWish | None:
-        """Return where the job reads its topic; None if it reads none."""
+        """Return the source of a job that reads a topic, else None."""
         return None
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Disconnect from the broker."""
         self._delivery.close()
 
     def note(self, _: dict[str, Any]) -> None:
-        """Count what Spark says of a batch; most jobs know it by their slices."""
+        """Count from Spark's progress report of a batch; most jobs count slices instead."""
 
     def look(self) -> None:
-        """Prepare new input for the query; called repeatedly while it runs."""
+        """Prepare new input; called repeatedly while the query runs."""
 
     def told_at_end(self) -> dict[str, Any]:
-        """Return fields for the summary besides the totals of batches."""
+        """Return additional fields for the summary."""
         return {}
 
     def _send(self, placed: DataFrame, plan: BatchPlan) -> list[SliceSent]:
-        """Send a batch's placed rows, as `Delivery.send`."""
         read = self._identity.read_topic() if self._identity is not None else None
         return self._delivery.send(placed, plan, read)
 
     def _stream(self, table: DataFrame, handle: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        """Start the query of a table: at the job's pace, by the positions in its folder.
+        """Start a table's query from the checkpoint.
 
         Raises:
-            RecreatedTopicError: The source's topic was recreated, and the job does not restart.
+            RecreatedTopicError: The source topic was recreated, and the job does not restart.
         """
         job = self._job
         self._follow_source()
@@ -119,7 +109,7 @@ class Pipeline(Generic[J]):
         handle(table, self._checkpoint.first_batch + batch)
 
     def _follow_source(self) -> None:
-        """Restart with the source's new topic if it was recreated and the job allows that."""
+        """Restart with a recreated source topic if the job allows it."""
         topic_id = self._identity.find_restart() if self._identity is not None else ""
         if self._identity is not None and topic_id:
             self._reporter.fault(self._identity.told(topic_id))

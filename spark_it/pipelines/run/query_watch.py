@@ -1,6 +1,6 @@
-"""A query that writes by itself, followed to its end: its rows counted, an end that is asked for.
+"""Watch on a query that writes by itself, to count its rows and stop it on request.
 
-Spark keeps what it says of the last hundred micro-batches alone, so who counts looks often.
+Spark keeps progress reports of only a hundred micro-batches, so they are read often.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _LOOK_S: Final = 0.25
 
 
 class QueryWatch:
-    """Follows one query.
+    """Watch on a running query.
 
     Args:
-        query: It runs.
-        stop: The wish for an end; None: nobody has one.
-        tell: Is told what Spark says of each micro-batch that had rows; None: nobody.
-        look: Is called every quarter of a second.
+        query: The query.
+        stop: Requests the end.
+        tell: Called with the progress report of each micro-batch with rows.
+        look: Called every 0.25 s.
 
     Attributes:
-        rows: How many came so far.
+        rows: The number of rows so far.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class QueryWatch:
         self._stop = stop
         self._tell = tell
         self._look = look
-        # A number and a time: looks that find nothing have the number of the batch to come.
+        # Idle reports have the number of the next batch, so the time is needed as well.
         self._noted = (-1, "")
 
     def follow(self) -> None:
-        """Return at the query's end, or behind the batch at work when the end is asked for.
+        """Return when the query ends, or stop it after the current batch on request.
 
-        The batch that has begun since is broken off, and is the next run's.
+        A batch that begins meanwhile is interrupted; the next run repeats it.
 
         Raises:
-            StreamingQueryException: The query has failed.
+            StreamingQueryException: The query failed.
             Py4JError, ConnectionError: Spark's process has ended.
         """
         asked_at: tuple[int, str] | None = None

@@ -1,4 +1,4 @@
-"""What a job tells: a line for people and one of JSON for each batch, and a summary in the end."""
+"""A job's output: a line for users and one of JSON for each batch, and a summary."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _OF_DELIVERIES: Final = (
 
 
 class Reporter:
-    """Tells of one run.
+    """Reporter of one run.
 
     Args:
         job: The job's name.
-        metrics: A file that JSON lines are appended to; None: there is none.
-        clock: For times, and rates.
-        totals: What its summary adds up, by the names that batches tell.
+        metrics: A file to which JSON lines are appended.
+        clock: For times and rates.
+        totals: The counts in the summary.
     """
 
     def __init__(
@@ -46,14 +46,7 @@ class Reporter:
             metrics.parent.mkdir(parents=True, exist_ok=True)
 
     def batch(self, batch: int, sent: Iterable[SliceSent], began: float, **more: Any) -> None:
-        """Tell of a batch that is done.
-
-        Args:
-            batch: Its number.
-            sent: What became of its slices.
-            began: When it began, on the monotonic clock.
-            more: What else the job has to tell.
-        """
+        """Report a batch that began at this monotonic time."""
         slices = list(sent)
         counts = {
             "records": sum(each.records for each in slices),
@@ -80,11 +73,7 @@ class Reporter:
         )
 
     def micro_batch(self, progress: Mapping[str, Any]) -> None:
-        """Tell of a batch that Spark wrote by itself.
-
-        Args:
-            progress: What Spark says of it.
-        """
+        """Report a batch that Spark wrote, from its progress report."""
         batch, records = progress["batchId"], progress["numInputRows"]
         seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
         self.count(batches=1, records=records)
@@ -93,33 +82,33 @@ class Reporter:
         self._say(f"batch {batch}: {records} records, {seconds:.1f} s, {rate:,.0f} records/s")
 
     def count(self, **counts: int) -> None:
-        """Add to what the summary tells beside batches."""
+        """Add to the summary's counts."""
         for name, count in counts.items():
             self._totals[name] = self._totals.get(name, 0) + count
 
     def found(self, batch: int, files: int, size: int) -> None:
-        """Tell which files a batch has found."""
+        """Report how many files a batch contains."""
         self._say(f"batch {batch}: {files} files found, {size:,} bytes")
 
     def work(self, what: str, seconds: float, tasks: tuple[int, int]) -> None:
-        """Tell how far work is: how many of Spark's tasks are done, of how many."""
+        """Report how many of Spark's tasks are complete."""
         done, count = tasks
         self._say(f"{what}: at work for {seconds:.0f} s, {done} of {count} tasks are done")
 
     def fault(self, why: str) -> None:
-        """Tell that the query failed and is started again."""
+        """Report that the query failed and restarts."""
         self._totals["faults"] += 1
         self._write("fault", why=why)
         self._say(f"failed, starts again: {why}")
 
     def cleared(self, files: int) -> None:
-        """Report files that an interrupted start left and that were removed (broken_start.py)."""
+        """Report the number of removed temporary files (broken_start.py)."""
         if files:
             self.count(cleared_files=files)
             self._say(f"removed {files} temporary files of a run that ended before its first batch")
 
     def lost(self, ranges: Sequence[LostRange]) -> None:
-        """Report which offsets of the source are gone, and count them."""
+        """Report and count lost offsets of the source."""
         gone = [each for each in ranges if each.from_offset == each.end_offset]
         offsets = sum(each.end_offset - each.from_offset for each in ranges)
         self.count(lost_offsets=offsets, lost_partitions=len(gone))
@@ -129,7 +118,7 @@ class Reporter:
             self._say(f"{topic}-{partition}: {what} gone; skipped")
 
     def summary(self, **more: Any) -> dict[str, Any]:
-        """Tell what the run came to, and return it."""
+        """Report and return the run's totals."""
         seconds = self._clock.monotonic() - self._began
         found = {**self._totals, "seconds": round(seconds, 3), **more}
         self._write("summary", **found)
@@ -147,7 +136,7 @@ class Reporter:
                 file.write(f"\n{text}" if self._is_torn else text)
             self._is_torn = False
         except OSError as error:
-            # Records matter more than what is told of them: the job goes on.
+            # Records matter more than metrics: the job continues.
             self._is_torn = True
             self._say(f"a line for {self._metrics} is lost: {error}")
 

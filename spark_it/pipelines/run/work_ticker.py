@@ -1,4 +1,4 @@
-"""Print every ten seconds how far a batch is, by the tasks that Spark has done of its stages."""
+"""Progress within a batch, printed every ten seconds."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ _EVERY_S: Final = 10.0
 
 
 class WorkTicker:
-    """Follows the work on one batch after the other.
-
-    Args:
-        context: Spark's.
-        reporter: Prints the lines.
-        clock: For the ten seconds.
-    """
+    """Printer of a batch's progress."""
 
     def __init__(self, context: SparkContext, reporter: Reporter, clock: Clock) -> None:
         self._context = context
@@ -31,23 +25,23 @@ class WorkTicker:
         self._what = ""
 
     def begin(self, what: str) -> None:
-        """Note that work has begun."""
+        """Note that work begins."""
         self._what = what
         self._told = self._began = self._clock.monotonic()
 
     def end(self) -> None:
-        """Note that it has ended."""
+        """Note that work has ended."""
         self._began = None
 
     def look(self) -> None:
-        """Print a line if it is time; called again and again."""
+        """Print a line if it is due; called repeatedly."""
         began, now = self._began, self._clock.monotonic()
         if began is not None and now - self._told >= _EVERY_S:
             self._told = now
             self._reporter.work(self._what, now - began, self._tasks())
 
     def _tasks(self) -> tuple[int, int]:
-        """Return how many tasks of the stages at work are done, and how many there are."""
+        """Return how many tasks of active stages are complete, and their number."""
         tracker = self._context.statusTracker()
         stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
         known = [each for each in stages if each is not None]

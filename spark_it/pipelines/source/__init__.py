@@ -1,1 +1,1 @@
-"""Topics as sources of a job: positions, topic ids, lost records."""
+"""Topics as sources of jobs."""

@@ -1,7 +1,6 @@
-"""What a job's table [reader] may have: options of Spark's reader of topics, misspelt ones told.
+"""Checks of a job's table [reader], the options of Spark's reader.
 
-The connector passes over a name that it does not know, and what is wrong of a value it says when a
-query runs; the data source over directories says all when it is asked.
+The connector ignores unknown names, and reports invalid values only when a query runs.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _OF_THE_CONNECTOR: Final = (
     "groupIdPrefix",
 )
 _OF_A_CLIENT: Final = "kafka."
-# What the job gives itself.
+# Set by the job.
 _OF_THE_JOB: Final = (
     "path",
     "subscribe",
@@ -46,8 +45,8 @@ _OF_THE_JOB: Final = (
     "includeControlRecords",
     "kafka.bootstrap.servers",
 )
-# How Java and the data source say that an option is wrong, wherever in a report of Spark's. An
-# address that no name server knows now is one that it may know later.
+# How Java and the data source report an invalid option. An address that cannot be resolved may be
+# temporary.
 _REFUSAL: Final = re.compile(
     r"\b(?:IllegalArgumentException|NumberFormatException|ConfigException|OptionError"
     r"|AssertionError: assertion failed(?=: If )): (?!No resolvable)(.+)"
@@ -55,15 +54,7 @@ _REFUSAL: Final = re.compile(
 
 
 def check_reader(path: str, given: Mapping[str, Any]) -> None:
-    """Find mistakes of a table [reader].
-
-    Args:
-        path: Log directories; "": the connector reads.
-        given: The table.
-
-    Raises:
-        JobFileError: A name or value that is wrong.
-    """
+    """Check the options in a table [reader]; raise JobFileError."""
     own = {name.lower() for name in _OF_THE_JOB}
     for name in given:
         if name.lower() in own:
@@ -85,7 +76,7 @@ def check_reader(path: str, given: Mapping[str, Any]) -> None:
 
 
 def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options as Spark wants them."""
+    """Return options as texts for Spark."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in options.items()
@@ -93,13 +84,13 @@ def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def of_a_client(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return those of them that are for Kafka's client: how a broker is reached."""
+    """Return the options for Kafka's client."""
     found = texts_of(options)
     return {name: value for name, value in found.items() if name.lower().startswith(_OF_A_CLIENT)}
 
 
 def refusal_in(error: Exception) -> str | None:
-    """Return what is wrong of an option, by what Spark reports; None: it says no such thing."""
-    # What Spark's errors say leaves out the classes of Java's, which stand on its stack.
+    """Return why Spark rejects an option, or None for other errors."""
+    # Java's exception classes appear only in the stack trace.
     found = _REFUSAL.search(f"{error}\n{getattr(error, '_stackTrace', '')}")
     return found[1].strip() if found else None

@@ -1,7 +1,6 @@
-"""A topic as a table or a stream of Spark's: by the stock connector, or by its log directories.
+"""A topic as a Spark table or stream, from Spark's connector or from log directories.
 
-The connector's jar is fetched by Spark itself (`spark.jars.packages`) unless the job's file names
-jars; the data source over directories needs none.
+Spark downloads the connector (`spark.jars.packages`) unless the job's file names jars.
 """
 
 from __future__ import annotations
@@ -29,13 +28,11 @@ _CONNECTOR: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
 class SourceWish(NamedTuple):
-    """Where a topic is read.
+    """Where topics are read.
 
     Attributes:
         bootstrap: Brokers, for the connector.
-        path: Log directories, comma between; "": by the connector.
-        options: More options of either reader.
-        topics: What is read.
+        path: Log directories, separated by commas; "" for the connector.
     """
 
     bootstrap: str
@@ -45,16 +42,15 @@ class SourceWish(NamedTuple):
 
     @property
     def topics_at_brokers(self) -> tuple[str, ...]:
-        """Those that a broker must have."""
+        """The topics that a broker must have."""
         return () if self.path else self.topics
 
 
 def check_source(wish: SourceWish) -> None:
-    """Find mistakes of a path or options before Spark is started, which tells them in many lines.
+    """Check a path and options before Spark starts, for short messages.
 
     Raises:
-        JobFileError: A directory that isn't there, a topic that isn't in it, an option that is
-            none.
+        JobFileError: A directory or topic is missing, or an option is invalid.
     """
     check_reader(wish.path, wish.options)
     if not wish.path:
@@ -77,10 +73,10 @@ def stream_of(
 
     Args:
         spark: The session.
-        wish: Where it is read.
-        topic: Its name.
-        start_ms: The earliest timestamp, ms since 1970; None: from the first record on.
-        most: How many offsets make a batch.
+        wish: The source.
+        topic: A topic of it.
+        start_ms: The earliest timestamp, ms since 1970.
+        most: The limit of offsets in a batch.
     """
     reader = spark.readStream.format(_format(spark, wish)).options(**_options(wish, topic))
     if start_ms is None:
@@ -95,31 +91,20 @@ def stream_of(
 def table_of(
     spark: SparkSession, wish: SourceWish, topic: str, *, ends: Mapping[str, int]
 ) -> DataFrame:
-    """Return a topic's committed records as a table, up to offsets.
-
-    Args:
-        spark: The session.
-        wish: Where it is read.
-        topic: Its name.
-        ends: Of each partition, by its number: the first offset that is too late.
-    """
+    """Return a topic's committed records as a table, up to the end offset of each partition."""
     reader = spark.read.format(_format(spark, wish)).options(**_options(wish, topic))
     reader = reader.options(**of_a_client(wish.options)).option("startingOffsets", "earliest")
-    # A compacted topic has lost records by nature.
+    # Compaction removes records.
     reader = reader.option("failOnDataLoss", "false")
     return reader.option("endingOffsets", json.dumps({topic: dict(ends)})).load()
 
 
 def check_topics(path: str, pattern: str) -> None:
-    """Find mistakes of a path and a pattern before Spark is started.
-
-    Args:
-        path: Log directories, comma between.
-        pattern: Of topics, as `subscribePattern`.
+    """Check log directories and a pattern of topics before Spark starts.
 
     Raises:
-        OptionError: A directory that isn't there, or a pattern that is none.
-        JobFileError: No topic matches it.
+        OptionError: A directory is missing, or the pattern is invalid.
+        JobFileError: No topic matches.
     """
     wish = parse_options({"path": path, "subscribePattern": pattern}, is_stream=False)
     directories = LogDirectories(wish.directories)
@@ -129,18 +114,14 @@ def check_topics(path: str, pattern: str) -> None:
 
 
 def packages_for(wish: SourceWish, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings by which Spark gets the connector, if the job needs and names none."""
+    """Return the settings with which Spark downloads the connector, if needed."""
     if wish.path or "spark.jars" in settings or "spark.jars.packages" in settings:
         return {}
     return {"spark.jars.packages": f"{_CONNECTOR}:{pyspark.__version__}"}
 
 
 def milliseconds_at(name: str, text: str) -> int | None:
-    """Return a moment of a job's file, ms since 1970; None: it is empty.
-
-    Raises:
-        JobFileError: It is none.
-    """
+    """Convert a time in a job's file to ms since 1970, or "" to None; raise JobFileError."""
     if not text:
         return None
     try:

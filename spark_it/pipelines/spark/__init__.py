@@ -1,1 +1,1 @@
-"""Spark and Java: installation, start, settings."""
+"""The start of Spark and its Java process."""

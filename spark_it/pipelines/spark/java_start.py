@@ -1,7 +1,4 @@
-"""Start Spark's Java process, and keep its last lines of standard error.
-
-They say why the process does not start. All lines are passed on as they come.
-"""
+"""The start of Spark's Java process; its last lines of standard error explain failures."""
 
 from __future__ import annotations
 
@@ -23,23 +20,16 @@ from wirebroker.pipelines.spark.start_failure import reason_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Errors of a Spark that runs: in its own words, or Java's (a worker that was killed).
+# Errors of a running Spark: its own, or Java's (a killed worker).
 OF_SPARK: Final = (PySparkException, Py4JJavaError)
-# Without OF_SPARK: the Java process has ended.
+# Other errors than OF_SPARK: the Java process has ended.
 SPARK_ENDED: Final = (Py4JError, ConnectionError)
 _KEPT_LINES: Final = 400
 _END_S: Final = 10.0
 
 
 def start_java(settings: Mapping[str, str]) -> None:
-    """Start Spark's Java process and its context, unless this process has them.
-
-    Args:
-        settings: Spark's settings.
-
-    Raises:
-        PipelineError: Spark does not start.
-    """
+    """Start Spark's Java process and context if missing; raise PipelineError on failure."""
     if SparkContext._gateway is not None:
         return
     conf = SparkConf()
@@ -60,11 +50,10 @@ def start_java(settings: Mapping[str, str]) -> None:
 
 
 class _ErrorLines:
-    """A process's standard error: passes it on as it comes, and keeps the last lines.
+    """A process's standard error, passed on; the last lines are kept.
 
     Attributes:
         writer: The descriptor for the process.
-        last: The last lines.
     """
 
     def __init__(self) -> None:
@@ -74,18 +63,18 @@ class _ErrorLines:
         self._thread.start()
 
     def close_writer(self) -> None:
-        """Close this process's copy, so that reading ends when the other process ends."""
+        """Close this process's copy, so that reading ends with the other process."""
         os.close(self.writer)
 
     def await_end(self) -> None:
-        """Wait until the process has closed its standard error, at most _END_S."""
+        """Wait up to _END_S until the process has closed its standard error."""
         self._thread.join(_END_S)
 
     def _pass_on(self, reader: int) -> None:
         with os.fdopen(reader, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 self.last.append(line)
-                # On a full disk lines are lost; unread ones would block the process.
+                # A full disk loses lines; unread ones would block the process.
                 with contextlib.suppress(OSError):
                     sys.stderr.write(line)
                     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Spark for a job: its settings, what jobs cannot do without, and its end."""
+"""The start and stop of Spark for a job."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 def running_spark(name: str, settings: Mapping[str, Any]) -> Iterator[SparkSession]:
     """Start Spark for a block of work, and stop it after the block.
 
-    Args:
-        name: As `start_spark`.
-        settings: As `start_spark`.
-
     Raises:
-        PipelineError: It does not start, or its process ends within the block.
+        PipelineError: Spark does not start, or its process ends within the block.
     """
     spark = start_spark(name, settings)
     try:
@@ -36,28 +32,24 @@ def running_spark(name: str, settings: Mapping[str, Any]) -> Iterator[SparkSessi
     except SPARK_ENDED as error:
         raise PipelineError("Spark's process has ended: start the job again") from error
     finally:
-        # Without its process there is nothing to stop, and the error of the block is the cause.
+        # If the process has ended, the block's error is the cause.
         with contextlib.suppress(*SPARK_ENDED):
             spark.stop()
 
 
 def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
-    """Start Spark, or return the one that runs; what the file says comes before what stands here.
-
-    Args:
-        name: Of the application.
-        settings: Of Spark, as the job's file has them.
+    """Start Spark, or return the running one; settings override the defaults.
 
     Raises:
         PipelineError: Spark does not start.
     """
-    # Workers of another Python than this one would not have these modules.
+    # Another Python might lack these modules.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     ours = {
         "spark.app.name": name,
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        # Spark's 200 are tasks, and state on disk, for each batch: most of what a small one costs.
+        # Each is a task and state on disk in each batch; Spark's 200 would dominate a small batch.
         "spark.sql.shuffle.partitions": "16",
     }
     wanted = texts_of(ours | dict(settings))

@@ -1,7 +1,6 @@
-"""Why Spark's Java process did not start, from its output: no Java, or a jar that Ivy lacks.
+"""Why Spark's Java process did not start: Java is missing, or Ivy cannot download a jar.
 
-Ivy, which fetches the jars of `spark.jars.packages`, lists each address that it tried, and the
-reason between them.
+Ivy lists each address that it tried, with the reasons in between.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ _NO_JAVA: Final = re.compile(
     r"JAVA_HOME is not set|java: (?:No such file|not found|command not found)|/java: .*(?:directory"
     r"|denied|execute)|UnsupportedClassVersionError|Unrecognized option: --add-"
 )
-# Ivy's lines about jars that it lacks and repositories that it cannot reach.
+# Ivy's lines about missing jars and unreachable repositories.
 _OF_IVY: Final = re.compile(
     r"(?::: )?(\S+: (?:not found|download failed)|Host \S+ not found.*|Server access [Ee]rror.*)"
 )
-# A repository of Spark's own list that has no connector; its absence explains nothing.
+# One of Spark's own repositories, which never has the connector.
 _UNUSED_REPOSITORY: Final = "spark-packages"
 _EXCEPTION: Final = 'Exception in thread "main" '
 _LAST_LINES: Final = 3
@@ -34,12 +33,7 @@ _FETCH_HELP: Final = (
 
 
 def reason_in(lines: Iterable[str], error: Exception) -> str:
-    """Return why Java did not start.
-
-    Args:
-        lines: The output of the process.
-        error: PySpark's error.
-    """
+    """Return why Java did not start, from its output and PySpark's error."""
     said = [line.strip() for line in lines if line.strip()]
     of_java = [line for line in said if _NO_JAVA.search(line)]
     if of_java or not said:

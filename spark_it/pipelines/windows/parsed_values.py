@@ -1,6 +1,6 @@
-"""A topic's JSON values as Spark columns, read by the rules of typed_rows.py, as in ingest.
+"""A topic's JSON values as Spark columns, parsed as in ingest (typed_rows.py).
 
-A value that does not match the schema becomes null. Fields beyond the schema are left out.
+A value that does not match the schema becomes null; unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _NAMES: Final = ["key", "time_ms", "late_watermark_ms", "row"]
 
 
 def with_row(table: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Return the key and timestamp of a table of records, with their values as a struct `row`.
+    """Return records' keys and timestamps, with their values as a struct `row`.
 
-    The column `late_watermark_ms` holds the batch's watermark for late rows (late_rows.py).
+    `late_watermark_ms` is explained in late_rows.py.
     """
     records = table.select("key", functions.unix_millis("timestamp").alias("time_ms"), "value")
     fields = sql_schema(columns)
@@ -48,11 +48,7 @@ def with_row(table: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 
 class ParsingTask:
-    """The work of a Spark task that parses values.
-
-    Args:
-        columns: The schema of a value.
-    """
+    """A Spark task that parses values."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns

@@ -1,4 +1,4 @@
-"""A job's columns as Spark's SQL has them."""
+"""A job's columns in Spark SQL."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _TYPES: Final = {
 
 
 def quoted(name: str) -> str:
-    """Return a column's name as SQL has it, whatever it holds: a dot would be a field's else."""
+    """Return a quoted column name; SQL would read a dot as access to a field."""
     return f"`{name.replace('`', '``')}`"
 
 
 def sql_schema(columns: Iterable[Column]) -> str:
-    """Return columns as the DDL of a struct's fields; all may be null."""
+    """Return columns as the DDL of a struct with nullable fields."""
     return ", ".join(f"{quoted(each.name)}: {_sql_type(each)}" for each in columns)
 
 

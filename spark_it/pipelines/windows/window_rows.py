@@ -1,4 +1,4 @@
-"""What a task makes of closed windows: placed rows, by their keys."""
+"""Conversion of closed windows to placed rows."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class WindowPlacer:
-    """Places the windows of one batch."""
+    """Placer for the windows of one batch."""
 
     def __init__(self, topic: str, plan: BatchPlan) -> None:
         self._topic = topic
         self._plan = plan
 
     def rows(self, batch: pyarrow.RecordBatch) -> Iterator[PlacedRow]:
-        """Return the rows of a batch with the columns key, value and timestamp (a window's end)."""
+        """Return the rows of an Arrow batch with key, value and timestamp (a window's end)."""
         columns = (batch.column(name).to_pylist() for name in ("key", "value", "timestamp"))
         for key, value, timestamp in zip(*columns, strict=True):
             partition = partition_of(key, value, "", self._plan.partitions)
-            # In the order of their ends.
+            # Ordered by end.
             yield PlacedRow(
                 *(partition, "", timestamp, 0, self._topic, partition),
                 *(key, value, timestamp, []),

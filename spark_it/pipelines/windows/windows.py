@@ -1,10 +1,10 @@
-"""A topic's values added up by windows of event time, joined with a compacted topic as a table.
+"""The job that aggregates a topic by event-time window, and joins a compacted topic.
 
     records ─► columns ─► windows by key ─► closed by the watermark ─► joined ─► a topic, Parquet
-                  └─ not of the schema, or too late: left out, and counted
+                  └─ invalid or too late: dropped and counted
 
-A window is told once, when the watermark (the latest event time less the delay) has passed its
-end. The table is what its topic held when the batch was planned: the same if it is done again.
+A window is written once, when the watermark (the latest event time minus the delay) passes its end.
+A batch's plan stores the table's end offsets, so a repeated batch joins the same table.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _OWN: Final = ("window_start", "window_end")
 _COUNTS: Final = "rows"
-# Beside the columns of a schema, which may be called window, event_time or row.
+# Distinct from columns of a schema.
 _TIME: Final = "__event_time"
 _WINDOW: Final = "__window"
 _ROW: Final = "__row"
@@ -53,7 +53,7 @@ _ROW: Final = "__row"
 
 @dataclass(frozen=True, kw_only=True)
 class WindowsJob:
-    """The settings of windows, as their file has them."""
+    """Settings of a windows job, from its file."""
 
     name: str = setting("text", "the job's name, and its group's, where positions are kept")
     source: str = setting("text", "the topic that is read; values are JSON")
@@ -89,14 +89,14 @@ class WindowsJob:
 
 
 class Windows(Pipeline[WindowsJob]):
-    """One job of windows."""
+    """A windows job."""
 
     @staticmethod
     def check(job: WindowsJob, target: Target) -> None:
-        """Find mistakes of the settings before anything is begun.
+        """Check the settings before the job starts.
 
         Raises:
-            JobFileError: Columns that aren't there, or are there twice.
+            JobFileError: A column is missing or duplicate, or the source is invalid.
         """
         types = {each.name: each.type_name for each in parse_schema(job.schema)}
         if job.key not in types:
@@ -106,7 +106,7 @@ class Windows(Pipeline[WindowsJob]):
         if not job.columns or not all(isinstance(each, str) for each in job.columns.values()):
             raise JobFileError('[columns] is empty: name = "sum(price)", one a line')
         joined = [each.name for each in parse_schema(job.table_schema)] if job.table else []
-        # As Spark and Parquet do, without regard to case.
+        # Spark and Parquet ignore case.
         names = [each.lower() for each in (*_OWN, job.key, *job.columns, *joined)]
         twice = {each for each in names if names.count(each) > 1}
         if twice:
@@ -120,7 +120,7 @@ class Windows(Pipeline[WindowsJob]):
 
     @staticmethod
     def source_of(job: WindowsJob, target: Target) -> SourceWish:
-        """Return where the records come from."""
+        """Return the records' source."""
         topics = (job.source, job.table) if job.table else (job.source,)
         return SourceWish(target.kafka["bootstrap.servers"], job.path, job.reader, topics)
 
@@ -128,7 +128,7 @@ class Windows(Pipeline[WindowsJob]):
         """Start the query.
 
         Raises:
-            JobFileError: Spark does not understand a window or a column.
+            JobFileError: Spark rejects a window or a column.
         """
         job = self._job
         records = stream_of(
@@ -141,7 +141,7 @@ class Windows(Pipeline[WindowsJob]):
         return self._stream(windows, handle)
 
     def handle(self, table: DataFrame, batch: int) -> None:
-        """Do a batch: windows that were closed go to Kafka and Parquet, once."""
+        """Send a batch's closed windows to Kafka and Parquet, exactly once."""
         began = self._clock.monotonic()
         job = self._job
         plan = self._delivery.plan(batch, self._table_ends)
@@ -149,7 +149,7 @@ class Windows(Pipeline[WindowsJob]):
         set_late_watermark(self._spark, Path(self._checkpoint.spark), sparks_batch)
         windows = self._joined(table, plan)
         if job.parquet is not None:
-            windows = windows.persist()  # else all would be added up and joined twice
+            windows = windows.persist()  # else Spark would aggregate and join twice
         try:
             text = functions.to_json(
                 functions.struct(*map(quoted, windows.columns)), {"ignoreNullFields": "false"}
@@ -169,7 +169,7 @@ class Windows(Pipeline[WindowsJob]):
         self._reporter.batch(batch, sent, began)
 
     def note(self, progress: dict[str, Any]) -> None:
-        """Count what a batch has left out."""
+        """Count all, bad and late rows."""
         counted = (progress.get("observedMetrics") or {}).get(_COUNTS)
         if counted is not None:
             late = counted["late"]
@@ -180,7 +180,7 @@ class Windows(Pipeline[WindowsJob]):
         columns = parse_schema(job.schema)
         rows = with_row(records, columns).select("timestamp", "late_watermark_ms", "row")
         time = f"row.{quoted(job.time)}" if job.time else "timestamp"
-        # Records cannot have a time before 1970, so windows cannot.
+        # Records, and so windows, cannot have timestamps before 1970.
         bad = functions.expr(f"row IS NULL OR {time} IS NULL OR {time} < timestamp_millis(0)")
         late = too_late(
             self._spark,

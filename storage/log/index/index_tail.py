@@ -1,8 +1,8 @@
-"""When a batch gets index entries: one rule for appends and for recovery.
+"""The rule for index entries, shared by appends and recovery.
 
-A batch gets an entry in the offset index when more than index.interval.bytes of batches have come
-since the last entry, itself not counted; with it the time index gets one if the largest timestamp,
-itself counted, has grown since that index's last entry. The first batch never gets one.
+A batch gets an offset index entry when the batches since the last entry, without itself, exceed
+index.interval.bytes. With it comes a time index entry if the largest timestamp, including its own,
+has grown since the last one. The first batch never gets one.
 
 Source: Kafka's LogSegment.append and recover.
 """
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class IndexTail(NamedTuple):
-    """Where a segment's indexing stands after its last batch."""
+    """A segment's indexing state after its last batch."""
 
     max_timestamp: int
-    offset_of_max_timestamp: int  # the last offset of the first batch that has it
+    offset_of_max_timestamp: int  # of the first batch with it
     indexed_timestamp: int  # of the time index's last entry
-    bytes_since_entry: int  # length of the batches from the last indexed one on
+    bytes_since_entry: int  # from the last indexed batch on
 
 
 def empty_tail(base_offset: int) -> IndexTail:
@@ -43,17 +43,10 @@ def index_batches(
     base_offset: int,
     index_interval_bytes: int,
 ) -> tuple[IndexTail, int, bytes, bytes]:
-    """Say which entries batches get. Called for each append: flat, under 1 us for one batch.
-
-    Args:
-        tail: Where indexing stands before them.
-        batches: Their headers, with final offsets.
-        position: Where the first of them starts.
-        base_offset: The segment's.
-        index_interval_bytes: See above.
+    """Return the index entries of batches. Flat, because each append calls it.
 
     Returns:
-        The tail after them, the position where the last one ends, entries for the offset index,
+        The tail after them, the position after the last batch, entries for the offset index,
         entries for the time index.
     """
     max_timestamp, offset_of_max_timestamp, indexed_timestamp, bytes_since_entry = tail

@@ -1,8 +1,7 @@
-"""The offset index of a segment: where in the log a batch starts (`<base offset>.index`).
+"""The offset index of a segment (`<base offset>.index`): offsets to positions in the log.
 
-An entry is 8 bytes: int32 last offset of a batch minus base offset, int32 start position of that
-batch. One is written before a batch when more than index.interval.bytes of batches have come since
-the last entry, so position 0 never has one and an entry of zeros is no entry.
+An entry is 8 bytes: int32 last offset of a batch minus base offset, int32 position of that batch.
+Position 0 never has an entry (index_tail.py), so an entry of zeros is none.
 
 Source: Kafka's OffsetIndex and LogSegment.append; format in storage/README.md.
 """
@@ -25,7 +24,7 @@ class OffsetEntry(NamedTuple):
 
 
 class OffsetIndex(SparseIndex):
-    """Finds the place from which to scan batch headers for an offset."""
+    """An index that finds where to scan batch headers for an offset."""
 
     __slots__ = ()
 
@@ -33,20 +32,20 @@ class OffsetIndex(SparseIndex):
     entry_bytes = OFFSET_ENTRY.size
 
     def lookup(self, offset: int) -> OffsetEntry:
-        """Return the last entry at or before `offset`; (base offset, 0) if there is none."""
+        """Return the last entry at or before `offset`, or (base offset, 0)."""
         return self._entry_at(self._floor(offset - self.base_offset, field=0))
 
     def last_entry(self) -> OffsetEntry:
-        """Return the last entry; (base offset, 0) if there is none."""
+        """Return the last entry, or (base offset, 0)."""
         return self._entry_at(self.entry_count - 1)
 
     def ascending_below(self, offset: int) -> tuple[int, int, int]:
-        """See SparseIndex; returns (count, offset, position)."""
+        """Return (count, offset, position); see SparseIndex."""
         count, last = self._ascending(offset - self.base_offset, offset_field=0)
         return (count, self.base_offset + last[0], last[1]) if count else (0, self.base_offset, 0)
 
     def offset_from_position(self, position: int) -> int | None:
-        """Return the offset of the first entry at or behind `position`; None if there is none."""
+        """Return the offset of the first entry at or after `position`, or None."""
         slot = self._floor(position - 1, field=1) + 1
         return self._entry_at(slot).offset if slot < self.entry_count else None
 

@@ -1,14 +1,13 @@
-"""What the two sparse indexes of a segment share: a file of ascending fixed-size entries.
+"""The common part of a segment's two sparse indexes: a file of ascending entries of fixed size.
 
-Entries are appended as they arise. Apache Kafka allocates the file of an active segment in full and
-fills it with zeros, so after its kill entries end where zeros begin; the tail is ignored here and
-cut at the first change.
+Apache Kafka fills the index file of an active segment with zeros. So after a crash of Kafka the
+entries end at the first zeros, which are truncated at the first change.
 
-A search reads single entries until few enough remain, then one page of them, which is kept: a
-reader that moves on through a segment finds its next entry in memory or in the following page.
+A search reads single entries until few enough remain, then caches one page of them for the next
+search of a sequential reader.
 
-Writing has two steps, so that a failed write leaves nothing behind: `write_entries` touches only
-the file beyond the last entry, `commit_entries` counts what it wrote.
+Writing has two steps, so that a failed write changes nothing: `write_entries` writes after the last
+entry, `commit_entries` counts the new ones.
 """
 
 from __future__ import annotations
@@ -20,43 +19,37 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.files import DataFile
 
-# 128 entries stand for at least 512 KiB of log (index.interval.bytes = 4096), and cost 1 to 1.5 KiB
-# of memory per segment that is being read.
+# They cover at least 512 KiB of log (index.interval.bytes = 4096), in 1 to 1.5 KiB of memory per
+# segment.
 PAGE_ENTRIES = 128
-# Read at a time when all entries are looked at.
 _CHECK_ENTRIES = 8192
 _FILLER = (0, 0)
 
 
 class SparseIndex:
-    """A file of entries that ascend in both of their fields.
-
-    Attributes:
-        base_offset: The segment's; offsets in the file are relative to it.
-        file: The data file.
-    """
+    """A file of entries that ascend in both of their fields."""
 
     __slots__ = ("_entry_count", "_page", "_page_slot", "base_offset", "file")
 
-    layout: ClassVar[struct.Struct]  # two integers; the subclass says which
+    layout: ClassVar[struct.Struct]  # two integers
     entry_bytes: ClassVar[int]
 
     def __init__(self, file: DataFile, base_offset: int) -> None:
         self.file = file
         self.base_offset = base_offset
-        self._entry_count = -1  # unknown until asked for
-        self._page: list[tuple[int, int]] = []  # entries from slot _page_slot on
+        self._entry_count = -1
+        self._page: list[tuple[int, int]] = []
         self._page_slot = 0
 
     @property
     def entry_count(self) -> int:
-        """Number of entries, zeros at the end not counted."""
+        """The number of entries, without zeros at the end."""
         if self._entry_count < 0:
             self._entry_count = self._count_entries()
         return self._entry_count
 
     def detached(self) -> Self:
-        """Return the index as it is now, with a page of its own: for a search in a thread."""
+        """Return a copy for a search in a thread."""
         twin = type(self)(self.file, self.base_offset)
         twin._entry_count = self.entry_count
         return twin
@@ -66,7 +59,7 @@ class SparseIndex:
         return self.entry_count >= max_bytes // self.entry_bytes
 
     def sanity_check(self) -> str | None:
-        """Return what is wrong with the file in half a sentence, or None if nothing is."""
+        """Return the file's damage, or None."""
         if self.file.size() % self.entry_bytes:
             return f"its {self.file.size()} bytes are no multiple of {self.entry_bytes}"
         count = self.entry_count
@@ -77,10 +70,10 @@ class SparseIndex:
         return None
 
     def write_entries(self, packed: bytes) -> None:
-        """Write entries behind the last one, without counting them; what stood there goes.
+        """Write entries after the last one without counting them, and truncate the rest.
 
         Raises:
-            OSError: The index is as before.
+            OSError: The index is unchanged.
         """
         end = self.entry_count * self.entry_bytes + len(packed)
         if packed:
@@ -89,32 +82,30 @@ class SparseIndex:
             self.file.truncate(end)
 
     def commit_entries(self, count: int) -> None:
-        """Count `count` entries that `write_entries` has written."""
+        """Count entries written by `write_entries`."""
         self._entry_count = self.entry_count + count
 
     def cut_uncounted(self) -> None:
-        """Cut what stands behind the last entry."""
+        """Truncate the file after the last entry."""
         length = self.entry_count * self.entry_bytes
         if self.file.size() > length:
             self.file.truncate(length)
 
     def trim(self) -> None:
-        """Cut what stands behind the last entry and create the file if there is none."""
+        """Truncate the file after the last entry; create it if missing."""
         self.cut_uncounted()
         self.file.create()
 
     def ascending_below(self, offset: int) -> tuple[int, int, int]:
-        """Look at the entries as they stand, however damaged the file may be.
+        """Count the valid entries of a possibly damaged file.
 
         Returns:
-            How many at the beginning rise in both fields and are of offsets below `offset`, and
-            both fields of the last of these, offsets no longer relative. (What stands for no
-            entry if there is none.)
+            The number of entries at the beginning that ascend in both fields and have offsets below
+            `offset`, and both fields of the last one, with absolute offset.
         """
         raise NotImplementedError
 
     def _ascending(self, relative_offset: int, *, offset_field: int) -> tuple[int, tuple[int, int]]:
-        """Do what ascending_below says, with offsets as they are in the file."""
         count, last = 0, (-1, -1)
         end = self.file.size()
         while True:
@@ -139,18 +130,17 @@ class SparseIndex:
                 return count, last
 
     def replace_entries(self, packed: bytes, *, keep: int = 0) -> None:
-        """Put entries in the place of all that were there but the first `keep`."""
+        """Replace all entries but the first `keep`."""
         self._keep_entries(keep)
         self.write_entries(packed)
         self.commit_entries(len(packed) // self.entry_bytes)
 
     def disregard(self) -> None:
-        """Count no entry, whatever the file holds; it is cut at the next write."""
+        """Reset the number of entries to 0; the next write truncates the file."""
         self._page = []
         self._entry_count = 0
 
     def _keep_entries(self, count: int) -> None:
-        """Cut the file to its first `count` entries."""
         self._page = []
         self._entry_count = count
         if self.file.size() > count * self.entry_bytes:
@@ -170,15 +160,15 @@ class SparseIndex:
         return self._page
 
     def _floor(self, target: int, *, field: int) -> int:
-        """Return the slot of the last entry whose `field` is at most `target`; -1 if there is none.
+        """Return the slot of the last entry whose `field` is at most `target`, or -1.
 
-        The entry at that slot is then in the page.
+        The entry is then in the page.
         """
-        low, high = 0, self.entry_count  # the answer is in [low - 1, high - 1]
+        low, high = 0, self.entry_count  # the result is in [low - 1, high - 1]
         page = self._page
         if page and page[0][field] <= target:
             if target >= page[-1][field] and self._page_slot + len(page) < high:
-                page = self._load_page(self._page_slot + len(page) - 1)  # a reader that moves on
+                page = self._load_page(self._page_slot + len(page) - 1)  # a sequential reader
             low = self._page_slot
             if page[-1][field] > target:
                 high = low + len(page)
@@ -207,17 +197,16 @@ class SparseIndex:
         return first + low - 1
 
     def _entry(self, slot: int) -> tuple[int, int]:
-        """Return an entry, from the page where possible."""
         if self._page_slot <= slot < self._page_slot + len(self._page):
             return self._page[slot - self._page_slot]
         return self._read(slot)
 
     def _count_entries(self) -> int:
-        """Return the number of entries before the zeros (one read; some 20 if there are any)."""
+        """Return the number of entries before the zeros (1 read, about 20 with zeros)."""
         count = self.file.size() // self.entry_bytes
         if count == 0 or self._read(count - 1) != (0, 0):
             return count
-        low, high = 0, count - 1  # entries below low are real, entry high is filler
+        low, high = 0, count - 1
         while low < high:
             middle = (low + high) // 2
             if self._read(middle) == (0, 0):

@@ -1,9 +1,8 @@
-"""The time index of a segment: from which offset on timestamps are late enough (`.timeindex`).
+"""The time index of a segment (`.timeindex`): timestamps to offsets.
 
 An entry is 12 bytes: int64 largest timestamp so far, int32 last offset of the batch that has it
-minus base offset. It promises that no record before that batch is later. One is written with each
-entry of the offset index, if the timestamp has grown, and a last one when the segment is rolled or
-closed.
+minus base offset. No record before that batch has a later timestamp. An entry is written with an
+offset index entry if the timestamp has grown, and when the segment is rolled or closed.
 
 Source: Kafka's TimeIndex and LogSegment; format in storage/README.md.
 """
@@ -23,14 +22,14 @@ NO_TIMESTAMP = -1
 
 
 class TimeEntry(NamedTuple):
-    """The batch that ends with `offset` holds the largest timestamp up to it."""
+    """The batch that ends with `offset` has the largest timestamp so far."""
 
     timestamp: int
     offset: int
 
 
 class TimeIndex(SparseIndex):
-    """Finds the offset from which to scan for a timestamp."""
+    """An index that finds where to scan for a timestamp."""
 
     __slots__ = ("_last_entry",)
 
@@ -39,35 +38,35 @@ class TimeIndex(SparseIndex):
 
     def __init__(self, file: DataFile, base_offset: int) -> None:
         super().__init__(file, base_offset)
-        self._last_entry: TimeEntry | None = None  # unknown until asked for
+        self._last_entry: TimeEntry | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file may be what a roll or a close of a segment with records has left."""
+        """Whether the file may be complete, for a segment with records."""
         return self.entry_count > 0 and self.file.size() % self.entry_bytes == 0
 
     def lookup(self, timestamp: int) -> TimeEntry:
-        """Return the last entry at or before `timestamp`; (-1, base offset) if there is none."""
+        """Return the last entry at or before `timestamp`, or (-1, base offset)."""
         return self._entry_at(self._floor(timestamp, field=0))
 
     def last_entry(self) -> TimeEntry:
-        """Return the last entry; (-1, base offset) if there is none."""
+        """Return the last entry, or (-1, base offset)."""
         if self._last_entry is None:
             self._last_entry = self._entry_at(self.entry_count - 1)
         return self._last_entry
 
     def ascending_below(self, offset: int) -> tuple[int, int, int]:
-        """See SparseIndex; returns (count, timestamp, offset)."""
+        """Return (count, timestamp, offset); see SparseIndex."""
         count, last = self._ascending(offset - self.base_offset, offset_field=1)
         return (count, last[0], self.base_offset + last[1]) if count else (0, -1, self.base_offset)
 
     def commit_entries(self, count: int) -> None:
-        """Count `count` entries that `write_entries` has written."""
+        """See SparseIndex."""
         super().commit_entries(count)
         self._last_entry = None
 
     def append_if_later(self, timestamp: int, offset: int) -> bool:
-        """Append an entry at once if `timestamp` is later than the last one's; return whether."""
+        """Append an entry if its timestamp is later than the last; return whether it was."""
         if timestamp <= self.last_entry().timestamp:
             return False
         self.write_entries(TIME_ENTRY.pack(timestamp, offset - self.base_offset))
@@ -79,7 +78,7 @@ class TimeIndex(SparseIndex):
         self._keep_entries(self._floor(offset - self.base_offset - 1, field=1) + 1)
 
     def disregard(self) -> None:
-        """Count no entry, whatever the file holds; it is cut at the next write."""
+        """See SparseIndex."""
         super().disregard()
         self._last_entry = None
 

@@ -1,16 +1,15 @@
-"""The aborted transactions of a segment: what read_committed readers pass over (`.txnindex`).
+"""The aborted transactions of a segment, whose records read_committed readers skip (`.txnindex`).
 
 An entry is 34 bytes: int16 version (0), int64 producer id, int64 first offset of the transaction,
-int64 offset of its abort marker, int64 last stable offset once that was written. It stands in the
-segment that holds the marker; there is no file before the first one.
+int64 offset of its abort marker, int64 last stable offset after the marker. It is in the index of
+the marker's segment.
 
-Laws: last offsets rise strictly; last stable offsets never fall, and are at most one above the
-marker. So a search for [fetch offset, upper bound) begins at the first entry whose marker is not
-below the fetch offset, and ends at the first whose last stable offset has reached the bound: a
-transaction that is aborted later began at or above that.
+Invariants: last offsets strictly ascend; last stable offsets never decrease and are at most one
+above the marker. So a search for [fetch offset, upper bound) begins at the first entry with a
+marker at or above the fetch offset. It ends when a last stable offset has reached the bound,
+because transactions aborted later began at or above that offset.
 
-Writing has two steps, as in sparse_index.py. What is too short for an entry at the end of the file
-is ignored, and overwritten by the next one.
+Writing has two steps, as in sparse_index.py. An incomplete last entry is ignored and overwritten.
 
 Source: Kafka's TransactionIndex and AbortedTxn; format in storage/README.md.
 """
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 _VERSION: Final = 0
 _ENTRY: Final = struct.Struct(">hqqqq")
 ENTRY_BYTES: Final = _ENTRY.size
-# 8 KiB: few searches need a second read.
+# 8 KiB: enough for most searches.
 _CHUNK_ENTRIES: Final = 240
 
 
 class AbortedTransaction(NamedTuple):
-    """One entry; see above."""
+    """One entry of the index."""
 
     producer_id: int
     first_offset: int
@@ -44,46 +43,42 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedSearch(NamedTuple):
-    """What one segment's index knows."""
+    """The search result from one segment's index."""
 
     transactions: list[AbortedTransaction]
-    is_complete: bool  # no later segment can add anything
+    is_complete: bool  # no later segment can add entries
 
 
 class TransactionIndex:
-    """The aborted transactions whose markers are in one segment.
-
-    Attributes:
-        file: The data file; it need not exist.
-    """
+    """The aborted transactions whose markers are in one segment."""
 
     __slots__ = ("_entry_count", "file")
 
     def __init__(self, file: DataFile) -> None:
         self.file = file
-        self._entry_count = -1  # unknown until asked for
+        self._entry_count = -1
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
         return self._read_from(0)
 
     @property
     def entry_count(self) -> int:
-        """Number of entries; 0 if there is no file."""
+        """The number of entries."""
         if self._entry_count < 0:
             self._entry_count = self.file.size() // ENTRY_BYTES
         return self._entry_count
 
     def detached(self) -> TransactionIndex:
-        """Return the index as it is now, to be read in a thread."""
+        """Return a copy of the index for a thread."""
         twin = TransactionIndex(self.file)
         twin._entry_count = self.entry_count
         return twin
 
     def collect(self, fetch_offset: int, up_to_offset: int) -> AbortedSearch:
-        """Find the transactions that records in [fetch_offset, up_to_offset) may belong to.
+        """Return the transactions that records in [fetch_offset, up_to_offset) may belong to.
 
         Raises:
-            KafkaError: UNKNOWN_SERVER_ERROR: an entry is of another version.
+            KafkaError: UNKNOWN_SERVER_ERROR: an entry has another version.
         """
         found: list[AbortedTransaction] = []
         if not self.entry_count:
@@ -96,30 +91,26 @@ class TransactionIndex:
         return AbortedSearch(found, is_complete=False)
 
     def write_entries(self, entries: Iterable[AbortedTransaction]) -> None:
-        """Write entries behind the last one, without counting them.
+        """Write entries after the last one, without counting them.
 
         Raises:
-            OSError: The index is as before.
+            OSError: The index is unchanged.
         """
         packed = encode_entries(entries)
         if packed:
             self.file.write_at(self.entry_count * ENTRY_BYTES, packed)
 
     def commit_entries(self, count: int) -> None:
-        """Count `count` entries that `write_entries` has written."""
+        """Count entries written by `write_entries`."""
         self._entry_count = self.entry_count + count
 
     def truncate_to_offset(self, offset: int) -> None:
-        """Drop the entries whose marker is at or above `offset`."""
+        """Delete the entries whose marker is at or above `offset`."""
         if self.file.size():
             self._keep(self._first_slot(offset))
 
     def sanity_check(self, base_offset: int) -> str | None:
-        """Return what is wrong with the file in half a sentence, or None if nothing is.
-
-        Args:
-            base_offset: The segment's; a marker in it is not below.
-        """
+        """Return the file's damage, or None."""
         if self.file.size() % ENTRY_BYTES:
             return f"its {self.file.size()} bytes are no multiple of {ENTRY_BYTES}"
         last_offset = base_offset - 1
@@ -136,7 +127,6 @@ class TransactionIndex:
         return None
 
     def _keep(self, count: int) -> None:
-        """Cut the file to its first `count` entries; an empty one is removed."""
         self._entry_count = count
         if count:
             self.file.truncate(count * ENTRY_BYTES)
@@ -144,7 +134,6 @@ class TransactionIndex:
             self.file.unlink()
 
     def _first_slot(self, offset: int) -> int:
-        """Return the slot of the first entry whose marker is at or above `offset`."""
         low, high = 0, self.entry_count
         while low < high:
             middle = (low + high) // 2
@@ -168,7 +157,7 @@ class TransactionIndex:
 
 
 def encode_entries(entries: Iterable[AbortedTransaction]) -> bytes:
-    """Return the content of a file that holds these entries."""
+    """Return the content of a file with these entries."""
     return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
 
 

@@ -1,4 +1,4 @@
-"""What is known of one producer id, and how a snapshot tells it.
+"""The state of one producer id, and its conversion to and from snapshots.
 
 Source: Kafka's ProducerStateEntry, BatchMetadata, CompletedTxn.
 """
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 MAX_SEQUENCE: Final = 2**31 - 1
-# As many requests as an idempotent producer has in flight (max.in.flight.requests.per.connection).
+# An idempotent producer's max.in.flight.requests.per.connection.
 BATCHES_KEPT: Final = 5
 
 
 class ProducedBatch(NamedTuple):
-    """Where a producer's batch went, for the answer to its retry."""
+    """A stored batch, for the response to its retry."""
 
     last_sequence: int
     last_offset: int
@@ -42,7 +42,7 @@ class ProducedBatch(NamedTuple):
 
 
 class ProducerEntry:
-    """One producer id."""
+    """The state of one producer id."""
 
     __slots__ = (
         "batches",
@@ -56,20 +56,21 @@ class ProducerEntry:
         self.producer_epoch = producer_epoch
         self.coordinator_epoch = -1
         self.last_timestamp_ms = -1
-        self.current_txn_first_offset = -1  # -1: no transaction is open
-        self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_KEPT)  # oldest first, one epoch's
+        self.current_txn_first_offset = -1  # -1: none is open
+        # oldest first, all of one epoch
+        self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_KEPT)
 
     @property
     def last_sequence(self) -> int:
-        """Return the sequence of the last record, -1 when no batch of this epoch is known."""
+        """Return the last record's sequence, -1 if no batch of this epoch is known."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def is_in_transaction(self, producer_epoch: int) -> bool:
-        """Tell whether a transaction of that very epoch is open."""
+        """Return whether a transaction of exactly this epoch is open."""
         return self.current_txn_first_offset >= 0 and self.producer_epoch == producer_epoch
 
     def find_duplicate(self, header: BatchHeader) -> ProducedBatch | None:
-        """Return the batch of this epoch that has the same sequences, if it is known still."""
+        """Return the batch of this epoch with the same sequences, or None."""
         delta = header.last_offset_delta
         for batch in self.batches:
             if batch.offset_delta == delta and batch.base_sequence == header.base_sequence:
@@ -77,14 +78,14 @@ class ProducerEntry:
         return None
 
     def begin_epoch(self, producer_epoch: int) -> None:
-        """Forget the batches of another epoch."""
+        """Set the epoch; forget the batches of another one."""
         if producer_epoch != self.producer_epoch:
             self.batches.clear()
             self.producer_epoch = producer_epoch
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction whose marker was met: what the transaction index is written from."""
+    """A transaction that a marker has ended."""
 
     producer_id: int
     first_offset: int
@@ -93,7 +94,7 @@ class CompletedTransaction(NamedTuple):
 
 
 def to_row(producer_id: int, entry: ProducerEntry) -> SnapshotRow:
-    """Return what a snapshot holds of a producer."""
+    """Return a producer's snapshot row."""
     last = entry.batches[-1] if entry.batches else ProducedBatch(NO_SEQUENCE, -1, 0, -1)
     return SnapshotRow(
         producer_id,
@@ -108,7 +109,7 @@ def to_row(producer_id: int, entry: ProducerEntry) -> SnapshotRow:
 
 
 def from_row(row: SnapshotRow) -> ProducerEntry:
-    """Return the producer that a snapshot tells of; of its batches only the last is known."""
+    """Return the producer of a snapshot row, which has only its last batch."""
     entry = ProducerEntry(row.producer_epoch)
     entry.coordinator_epoch = row.coordinator_epoch
     entry.last_timestamp_ms = row.timestamp_ms
@@ -121,7 +122,7 @@ def from_row(row: SnapshotRow) -> ProducerEntry:
 
 
 def fenced(producer_id: int, producer_epoch: int, entry: ProducerEntry) -> KafkaError:
-    """Make the error for an epoch that is lower than the known one."""
+    """Return the error for an epoch below the known one."""
     return KafkaError(
         ErrorCode.INVALID_PRODUCER_EPOCH,
         f"Producer {producer_id} has epoch {entry.producer_epoch} here, this one is "
@@ -130,7 +131,7 @@ def fenced(producer_id: int, producer_epoch: int, entry: ProducerEntry) -> Kafka
 
 
 def out_of_order(header: BatchHeader, expectation: str) -> KafkaError:
-    """Make the error for a sequence that does not follow the last one."""
+    """Return the error for a sequence that does not follow the last one."""
     return KafkaError(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         f"Producer {header.producer_id} sent sequence {header.base_sequence}, {expectation}",

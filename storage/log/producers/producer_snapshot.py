@@ -1,14 +1,14 @@
-"""The file `<offset>.snapshot`: what was known of every producer when the log ended at that offset.
+"""The format of `<offset>.snapshot`, the state of all producers when the log ended at that offset.
 
     int16   version (1)
-    uint32  CRC-32C of all that follows it
+    uint32  CRC-32C of everything after it
     int32   count
     count x int64 producer id, int16 epoch, int32 last sequence, int64 last offset,
             int32 offset delta, int64 timestamp in ms, int32 coordinator epoch,
             int64 first offset of the open transaction (-1: none)               46 bytes
 
-Only the last batch of the five is kept, so a retry of an older one is refused after a restart
-(as in Kafka). Source: Kafka's ProducerStateManager.
+Only the last of a producer's five batches is stored, so retries of older ones are refused after a
+restart (as in Kafka). Source: Kafka's ProducerStateManager.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".snapshot"
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct(">hIi")
-_COUNTED_FROM: Final = 6  # the CRC covers everything behind itself
+_COUNTED_FROM: Final = 6
 _ROW: Final = struct.Struct(">qhiqiqiq")
 
 
 class SnapshotRow(NamedTuple):
-    """One producer, in the file's own order of fields."""
+    """One producer, in file order."""
 
     producer_id: int
     producer_epoch: int
@@ -43,7 +43,7 @@ class SnapshotRow(NamedTuple):
 
 
 class CorruptSnapshotError(Exception):
-    """The file is no usable snapshot: an older one and a replay stand in for it."""
+    """The file is unusable; an older one and a longer replay replace it."""
 
 
 def snapshot_name(offset: int) -> str:
@@ -52,7 +52,7 @@ def snapshot_name(offset: int) -> str:
 
 
 def snapshot_offset(name: str) -> int | None:
-    """Return the offset that a file name speaks of, None if it is no snapshot's."""
+    """Return the offset in a snapshot's file name, or None."""
     return offset_before(name, SUFFIX)
 
 
@@ -64,10 +64,10 @@ def encode_snapshot(rows: Iterable[SnapshotRow]) -> bytes:
 
 
 def decode_snapshot(content: bytes) -> list[SnapshotRow]:
-    """Read a snapshot file.
+    """Return the rows of a snapshot file.
 
     Raises:
-        CorruptSnapshotError: Short, of another version, or its CRC differs.
+        CorruptSnapshotError: It is too short, has another version, or its CRC differs.
     """
     if len(content) < _HEAD.size:
         raise CorruptSnapshotError(f"{len(content)} bytes are too few")

@@ -1,7 +1,7 @@
-"""The snapshot files of one log: which there are, what the disk may not have, how they go.
+"""The producer snapshot files of one log.
 
-They shorten the replay of a log's producers, so one that is missing or damaged costs time alone.
-What a file holds: producer_snapshot.py. Source: Kafka's ProducerStateManager.
+They shorten the replay of a log's producers, so a missing or damaged one only costs time. Format:
+producer_snapshot.py. Source: Kafka's ProducerStateManager.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from wirebroker.storage.file_names import DELETED_SUFFIX
 from wirebroker.storage.log.producers.producer_snapshot import (
     CorruptSnapshotError,
     SnapshotRow,
@@ -18,7 +19,6 @@ from wirebroker.storage.log.producers.producer_snapshot import (
     encode_snapshot,
     snapshot_name,
 )
-from wirebroker.storage.log.segment.segment_files import DELETED_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,9 +32,9 @@ class ProducerSnapshots:
     """One log's snapshot files.
 
     Attributes:
-        offsets: Of the files that exist, rising.
-        last_offset: Of the one that was written or read last; nothing older is worth writing.
-        unsynced: Offsets of those written since the last flush; flushed with the segments.
+        offsets: Of the existing files, ascending.
+        last_offset: Of the last file written or read; older ones need not be written.
+        unsynced: Offsets of files written since the last flush.
     """
 
     __slots__ = ("_directory", "_files", "last_offset", "offsets", "unsynced")
@@ -47,16 +47,16 @@ class ProducerSnapshots:
         self.last_offset = 0
 
     def relocate(self, directory: str) -> None:
-        """Go on with copies of the files in another directory, which are on the disk."""
+        """Switch to synced copies in another directory."""
         self._directory = directory
         self.unsynced.clear()
 
     def use(self, offsets: Iterable[int]) -> None:
-        """Take over the files that a listing of the directory showed."""
+        """Set the offsets of the existing files."""
         self.offsets = sorted(offsets)
 
     def write(self, offset: int, rows: Sequence[SnapshotRow]) -> None:
-        """Write a file; it is among the unsynced ones until a flush takes it.
+        """Write a file, which stays unsynced until a flush.
 
         Raises:
             OSError: The disk failed.
@@ -68,7 +68,7 @@ class ProducerSnapshots:
         self.last_offset = offset
 
     def read(self, offset: int) -> list[SnapshotRow] | None:
-        """Return what a file holds; None if it is of no use.
+        """Return the rows of a file; None if it is unusable.
 
         Raises:
             OSError: The disk failed.
@@ -80,7 +80,7 @@ class ProducerSnapshots:
             return None
 
     def newest_first(self, end_offset: int) -> list[int]:
-        """Return the offsets at or below `end_offset`, falling."""
+        """Return the offsets at or below `end_offset`, descending."""
         return self.offsets[: bisect_right(self.offsets, end_offset)][::-1]
 
     def delete(self, offset: int) -> None:
@@ -94,13 +94,13 @@ class ProducerSnapshots:
             self.delete(offset)
 
     def delete_outside(self, lowest: int, highest: int) -> None:
-        """Remove the files of offsets at or below `lowest`, or above `highest`."""
+        """Remove the files at or below `lowest`, and above `highest`."""
         for offset in list(self.offsets):
             if not lowest < offset <= highest:
                 self.delete(offset)
 
     def delete_strays(self, segment_base_offsets: set[int]) -> None:
-        """Keep those at segments' base offsets, and the newest if it is above them all."""
+        """Keep the files at segments' base offsets, and a newest one above them."""
         highest = max(segment_base_offsets, default=-1)
         strays = [offset for offset in self.offsets if offset not in segment_base_offsets]
         for offset in strays:
@@ -120,11 +120,11 @@ class ProducerSnapshots:
 
     @property
     def unsynced_paths(self) -> list[str]:
-        """What a flush is to sync."""
+        """The paths for a flush to sync."""
         return [self.path(offset) for offset in self.unsynced]
 
     def take_unsynced_paths(self) -> list[str]:
-        """Return what a flush is to sync, and leave it to that."""
+        """Return the paths for a flush to sync, and clear the list."""
         paths = self.unsynced_paths
         self.unsynced.clear()
         return paths
@@ -134,12 +134,11 @@ class ProducerSnapshots:
         return f"{self._directory}/{snapshot_name(offset)}"
 
     def check(self, end_offset: int) -> None:
-        """Assert that they rise, and none is above `end_offset`."""
+        """Assert the order and bound of the offsets."""
         assert self.offsets == sorted(set(self.offsets)), self.offsets
         assert not self.offsets or self.offsets[-1] <= end_offset, (self.offsets, end_offset)
 
     def _forget(self, offset: int) -> bool:
-        """Take a file off the lists; return whether it was there."""
         if offset in self.unsynced:
             self.unsynced.remove(offset)
         index = bisect_left(self.offsets, offset)

@@ -1,21 +1,22 @@
-"""What a partition knows of its idempotent and transactional producers (KIP-98, KIP-360).
+"""The state of a partition's idempotent and transactional producers (KIP-98, KIP-360).
 
-Per producer id: the epoch, the last five batches (to answer a retry with the offsets of the first
-try), and the first offset of an open transaction. It is a function of the log: snapshots at offsets
+Per producer id it holds the epoch, the last five batches (to respond to a retry with the original
+offsets) and the first offset of an open transaction. The log determines the state; snapshots
 (producer_snapshots.py) only shorten the replay.
 
-Laws:
-- A batch of sequence s is accepted if it follows the last one (after 2^31 - 1 comes 0). A producer
-  that is not known (never seen, expired, its records deleted) may begin anywhere; a new epoch
-  begins at 0; a lower epoch is fenced.
-- check_append() and check_marker() change nothing; append() and end_transaction() take what was
-  written, now or in another life.
+Invariants:
+- A batch is accepted if its sequence follows the last one (0 follows 2^31 - 1). An unknown
+  producer (new, expired, or with deleted records) may begin at any sequence; a new epoch begins
+  at 0; a lower epoch is fenced.
+- check_append() and check_marker() change nothing; append() and end_transaction() apply stored
+  batches, also in a replay.
 - The first batch of a transaction needs the guard of verification.py.
-- end_offset is the offset up to which the log is contained; no snapshot is above it.
+- The state contains the log up to end_offset; no snapshot is above it.
 
-The newest snapshot is read at first use: 10,000 partitions come back from a clean stop unread. The
-owner of a log that serves calls read() before that, so that it happens on one thread, and a replay
-(the snapshot is damaged) on none that must not wait.
+The newest snapshot is read at first use, to restart quickly with 10,000 partitions. The owner of a
+log in service calls read() before, so that it runs on one thread, and replay() (if the snapshot is
+damaged) off the event loop.
+
 Source: Kafka's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry.
 """
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 NO_PRODUCER_ID: Final = -1
 _MAX_EPOCH: Final = 2**15 - 1
-# From this transaction.version on a producer's epoch rises with each transaction's marker.
+# From this transaction.version on, each marker raises the producer's epoch.
 _EPOCH_BUMP_VERSION: Final = 2
 
 
@@ -59,11 +60,10 @@ class ProducerState:
     """The producers of one partition.
 
     Attributes:
-        end_offset: Up to where the log is contained.
-        expiration_ms: A producer that is idle for so long is forgotten.
-        is_read: Whether the newest snapshot has been read, or need not be.
+        end_offset: The state contains the log up to here.
+        expiration_ms: The idle time after which a producer is forgotten.
+        is_read: Whether the newest snapshot was read or need not be.
         ongoing_txns: First offset -> producer id of each open transaction.
-        snapshots: The files that shorten a replay.
     """
 
     __slots__ = (
@@ -85,9 +85,9 @@ class ProducerState:
     def __init__(self, files: Files, directory: str, *, expiration_ms: int) -> None:
         self.snapshots = ProducerSnapshots(files, directory)
         self._producers: dict[int, ProducerEntry] = {}
-        # The lowest key bounds what read_committed may see.
+        # The lowest key ends what read_committed shows.
         self.ongoing_txns: dict[int, int] = {}
-        # First offset -> offset of the marker, until the high watermark has passed that.
+        # First offset -> marker's offset, until the high watermark has passed it.
         self._completed: dict[int, int] = {}
         self._verifications = Verifications()
         self._guards = self._verifications.guards
@@ -99,11 +99,11 @@ class ProducerState:
         self._is_replaying = False
         self.is_read = True
 
-    # _unread_snapshot is not None => not is_read
+    # If _unread_snapshot is not None, is_read is False.
 
     @property
     def producers(self) -> dict[int, ProducerEntry]:
-        """Return the known producers by id; not to be changed."""
+        """Return the producers by id; read-only."""
         if self._unread_snapshot is not None:
             self._read_now()
         return self._producers
@@ -119,17 +119,10 @@ class ProducerState:
         supports_epoch_bump: bool,
         now_ms: int,
     ) -> VerificationGuard | None:
-        """Return what the first batch of a transaction needs once the coordinator has agreed.
-
-        Args:
-            producer_id: Whose batch is to be written.
-            sequence: Its first one.
-            producer_epoch: Its epoch.
-            supports_epoch_bump: See VerificationGuard.
-            now_ms: The time now.
+        """Return the guard for the first batch of a transaction that the coordinator must confirm.
 
         Returns:
-            None if the transaction is open here already, so nobody need be asked.
+            None if the transaction is already open here.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH: a later epoch is known here.
@@ -151,14 +144,14 @@ class ProducerState:
     def check_append(
         self, header: BatchHeader, *, guard: VerificationGuard | None = None
     ) -> ProducedBatch | None:
-        """Check a client's batch against what its producer wrote before; changes nothing.
+        """Validate a client's batch against its producer's earlier ones; changes nothing.
 
         Args:
             header: A batch with a producer id.
-            guard: From begin_verification, if the coordinator has agreed.
+            guard: From begin_verification, once the coordinator has agreed.
 
         Returns:
-            The batch already written with the same sequences, if this is a retry; else None.
+            The stored batch with the same sequences if this is a retry.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
@@ -200,7 +193,7 @@ class ProducerState:
         return None
 
     def check_verified(self, header: BatchHeader, guard: VerificationGuard | None) -> None:
-        """Check a coordinator's batch, whose sequences mean nothing; changes nothing.
+        """Validate a coordinator's batch, whose sequences are ignored; changes nothing.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE.
@@ -215,10 +208,10 @@ class ProducerState:
         coordinator_epoch: int,
         transaction_version: int,
     ) -> None:
-        """Check the end of a transaction that a coordinator asks for; changes nothing.
+        """Validate a coordinator's transaction marker; changes nothing.
 
-        With transaction.version 2 the marker has the next transaction's epoch already. One that
-        comes a second time is taken once more, as long as that has not begun here.
+        With transaction.version 2 the marker has the next transaction's epoch. It may be repeated
+        until that transaction begins here.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED.
@@ -241,7 +234,7 @@ class ProducerState:
             )
 
     def append(self, header: BatchHeader) -> None:
-        """Note a data batch that was written; its header has its final offsets."""
+        """Apply a stored data batch, with its final offsets."""
         if self._unread_snapshot is not None:
             self._read_now()
         producer_id = header.producer_id
@@ -273,7 +266,7 @@ class ProducerState:
         coordinator_epoch: int,
         timestamp_ms: int,
     ) -> CompletedTransaction | None:
-        """Note a transaction marker: the producer's open transaction, if any, ends here."""
+        """Apply a transaction marker; return the transaction that it ends, if any."""
         if self._unread_snapshot is not None:
             self._read_now()
         self._verifications.end_by_marker(header)
@@ -291,14 +284,14 @@ class ProducerState:
         return CompletedTransaction(header.producer_id, first_offset, header.base_offset, is_abort)
 
     def aborted_entry(self, completed: CompletedTransaction) -> AbortedTransaction:
-        """Return what the transaction index is to hold of a transaction that was just aborted."""
+        """Return the transaction index entry of an aborted transaction."""
         stable = min(self.ongoing_txns, default=completed.last_offset + 1)
         return AbortedTransaction(
             completed.producer_id, completed.first_offset, completed.last_offset, stable
         )
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return the first offset of a transaction that isn't decided below the high watermark."""
+        """Return the first offset of an undecided transaction, or None."""
         if self._unread_snapshot is not None:
             self._read_now()
         if self._completed:
@@ -308,17 +301,17 @@ class ProducerState:
         return min((*self.ongoing_txns, *self._completed), default=None)
 
     def forget_decided(self, high_watermark: int) -> None:
-        """Let go of transactions whose markers are below the high watermark."""
+        """Forget transactions whose markers are below the high watermark."""
         if self._completed:
             self._completed = {
                 first: last for first, last in self._completed.items() if last >= high_watermark
             }
 
     def remove_expired(self, now_ms: int) -> int:
-        """Forget producers idle for producer.id.expiration.ms; an open transaction holds them."""
+        """Forget producers idle for producer.id.expiration.ms without open transaction."""
         self._verifications.remove_expired(now_ms, self.expiration_ms)
         if not self._producers:
-            return 0  # whatever an unread snapshot holds is filtered when it is read
+            return 0
         expired = [
             producer_id
             for producer_id, entry in self._producers.items()
@@ -332,7 +325,7 @@ class ProducerState:
     # -- snapshots -------------------------------------------------------------------------
 
     def take_snapshot(self) -> bool:
-        """Write the state at end_offset to a file, unless the last snapshot is as new.
+        """Write the state at end_offset to a file, unless the last snapshot is up to date.
 
         Returns:
             Whether a file was written.
@@ -347,10 +340,10 @@ class ProducerState:
         return True
 
     def read(self) -> bool:
-        """Read the newest snapshot if that is still to be done; a small file.
+        """Read the newest snapshot, a small file, if not done yet.
 
         Returns:
-            False if it is damaged: replay() is to be called before anything else.
+            False if it is damaged: call replay() before anything else.
 
         Raises:
             OSError: The disk failed.
@@ -362,11 +355,11 @@ class ProducerState:
         return self.is_read
 
     def replay(self) -> None:
-        """Find the state from older snapshots and the log. Long: not on the event loop.
+        """Rebuild the state from older snapshots and the log. Slow.
 
         Raises:
-            KafkaError: What the segments raise.
-            OSError: The disk failed; it can be tried again.
+            KafkaError: A segment cannot be read.
+            OSError: The disk failed; the call can be repeated.
         """
         assert self._rebuild is not None
         self._is_replaying = True
@@ -377,12 +370,12 @@ class ProducerState:
         self.is_read = True
 
     def open_at(self, end_offset: int, rebuild: Callable[[], None], *, now_ms: int) -> None:
-        """Stand at `end_offset`, whose snapshot exists, without reading it yet.
+        """Set the state to an existing snapshot without reading it yet.
 
         Args:
-            end_offset: The log's end after a clean stop; in `snapshots`.
-            rebuild: Called at first use if the file turns out to be unusable.
-            now_ms: Producers that have expired by now are left out when it is read.
+            end_offset: The snapshot's offset, and the log's end after a clean stop.
+            rebuild: Called by replay() if the file is unusable.
+            now_ms: Drops producers that have expired by now.
         """
         assert end_offset in self.snapshots.offsets, f"{end_offset} in {self.snapshots.offsets}"
         self.reset(end_offset)
@@ -395,16 +388,11 @@ class ProducerState:
     def reload(
         self, *, log_start_offset: int, end_offset: int, now_ms: int, keep_up_to: int = 0
     ) -> None:
-        """Go back to the newest usable snapshot at or below `end_offset`.
+        """Load the newest usable snapshot at or below `end_offset`, without expired producers.
 
-        Snapshots outside (log_start_offset, end_offset] are deleted, and unusable ones. Afterwards
-        `self.end_offset` is where the replay begins: the snapshot's offset or the log's start.
-
-        Args:
-            log_start_offset: See above.
-            end_offset: See above.
-            now_ms: Producers that have expired by now are left out.
-            keep_up_to: Those up to it are left, as the replay is sure to come past them.
+        Unusable snapshots and those outside (log_start_offset, end_offset] are deleted, except
+        those up to `keep_up_to`, which the replay will pass. Afterwards `self.end_offset` is the
+        start of the replay: the snapshot's offset or the log's start.
         """
         snapshots = self.snapshots
         snapshots.delete_outside(log_start_offset, max(end_offset, keep_up_to))
@@ -418,7 +406,7 @@ class ProducerState:
         snapshots.last_offset = log_start_offset
 
     def reset(self, end_offset: int) -> None:
-        """Know nothing, as if the log began at `end_offset`; files are left."""
+        """Clear the state, as if the log began at `end_offset`; keep files."""
         self._producers.clear()
         self.ongoing_txns.clear()
         self._completed.clear()
@@ -429,12 +417,12 @@ class ProducerState:
         self.snapshots.last_offset = 0
 
     def as_rows(self) -> list[SnapshotRow]:
-        """Return the state as a snapshot holds it, by producer id. A thread may ask."""
+        """Return the snapshot rows, by producer id; safe in a thread."""
         producers = list(self.producers.items())
         return sorted([to_row(producer_id, entry) for producer_id, entry in producers])
 
     def check(self) -> None:
-        """Assert the laws above."""
+        """Assert the module's invariants."""
         self.snapshots.check(self.end_offset)
         for entry in self._producers.values():
             offsets = [batch.last_offset for batch in entry.batches]
@@ -444,7 +432,6 @@ class ProducerState:
     def _check_verified(
         self, header: BatchHeader, entry: ProducerEntry | None, guard: VerificationGuard | None
     ) -> None:
-        """Refuse the first batch of a transaction that its coordinator doesn't vouch for."""
         if entry is not None:
             if entry.is_in_transaction(header.producer_epoch):
                 return
@@ -461,12 +448,7 @@ class ProducerState:
             self.replay()
 
     def _read_snapshot(self, offset: int, now_ms: int) -> bool:
-        """Read a snapshot file into an empty state.
-
-        Args:
-            offset: Which one.
-            now_ms: What has expired by now is left out, as in Kafka.
-        """
+        """Read a snapshot without expired producers, as in Kafka."""
         rows = self.snapshots.read(offset)
         if rows is None:
             return False

@@ -1,10 +1,9 @@
-"""Whether the transaction coordinator knows of the transactions that are begun here (KIP-890).
+"""The verification that the coordinator knows a transaction that begins here (KIP-890).
 
-A transaction that the coordinator doesn't know would never end, and hide all that follows. So the
-first batch of one needs a guard: it is given out before the coordinator is asked, and counts only
-while it is the producer's present one. A marker or a first batch that comes in between takes it
-away, so that a late "yes" for an older transaction opens no new one. Retries share the guard, and
-it remembers the lowest sequence among them, which must be written first.
+A transaction unknown to the coordinator would never end, and would hide all later records. So its
+first batch needs a guard, created before the request to the coordinator. A marker or a first batch
+in between removes the guard, so that a late response about an older transaction cannot begin a new
+one. Retries share the guard; their lowest sequence must be written first.
 
 Source: KIP-890; Kafka's VerificationGuard, VerificationStateEntry, UnifiedLog.
 """
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class VerificationGuard:
-    """One producer's verification under way; compared by identity."""
+    """One producer's pending verification, compared by identity."""
 
     __slots__ = ("lowest_sequence", "producer_epoch", "supports_epoch_bump", "timestamp_ms")
 
@@ -30,12 +29,12 @@ class VerificationGuard:
     ) -> None:
         self.lowest_sequence = sequence
         self.producer_epoch = producer_epoch
-        # The producer's epoch rises with each transaction (transaction.version 2).
+        # From transaction.version 2 on.
         self.supports_epoch_bump = supports_epoch_bump
         self.timestamp_ms = timestamp_ms
 
     def note(self, sequence: int, producer_epoch: int) -> None:
-        """Take in another batch that waits for the same answer."""
+        """Add another batch that waits for the same response."""
         if producer_epoch > self.producer_epoch:
             self.producer_epoch = producer_epoch
             self.lowest_sequence = sequence
@@ -44,12 +43,11 @@ class VerificationGuard:
 
 
 class Verifications:
-    """The verifications under way in one partition.
+    """The pending verifications of one partition.
 
     Attributes:
-        guards: By producer id, until the first batch is written or a marker comes. Always the same
-            dict: most partitions have none at nearly all times, and who appends looks for that
-            first.
+        guards: By producer id, until the first batch is written or a marker arrives. Always the
+            same dict, so that appends can check cheaply that it is empty.
     """
 
     __slots__ = ("guards",)
@@ -66,7 +64,7 @@ class Verifications:
         supports_epoch_bump: bool,
         now_ms: int,
     ) -> VerificationGuard:
-        """Give out the guard for a batch that begins a transaction; see VerificationGuard."""
+        """Return the guard for a batch that begins a transaction."""
         guard = self.guards.get(producer_id)
         if guard is None:
             guard = self.guards[producer_id] = VerificationGuard(
@@ -80,11 +78,11 @@ class Verifications:
         return guard
 
     def is_present(self, producer_id: int, guard: VerificationGuard | None) -> bool:
-        """Tell whether a guard is the producer's present one."""
+        """Return whether a guard is the producer's current one."""
         return guard is not None and self.guards.get(producer_id) is guard
 
     def check_lowest_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
-        """Let the batches that wait for the coordinator go first, in their order.
+        """Refuse to overtake batches that wait for the coordinator.
 
         Raises:
             KafkaError: OUT_OF_ORDER_SEQUENCE_NUMBER.
@@ -98,20 +96,20 @@ class Verifications:
             raise out_of_order(header, f"{guard.lowest_sequence} was seen before")
 
     def end_by_batch(self, producer_id: int) -> None:
-        """Note that a batch of the transaction was written."""
+        """Remove the guard after the transaction's first batch."""
         self.guards.pop(producer_id, None)
 
     def end_by_marker(self, header: BatchHeader) -> None:
-        """Note that a marker has come: it ends the transaction, or the one before."""
+        """Remove the guard, unless the marker ends the previous transaction."""
         guard = self.guards.get(header.producer_id)
-        # A marker that has the guard's own epoch has ended the transaction before the guard's.
+        # A marker with the guard's epoch is the previous transaction's.
         if guard and not (
             guard.supports_epoch_bump and guard.producer_epoch == header.producer_epoch
         ):
             del self.guards[header.producer_id]
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget those that were begun `expiration_ms` ago."""
+        """Remove guards older than `expiration_ms`."""
         for producer_id, guard in list(self.guards.items()):
             if now_ms - guard.timestamp_ms >= expiration_ms:
                 del self.guards[producer_id]

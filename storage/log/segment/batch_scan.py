@@ -1,4 +1,4 @@
-"""Walks over the batches of a log file: headers alone in small reads, or whole batches in bulk."""
+"""Scans of the batches in a log file: headers in small reads, or whole batches in bulk."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.storage.files import DataFile
 
-# 8 KiB: small batches between two index entries (index.interval.bytes = 4096) come with one read.
+# 8 KiB: covers small batches between two index entries (index.interval.bytes = 4096).
 _HEADER_CHUNK_BYTES = 8 * 1024
-# 1 MiB: bulk reading is bound by the checksum, larger reads only cost memory.
+# 1 MiB: larger reads only cost memory.
 _BULK_CHUNK_BYTES = 1024 * 1024
 
 
 def scan_headers(
     file: DataFile, position: int, end: int, *, may_block: bool = True
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield (position, header) of each batch from `position`, where a batch starts, up to `end`.
+    """Yield (position, header) of each batch from `position`, where one starts, up to `end`.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE where no batch fits, UNSUPPORTED_FOR_MESSAGE_FORMAT for magic
-            0 and 1; OSError from the disk.
-        ColdPagesError: It is not in memory, and the disk may not be waited for.
+        KafkaError: CORRUPT_MESSAGE; UNSUPPORTED_FOR_MESSAGE_FORMAT for magic 0 and 1.
+        OSError: The disk failed.
+        ColdPagesError: The disk is needed, but may_block is False.
     """
     chunk: bytes | bytearray = b""
     chunk_position = position
@@ -53,9 +53,7 @@ def scan_headers(
 def scan_batches(
     file: DataFile, position: int, end: int
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Yield (position, header, whole batch) from `position`, where a batch starts, up to `end`.
-
-    The view is valid as long as it is kept; checksums are the caller's.
+    """Yield (position, header, whole batch), without verifying checksums.
 
     Raises:
         KafkaError: As `scan_headers`.

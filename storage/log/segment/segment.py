@@ -1,11 +1,10 @@
-"""One segment of a log: a file of record batches and the two sparse indexes beside it.
+"""One segment of a log: a file of record batches and its indexes.
 
-An append has two steps, so that a large one can run in a thread and a failed one leaves no trace:
-`write` touches only files, beyond everything that `size` and the indexes count; `commit` makes it
-visible and cannot fail. Between the two nothing else may write to the segment.
+An append has two steps, so that a large one can run in a thread and a failed one changes nothing:
+`write` only writes to files, after everything that `size` and the indexes count; `commit` makes it
+visible and cannot fail. No other write may happen between the two.
 
-Readers pass offsets; a small memo of (offset -> position) lets those that follow each other, or the
-end of the log, do without a search. Nothing is read before it is needed.
+A memo of (offset -> position) spares sequential readers a search. Files are read when needed.
 
 Source: Kafka's LogSegment and FileRecords; format in storage/README.md.
 """
@@ -42,12 +41,12 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.producers.producer_replay import Recent
     from wirebroker.storage.log.segment.segment_recovery import CheckStart, SegmentRecovery
 
-# Readers that are remembered per segment: some consumers side by side, and the last appends.
+# Enough for a few concurrent consumers and the last appends.
 _MEMO_ENTRIES = 32
 
 
 class SegmentWrite:
-    """What `write` has put into the files and `commit` will make visible."""
+    """The result of `write`, which `commit` makes visible."""
 
     __slots__ = (
         "aborted_count",
@@ -82,12 +81,11 @@ class Segment(SegmentFiles):
     """One segment. `offset` is a record's number, `position` a byte in the log file.
 
     Attributes:
-        base_offset: No record in it is below; its name.
-        log: The file of batches.
-        is_searched: Whether a search by time has found something in it lately: its indexes are in
-            the page cache, for all that is known.
-        created_ms: When the segment began to be filled, for rolling by time; the owner sets it
-            again when the segment was truncated to nothing.
+        base_offset: The lower bound of its offsets.
+        is_searched: Whether a search by time found a record in it lately, so that its indexes are
+            probably in the page cache.
+        created_ms: The time that rolling counts from; the owner resets it when a truncation empties
+            the segment.
     """
 
     __slots__ = (
@@ -104,7 +102,7 @@ class Segment(SegmentFiles):
     def __init__(self, files: Files, directory: str, base_offset: int, *, created_ms: int) -> None:
         super().__init__(files, directory, base_offset)
         self.created_ms = created_ms
-        self._size = -1  # unknown until asked for, as is what is None here
+        self._size = -1  # unknown, like None below
         self._tail: IndexTail | None = None
         self._found_max_timestamp: int | None = None
         self._first_batch_timestamp: int | None = None
@@ -113,13 +111,10 @@ class Segment(SegmentFiles):
         self.is_searched = False
 
     def create(self, settings: TopicSettings | None = None) -> None:
-        """Create the log file, empty: from now on a listing of the directory shows the segment.
+        """Create the empty log file; remove anything left under the segment's file names.
 
-        What a crash or somebody else has left under the names of its files is removed.
-
-        Args:
-            settings: Of its topic; with `preallocate` the file is as long as a full segment until
-                nothing more is appended to it. What a crash leaves of that, recovery cuts.
+        With `preallocate` the file has a full segment's length until the segment is rolled or
+        closed; after a crash, recovery truncates it.
         """
         for suffix in SEGMENT_SUFFIXES:
             self._files.make_way(segment_path(self._directory, self.base_offset, suffix))
@@ -131,7 +126,7 @@ class Segment(SegmentFiles):
 
     @property
     def size(self) -> int:
-        """Bytes of batches: where the next one will start."""
+        """Bytes of batches."""
         if self._size < 0:
             self._size = self.log.size()
         return self._size
@@ -143,34 +138,34 @@ class Segment(SegmentFiles):
 
     @property
     def known_max_timestamp(self) -> int | None:
-        """Return `max_timestamp` if that needs no file, else None (a thread may ask)."""
+        """Return `max_timestamp` if that needs no file, or None; safe in a thread."""
         tail = self._tail
         return self._found_max_timestamp if tail is None else tail.max_timestamp
 
     def note_max_timestamp(self, timestamp: int) -> None:
-        """Keep what a search of its files (`detached_closed`) found; the segment stays unused."""
+        """Store the result of a search in `detached_closed`."""
         self._found_max_timestamp = timestamp
 
     @property
     def offset_of_max_timestamp(self) -> int:
-        """The last offset of the first batch that has `max_timestamp`."""
+        """The last offset of the first batch with it."""
         return (self._tail or self._load_tail()).offset_of_max_timestamp
 
     @property
     def first_batch_timestamp(self) -> int | None:
-        """The largest timestamp in the first batch; None while the segment is empty."""
+        """The largest timestamp in the first batch, or None."""
         if self._first_batch_timestamp is None and self.size:
             _, header = next(self.iterate_headers())
             self._first_batch_timestamp = header.max_timestamp
         return self._first_batch_timestamp
 
     def largest_timestamp(self) -> int:
-        """Return what retention by time goes by: the largest timestamp, else the file's time."""
+        """Return the largest timestamp, or else the file's, for retention."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.modified_ms()
 
     def modified_ms(self) -> int:
-        """Return when the log file was last changed, in milliseconds since 1970."""
+        """Return the log file's modification time, in milliseconds since 1970."""
         return self._files.modified_ms(self.log.path)
 
     def append(
@@ -180,7 +175,7 @@ class Segment(SegmentFiles):
         *,
         index_interval_bytes: int,
     ) -> None:
-        """Write batches and make them visible at once: `write` and `commit`."""
+        """Write and commit batches."""
         self.commit(self.write(buffer, batches, index_interval_bytes=index_interval_bytes))
 
     def write(
@@ -191,18 +186,18 @@ class Segment(SegmentFiles):
         index_interval_bytes: int,
         aborted: Sequence[AbortedTransaction] = (),
     ) -> SegmentWrite:
-        """Write batches and their index entries into the files; nobody sees them before `commit`.
+        """Write batches and their index entries to the files, invisible before `commit`.
 
-        May run in a thread. The buffer may be reused as soon as this returns.
+        May run in a thread.
 
         Args:
-            buffer: Whole batches, with their final offsets.
-            batches: Their headers, in the same order, with the same offsets; at least one.
-            index_interval_bytes: See index_tail.py (index.interval.bytes).
-            aborted: The transactions that abort markers among the batches end.
+            buffer: Whole batches, with their final offsets; reusable afterwards.
+            batches: Their headers; at least one.
+            index_interval_bytes: See index_tail.py.
+            aborted: The transactions that abort markers among them end.
 
         Raises:
-            OSError: Nothing was written; EIO if the disk doesn't allow that files are cut back.
+            OSError: Nothing was written; EIO if the files could not be truncated again.
         """
         position = self.size
         tail, end_position, offset_entries, time_entries = index_batches(
@@ -233,7 +228,7 @@ class Segment(SegmentFiles):
         )
 
     def commit(self, write: SegmentWrite) -> None:
-        """Make visible what `write` has written."""
+        """Make the result of `write` visible."""
         assert write.position == self._size, "writes are committed in order, each once"
         assert write.end_position == self.log.size(), "the headers are those of the buffer"
         self._size = write.end_position
@@ -252,11 +247,11 @@ class Segment(SegmentFiles):
         """Find the first batch whose last offset is at or after `offset`.
 
         Returns:
-            Its position and header; None if the segment ends before.
+            Its position and header, or None.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE if the file holds no batches where it should.
-            ColdPagesError: The log file must be read from the disk, which may not be waited for.
+            KafkaError: CORRUPT_MESSAGE: the file is damaged.
+            ColdPagesError: The disk is needed, but may_block is False.
         """
         memo = self._memo.get(offset)
         start = memo[0] if memo else self.offset_index.lookup(offset).position
@@ -264,7 +259,7 @@ class Segment(SegmentFiles):
             last_offset = header.base_offset + header.last_offset_delta
             if last_offset >= offset:
                 size = header.length + OVERHEAD_BYTES
-                if position + size < self.size:  # what a reader that moves on will ask for
+                if position + size < self.size:  # for a sequential reader
                     self._remember(last_offset + 1, position + size, 0)
                 self._remember(offset, position, size)
                 return position, header
@@ -279,14 +274,14 @@ class Segment(SegmentFiles):
         min_one: bool,
         may_block: bool = True,
     ) -> FileSlice | None:
-        """Return the range of the file that answers a Fetch from `offset`; reads no payload.
+        """Return the file range for a Fetch; reads no records.
 
         Args:
-            offset: The first batch is the one that holds it, or the next after it.
-            max_bytes: Length of the slice at most; the last batch may be cut, as Kafka does.
-            end_position: Where visible batches end (the high watermark's position, or `size`).
+            offset: The first batch is the one that holds it, or the next.
+            max_bytes: The maximum length; the last batch may be incomplete, as in Kafka.
+            end_position: The end of visible batches.
             min_one: Whether to return the first batch whole even if it exceeds `max_bytes`.
-            may_block: As position_for_offset's, which may raise ColdPagesError.
+            may_block: As in position_for_offset, which may raise ColdPagesError.
 
         Returns:
             The slice, of length 0 if nothing is visible or fits; None if the segment ends before
@@ -305,18 +300,17 @@ class Segment(SegmentFiles):
         return FileSlice(self.log, position, max(0, min(max_bytes, end_position - position)))
 
     def iterate_headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Walk (position, header) of the batches from `position`, where one starts."""
+        """Yield (position, header) of the batches; see scan_headers."""
         return scan_headers(self.log, position, self.size)
 
     def iterate_batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-        """Walk (position, header, whole batch) from `position`; checksums are not checked."""
+        """Yield (position, header, whole batch); see scan_batches."""
         return scan_batches(self.log, position, self.size)
 
     def detached(self) -> Segment:
-        """Return the segment as it is now, for searches in a thread while this one is used.
+        """Return a copy for searches in a thread, which shares only the files.
 
-        Only the files are shared, of which both read no more than what counts now. Reads nothing of
-        a segment in use; of one that is not, what it needs.
+        It sees only what is committed now. Files are read only if the segment was not in use.
         """
         twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
         twin.log = self.log
@@ -327,7 +321,7 @@ class Segment(SegmentFiles):
         return twin
 
     def detached_closed(self) -> Segment:
-        """Do as `detached` for a segment that nobody appends to: reads nothing; a thread may."""
+        """Return such a copy of a closed segment, reading no files; safe in a thread."""
         twin = Segment(self._files, self._directory, self.base_offset, created_ms=self.created_ms)
         twin.log = self.log
         twin._offset_index = OffsetIndex(self.offset_index.file, self.base_offset)
@@ -336,10 +330,9 @@ class Segment(SegmentFiles):
         return twin
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batches that hold `offset` or come after it.
+        """Remove `offset` and all later records.
 
-        A segment that is empty afterwards counts from its creation again: the owner sets
-        `created_ms`.
+        If the segment is empty afterwards, the owner sets `created_ms`.
         """
         found = self.position_for_offset(offset)
         self._memo.clear()
@@ -354,13 +347,13 @@ class Segment(SegmentFiles):
         self._tail = self._scan_tail()
 
     def check_start(self, recovery_point: int) -> CheckStart:
-        """Return where `recover` may begin if what is below `recovery_point` was flushed."""
+        """Return where `recover` begins if everything below `recovery_point` was flushed."""
         if recovery_point <= self.base_offset:
             return from_the_first(self.base_offset)
         return find_start(self.log, self.offset_index, self.time_index, recovery_point)
 
     def trust(self, start: CheckStart) -> None:
-        """Cut the indexes to the entries that stand before `start`."""
+        """Truncate the indexes to the entries before `start`."""
         self.offset_index.replace_entries(b"", keep=start.offset_entry_count)
         self.time_index.replace_entries(b"", keep=start.time_entry_count)
 
@@ -373,17 +366,17 @@ class Segment(SegmentFiles):
         recent: Recent | None = None,
         is_active: bool = False,
     ) -> SegmentRecovery:
-        """Cut the file at the first bad batch and build the indexes anew.
+        """Truncate the file at the first bad batch and rebuild the offset and time indexes.
 
-        The transaction index is the caller's, who knows the producers.
+        The caller rebuilds the transaction index, which needs the producer state.
 
         Args:
-            on_batch: As check_log's.
-            index_interval_bytes: As in `write`.
+            on_batch: See check_log.
+            index_interval_bytes: See index_tail.py.
             start: From check_start, after `trust`; None checks everything.
-            recent: As check_log's.
-            is_active: More will be appended, so the indexes need no last entry yet: of thousands of
-                logs nothing but the log files is opened.
+            recent: See check_log.
+            is_active: Whether more will be appended. The indexes then need no last entry yet, so
+                only the log file is opened.
 
         Raises:
             KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: see segment_recovery.py.
@@ -404,8 +397,9 @@ class Segment(SegmentFiles):
         self._size = checked.recovery.valid_bytes
         self.offset_index.replace_entries(checked.offset_entries, keep=start.offset_entry_count)
         if is_active and not self.offset_index.entry_count:
-            # Its file has one entry from the last clean stop. Nobody trusts it without the offset
-            # index, with whose first entry it is cut; now that would wait for the disk (0.3 ms).
+            # The time index has one entry from the last clean stop, which is truncated with the
+            # first offset index entry and not used before. Truncating it now would wait for the
+            # disk (0.3 ms).
             self.time_index.disregard()
         else:
             self.time_index.replace_entries(checked.time_entries, keep=start.time_entry_count)
@@ -415,7 +409,7 @@ class Segment(SegmentFiles):
         return checked.recovery
 
     def on_roll(self) -> None:
-        """Give the indexes their last entry, all files their length: nothing will be appended."""
+        """Complete the indexes and trim all files; appends have ended."""
         if self._tail is not None and self.time_index.append_if_later(
             self._tail.max_timestamp, self._tail.offset_of_max_timestamp
         ):
@@ -425,17 +419,16 @@ class Segment(SegmentFiles):
         self.time_index.trim()
 
     def finish(self) -> None:
-        """Do as `on_roll` if the segment was in use; one that was only listed stays untouched."""
+        """Call `on_roll` if the segment was in use."""
         if self._is_new or self._tail is not None:
             self.on_roll()
 
     def close(self) -> None:
-        """Finish the indexes and let go of the files."""
+        """Complete the indexes and close the files."""
         self.finish()
         self.close_files()
 
     def _take_back(self, position: int, error: OSError) -> None:
-        """Cut the files to what counts after a failed write."""
         try:
             self.log.truncate(position)
             self.offset_index.cut_uncounted()
@@ -451,19 +444,17 @@ class Segment(SegmentFiles):
             del memo[next(iter(memo))]
 
     def _load_tail(self) -> IndexTail:
-        """Take the tail from the time index, whose last entry a clean stop has finished."""
         if self.size and not self.time_index.is_whole:
-            self._tail = self._scan_tail()  # it was damaged, or no record has a timestamp
+            self._tail = self._scan_tail()  # damaged, or without timestamps
         elif self.size:
             timestamp, offset = self.time_index.last_entry()
-            # The distance to the last offset entry starts anew, as Kafka's does.
+            # The distance to the last offset index entry restarts at 0, as in Kafka.
             self._tail = IndexTail(timestamp, offset, timestamp, 0)
         else:
             self._tail = empty_tail(self.base_offset)
         return self._tail
 
     def _scan_tail(self) -> IndexTail:
-        """Take the tail from the last time entry and the batches after it."""
         indexed, offset = self.time_index.last_entry()
         timestamp = indexed
         for _, header in self.iterate_headers(self.offset_index.lookup(offset).position):

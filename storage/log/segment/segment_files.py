@@ -1,18 +1,18 @@
-"""The files of one segment as files: their names, creation, renames, removal.
+"""The files of one segment: names, creation, renames and removal.
 
-    <base offset, 20 digits>.log         batches end to end; nothing between or behind them
+    <base offset, 20 digits>.log         batches end to end, nothing between or after them
                             .index       offsets -> positions     (offset_index.py)
                             .timeindex   timestamps -> offsets    (time_index.py)
                             .txnindex    aborted transactions     (transaction_index.py)
 
-The index objects are made when first asked for: 10,000 segments that nobody uses cost little.
+Index objects are created at first use, because idle segments are many.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.storage.file_names import offset_before
+from wirebroker.storage.file_names import DELETED_SUFFIX, offset_before
 from wirebroker.storage.log.index.offset_index import OffsetIndex
 from wirebroker.storage.log.index.time_index import TimeIndex
 from wirebroker.storage.log.index.transaction_index import TransactionIndex, encode_entries
@@ -28,7 +28,6 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TXN_INDEX_SUFFIX = ".txnindex"
-DELETED_SUFFIX = ".deleted"
 SWAP_SUFFIX = ".swap"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
@@ -45,12 +44,7 @@ def segment_base_offsets(names: Iterable[str]) -> list[int]:
 
 
 class SegmentFiles:
-    """What is done to a segment's files without knowing what they hold.
-
-    Attributes:
-        base_offset: The segment's name.
-        log: The file of batches.
-    """
+    """The file operations of a segment, independent of the content."""
 
     __slots__ = (
         "_directory",
@@ -92,17 +86,16 @@ class SegmentFiles:
 
     @property
     def transaction_index(self) -> TransactionIndex:
-        """The aborted transactions; its file exists from the first one on."""
+        """The aborted transactions."""
         if self._transaction_index is None:
             path = segment_path(self._directory, self.base_offset, TXN_INDEX_SUFFIX)
             self._transaction_index = TransactionIndex(self._files.data(path))
         return self._transaction_index
 
     def replace_aborted(self, entries: Sequence[AbortedTransaction]) -> None:
-        """Make these the aborted transactions, if others are there; on the disk when this returns.
+        """Replace the aborted transactions, if they differ, and sync them.
 
-        Nothing tells that entries below the recovery point are missing. So they are replaced as a
-        whole and synced: neither a kill nor a power loss in the middle leaves fewer.
+        The file is replaced as a whole, because missing entries would go unnoticed.
 
         Raises:
             OSError: The disk failed.
@@ -116,16 +109,16 @@ class SegmentFiles:
             self._files.write_whole(file.path, content)
         else:
             file.unlink()
-        self._transaction_index = None  # it knows the old file
+        self._transaction_index = None  # it refers to the old file
 
     def is_index_full(self, max_index_bytes: int) -> bool:
-        """Return whether an index has reached segment.index.bytes: time to roll."""
+        """Return whether an index has reached segment.index.bytes."""
         return self.offset_index.is_full(max_index_bytes) or self.time_index.is_full(
             max_index_bytes
         )
 
     def sanity_check(self) -> str | None:
-        """Return why the indexes must be rebuilt before use (by `Segment.recover`), or None."""
+        """Return why the indexes must be rebuilt (by `Segment.recover`), or None."""
         log_length = self.log.size()
         for index in (self.offset_index, self.time_index):
             if log_length and not self._files.exists(index.file.path):
@@ -137,19 +130,19 @@ class SegmentFiles:
         return None
 
     def sync(self) -> None:
-        """Wait until log and indexes are on the disk. Blocks: run it in a thread."""
+        """Sync log and indexes. Blocks: run it in a thread."""
         for file in self._known_files():
-            # An fdatasync of a file without news costs 40 us; most appends change no index.
+            # An unneeded fdatasync costs 40 us.
             if file.is_dirty and self._files.exists(file.path):
                 file.sync()
 
     def close_files(self) -> None:
-        """Let go of the files as they are; they open again when needed."""
+        """Close the files; they open again when needed."""
         for file in self._known_files():
             file.close()
 
     def let_go(self) -> None:
-        """Leave the files to whoever removes their directory; they close with their last user."""
+        """Release the files, whose directory is to be removed."""
         for file in self._known_files():
             file.let_go()
 
@@ -160,27 +153,27 @@ class SegmentFiles:
             file.path = f"{directory}/{file.path.rpartition('/')[2]}"
 
     def look_under(self, suffix: str) -> None:
-        """Take the files to have names with a suffix; nothing is renamed."""
+        """Append a suffix to the paths without renaming the files."""
         for file in self.all_files():
             file.path += suffix
 
     def mark_deleted(self, suffix: str = DELETED_SUFFIX) -> None:
-        """Rename the files to `….deleted`: a restart removes what a crash leaves of them."""
+        """Rename the files to `….deleted`, for removal now or at the next start."""
         for file in self.all_files():
             if self._files.exists(file.path):
                 file.rename(file.path + suffix)
             else:
-                file.path += suffix  # its name may be another segment's by the time of `remove`
+                file.path += suffix  # otherwise `remove` could hit another segment's file
 
     def delete(self) -> None:
-        """Remove the files, renamed or not; they may be created anew."""
+        """Remove the files, which may be created again."""
         for file in self.all_files():
             file.unlink()
 
     def remove(self) -> None:
-        """Remove the files for good. Slices in flight can be sent to their end.
+        """Remove the files permanently; slices in flight can still be sent.
 
-        A snapshot of the producers that was set aside together with the segment goes as well.
+        A producer snapshot that was set aside with the segment is removed as well.
         """
         for file in self.all_files():
             file.remove()
@@ -192,6 +185,6 @@ class SegmentFiles:
         return [self.log, *(index.file for index in indexes if index is not None)]
 
     def all_files(self) -> list[DataFile]:
-        """Return the log and its indexes, of which not every one need exist."""
+        """Return the log and its indexes, existing or not."""
         indexes = (self.offset_index, self.time_index, self.transaction_index)
         return [self.log, *(index.file for index in indexes)]

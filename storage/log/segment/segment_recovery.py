@@ -1,13 +1,12 @@
-"""What an unclean stop left of a segment: its good batches and their index entries.
+"""The check of a segment after an unclean stop.
 
     0 ........ | ...... | ............ | ~~~~~~~~
       trusted    E        checked        cut
                           ^ recovery point
 
-What is below the recovery point has been on the disk, indexes included. Checking begins behind
-the batch E of the last trustworthy entry of the offset index; without one, at the first batch. An
-entry is trustworthy if those up to it ascend, both indexes agree with it, and the batch it names
-is there.
+Everything below the recovery point was on disk, indexes included. The check begins after the batch
+E of the last valid offset index entry, or at the first batch. An entry is valid if the entries up
+to it ascend, both indexes agree with it, and its batch exists.
 
 Source: Kafka's LogSegment.recover, which reads the whole segment.
 """
@@ -47,42 +46,42 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 class CheckStart(NamedTuple):
-    """From where on a segment is checked, and what stands before."""
+    """Where the check begins, and the state before it."""
 
     position: int
-    next_offset: int  # one after the last record before it
+    next_offset: int  # after the last record before it
     tail: IndexTail
-    offset_entry_count: int  # entries that are kept
+    offset_entry_count: int  # before it
     time_entry_count: int
 
 
 class SegmentRecovery(NamedTuple):
-    """What was kept, and what must be cut."""
+    """The valid part of a segment."""
 
     valid_bytes: int
     cut_bytes: int
-    next_offset: int  # one after the last record; the base offset if nothing is left
-    reason: str | None  # why bytes must be cut
+    next_offset: int  # after the last record
+    reason: str | None  # of the truncation
 
 
 class CheckedLog(NamedTuple):
-    """What there is to know about a log file after its check."""
+    """The result of a log file's check."""
 
     recovery: SegmentRecovery
     tail: IndexTail
-    offset_entries: bytes  # of the batches that were checked
+    offset_entries: bytes  # of the checked batches
     time_entries: bytes
 
 
 def from_the_first(base_offset: int) -> CheckStart:
-    """Return the start that trusts nothing."""
+    """Return a start at the first batch."""
     return CheckStart(0, base_offset, empty_tail(base_offset), 0, 0)
 
 
 def find_start(
     log: DataFile, offset_index: OffsetIndex, time_index: TimeIndex, recovery_point: int
 ) -> CheckStart:
-    """Find where checking begins, given that what is below `recovery_point` was flushed."""
+    """Return where the check begins if everything below `recovery_point` was flushed."""
     base_offset = offset_index.base_offset
     beginning = from_the_first(base_offset)
     offset_count, last_offset, position = offset_index.ascending_below(recovery_point)
@@ -105,7 +104,7 @@ def find_start(
     return CheckStart(end, last_offset + 1, tail, offset_count, time_count)
 
 
-# Flat: 1.4 us for a batch, benchmarks/paths/recovery.py.
+# Flat, because it runs for each batch (benchmarks/paths/recovery.py).
 def check_log(
     log: DataFile,
     on_batch: Callable[[BatchHeader, memoryview], None],
@@ -117,20 +116,20 @@ def check_log(
 ) -> CheckedLog:
     """Read a log file from `start` up to the first bad batch; changes nothing.
 
-    Checked are length, magic, CRC-32C, and that offsets ascend (with gaps, as compaction leaves).
+    Length, magic, CRC-32C and the order of offsets are checked; compaction leaves gaps.
 
     Args:
         log: The file.
-        on_batch: Called with the header and the whole bytes of each good batch, in order. A
-            KafkaError from it makes the batch a bad one.
+        on_batch: Called with the header and bytes of each good batch; a KafkaError makes it a bad
+            one.
         start: Where to begin.
         base_offset: The segment's.
-        index_interval_bytes: See index_tail.py; the same rule is written out here.
-        recent: If given, on_batch is called only for those in transactions and those that have
-            another leader epoch than the one before; of the others the latest go there.
+        index_interval_bytes: See index_tail.py, whose rule is repeated here.
+        recent: If given, on_batch is called only for transactional and control batches, and at each
+            change of the leader epoch; the latest others are collected here.
 
     Raises:
-        KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: data that cannot be checked, nor be cut.
+        KafkaError: UNSUPPORTED_FOR_MESSAGE_FORMAT: data that can neither be checked nor truncated.
     """
     next_offset = start.next_offset
     max_timestamp, timestamp_offset, indexed_timestamp, bytes_since_entry = start.tail
@@ -178,11 +177,6 @@ def check_log(
 def _good_batches(
     log: DataFile, position: int, end: int
 ) -> Iterator[tuple[tuple[int, ...], memoryview]]:
-    """Walk (fields of the header, whole batch) as long as length, magic and CRC-32C are right.
-
-    Raises:
-        KafkaError: CORRUPT_MESSAGE or UNSUPPORTED_FOR_MESSAGE_FORMAT, at the first that is not.
-    """
     unpack = HEADER.unpack_from
     chunk = memoryview(b"")
     at = 0
@@ -191,7 +185,7 @@ def _good_batches(
             chunk = memoryview(log.read_at(position, min(_CHUNK_BYTES, end - position)))
             at = 0
             if len(chunk) < HEADER_BYTES:
-                read_batch_header(chunk)  # says what is wrong
+                read_batch_header(chunk)  # raises the exact error
         fields = unpack(chunk, at)
         size = fields[1] + OVERHEAD_BYTES
         if fields[3] != MAGIC or size < HEADER_BYTES or size > end - position:

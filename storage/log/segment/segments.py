@@ -1,4 +1,4 @@
-"""The segments of a log in order of their base offsets; the last one is active (appended to)."""
+"""The segments of a log, ordered by base offset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Segments:
     __slots__ = ("_base_offsets", "_segments")
 
     def __init__(self) -> None:
-        # Of equal length; base offsets rise strictly.
+        # Base offsets strictly ascend.
         self._base_offsets: list[int] = []
         self._segments: list[Segment] = []
 
@@ -37,7 +37,7 @@ class Segments:
 
     @property
     def base_offsets(self) -> list[int]:
-        """The base offsets, rising."""
+        """The base offsets, ascending."""
         return list(self._base_offsets)
 
     @property
@@ -46,29 +46,29 @@ class Segments:
         return sum(segment.size for segment in self._segments)
 
     def add(self, segment: Segment) -> None:
-        """Put a segment behind the others."""
+        """Append a segment."""
         assert not self._segments or segment.base_offset > self._base_offsets[-1], segment
         self._segments.append(segment)
         self._base_offsets.append(segment.base_offset)
 
     def floor_index(self, offset: int) -> int:
-        """Return the index of the last segment that begins at or before `offset`; -1: none does."""
+        """Return the index of the last segment that begins at or before `offset`, or -1."""
         return bisect_right(self._base_offsets, offset) - 1
 
     def since(self, offset: int) -> list[Segment]:
-        """Return the segment that `offset` lies in, and those after it."""
+        """Return the segment that contains `offset`, and later ones."""
         return self._segments[max(0, self.floor_index(offset)) :]
 
     def since_flush(self, recovery_point: int) -> list[Segment]:
-        """Return the segments whose files may not all be on the disk.
+        """Return the segments whose files may not be on disk.
 
-        The one that was active at the flush is among them even if it ended just there: its indexes
-        got their last entries later, when it was rolled.
+        A segment that ended exactly at the flush is included, because its indexes got their last
+        entries when it was rolled later.
         """
         return self.since(max(0, recovery_point - 1))
 
     def remove_before(self, offset: int) -> list[Segment]:
-        """Take out and return the segments that end at or before `offset`, where one begins."""
+        """Remove and return the segments before the one that begins at `offset`."""
         index = bisect_left(self._base_offsets, offset)
         assert self._base_offsets[index] == offset, f"no segment begins at {offset}"
         removed = self._segments[:index]
@@ -76,14 +76,14 @@ class Segments:
         return removed
 
     def remove_from(self, offset: int) -> list[Segment]:
-        """Take out and return the segments that begin at or after `offset`."""
+        """Remove and return the segments that begin at or after `offset`."""
         index = bisect_left(self._base_offsets, offset)
         removed = self._segments[index:]
         del self._segments[index:], self._base_offsets[index:]
         return removed
 
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
-        """Put a segment into the place of neighbours, the first of which has its base offset."""
+        """Replace neighboring segments by one with the base offset of the first."""
         first = bisect_left(self._base_offsets, new.base_offset)
         last = first + len(old)
         assert self._segments[first:last] == list(old), f"{old} are not all there"

@@ -1,7 +1,6 @@
-"""What Kafka checks of a client's batch before it looks at its records: shape and header.
+"""The checks of a client's batch before its records: shape and header.
 
-In this order, as observed from Apache Kafka 4.3.1: exactly one whole batch of magic 2 (bytes of a
-cut-off second one are dropped); then the header's fields.
+The order is as observed from Apache Kafka 4.3.1.
 
 Source: Kafka's ProduceRequest.validateRecords, ByteBufferLogInputStream, LogValidator.
 """
@@ -25,31 +24,31 @@ from wirebroker.codecs.records.layout import (
 )
 from wirebroker.codecs.records.plain_batch import SMALLEST_RECORD_BYTES
 
-# The lengths at which Kafka gives up reading a batch: without its length, without its magic.
+# The bytes that Kafka needs to read a magic.
 MAGIC_END: Final = MAGIC_AT + 1
-# The smallest length field any message format has had.
+# The smallest of any message format.
 SMALLEST_LENGTH: Final = 14
-# The largest whose batch has a size of 31 bits; with more Kafka fails, whatever else there is.
+# Kafka fails on batches whose size exceeds 31 bits.
 LARGEST_LENGTH: Final = 2**31 - 1 - OVERHEAD_BYTES
 
-# Clients of earlier versions of Produce may not be able to read zstd (KIP-110).
+# Older clients may be unable to read zstd (KIP-110).
 ZSTD_VERSION: Final = 7
 
 
 class RecordError(NamedTuple):
-    """Why one record of a refused batch was refused."""
+    """The error of one record of a refused batch."""
 
     batch_index: int
     message: str
 
 
 class RefusedBatchError(KafkaError):
-    """A batch is not accepted.
+    """The batch is refused.
 
     Attributes:
-        record_errors: The records at fault, where it was single ones.
-        is_request_fault: The request itself is malformed: Kafka answers before it looks at the
-            partition, so without a log start offset.
+        record_errors: The invalid records, if single ones were.
+        is_request_fault: The request is malformed; Kafka then responds without a log start offset,
+            because it has not looked up the partition yet.
     """
 
     __slots__ = ("is_request_fault", "record_errors")
@@ -71,7 +70,7 @@ def check_start(records: memoryview) -> None:
     """Refuse bytes that cannot be the start of a batch of any format.
 
     Raises:
-        RefusedBatchError: CORRUPT_MESSAGE, or UNKNOWN_SERVER_ERROR beyond LARGEST_LENGTH.
+        RefusedBatchError: CORRUPT_MESSAGE; UNKNOWN_SERVER_ERROR above LARGEST_LENGTH.
     """
     if len(records) < OVERHEAD_BYTES:
         return
@@ -84,10 +83,10 @@ def check_start(records: memoryview) -> None:
 
 
 def only_header(records: memoryview) -> tuple[memoryview, BatchHeader]:
-    """Return the one batch that there must be, without what follows it, and its header.
+    """Return the only batch and its header, without incomplete bytes after it.
 
     Raises:
-        RefusedBatchError: Its shape is at fault.
+        RefusedBatchError: The shape is invalid.
     """
     if len(records) < MAGIC_END or records[MAGIC_AT] != MAGIC:
         raise _explain_shape(records)
@@ -102,7 +101,7 @@ def only_header(records: memoryview) -> tuple[memoryview, BatchHeader]:
 
 
 def check_codec(header: BatchHeader, request_version: int) -> None:
-    """Refuse zstd in a request of a client that could not read it."""
+    """Refuse zstd in a request version whose clients cannot read it."""
     if request_version < ZSTD_VERSION and header.attributes & CODEC_MASK == Codec.ZSTD:
         raise RefusedBatchError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
@@ -112,11 +111,11 @@ def check_codec(header: BatchHeader, request_version: int) -> None:
 
 
 def check_fields(header: BatchHeader) -> None:
-    """Check what a header says of its records; as in Kafka bits without meaning are let through."""
+    """Validate the header's fields; unknown attribute bits are accepted, as in Kafka."""
     count = header.record_count
     reason = None
     if header.attributes & CODEC_MASK > Codec.ZSTD:
-        # Kafka runs into an internal error here; a client must see the same.
+        # Kafka fails with this internal error.
         raise RefusedBatchError(ErrorCode.UNKNOWN_SERVER_ERROR, "the compression type is not known")
     if header.last_offset_delta < 0:
         reason = f"last_offset_delta is {header.last_offset_delta}"
@@ -129,7 +128,7 @@ def check_fields(header: BatchHeader) -> None:
     elif not header.attributes & CODEC_MASK and (
         count * SMALLEST_RECORD_BYTES > header.size - HEADER_BYTES
     ):
-        # Of compressed ones the walk will tell.
+        # For compressed records, record_validation.py checks it.
         reason = f"{count} records don't fit {header.size - HEADER_BYTES} bytes"
     elif header.producer_id >= 0 and header.base_sequence < 0:
         reason = f"producer {header.producer_id} sent the sequence {header.base_sequence}"
@@ -138,7 +137,6 @@ def check_fields(header: BatchHeader) -> None:
 
 
 def _explain_shape(records: memoryview) -> RefusedBatchError:
-    """Say why the bytes don't begin with a batch of magic 2."""
     available = len(records)
     length = LENGTH.unpack_from(records, LENGTH_AT)[0] if available >= OVERHEAD_BYTES else None
     if length is not None and length < SMALLEST_LENGTH:
@@ -162,7 +160,7 @@ def _too_long(length: int) -> RefusedBatchError:
 
 
 def _refuse_shape(error: KafkaError, records: memoryview) -> RefusedBatchError:
-    """Turn the header reader's complaint into Kafka's answer: a cut-off batch is no batch."""
+    """Return Kafka's error; an incomplete batch counts as none."""
     length = LENGTH.unpack_from(records, LENGTH_AT)[0]
     if length + OVERHEAD_BYTES > len(records):
         return RefusedBatchError(
@@ -172,10 +170,10 @@ def _refuse_shape(error: KafkaError, records: memoryview) -> RefusedBatchError:
 
 
 def _only_batch(records: memoryview, size: int) -> memoryview:
-    """Cut what follows the first batch, if it is no second one.
+    """Remove an incomplete batch after the first one.
 
     Raises:
-        RefusedBatchError: The first batch is not whole, or more follows than the start of another.
+        RefusedBatchError: The first batch is incomplete, or other data follows it.
     """
     rest = records[size:]
     if size > len(records):

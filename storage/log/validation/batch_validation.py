@@ -1,18 +1,17 @@
-"""What a leader checks of a client's batch before it goes to the log, and what it changes in it.
+"""The validation of a client's batch by the leader before it is appended.
 
-In this order, as observed from Apache Kafka 4.3.1:
+The order is as observed from Apache Kafka 4.3.1:
 
-1. The request's shape: exactly one whole batch of magic 2 (bytes of a cut-off second one are
-   dropped), no zstd before Produce v7. `RefusedBatchError.is_request_fault`.
+1. The request's shape: exactly one whole batch of magic 2 (an incomplete second one is dropped), no
+   zstd before Produce v7. Sets `RefusedBatchError.is_request_fault`.
 2. base_offset 0, max.message.bytes, CRC-32C, a known codec.
 3. Offsets and count agree, no control batch, a sequence if there is a producer id.
-4. Every record, unpacked in pieces (record_validation.py): it is whole and in its place; keys on
+4. Every record, decompressed in pieces (record_validation.py): its encoding and offset; keys on
    compacted topics; timestamps within message.timestamp.{before,after}.max.ms.
-5. A max_timestamp that is not the records' is corrected; the topic's own compression.type and
-   LogAppendTime.
+5. A wrong max_timestamp is corrected; compression.type and LogAppendTime are applied.
 
-With `wirebroker.record.validation=header` step 4 is left out where nothing asks for it: keys,
-recompression, or timestamps of the header that are out of bounds.
+With `wirebroker.record.validation=header` step 4 is skipped unless keys, recompression or header
+timestamps out of bounds require it.
 
 Source: Kafka's ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
 """
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class BatchValidator:
-    """The checks, for one topic's settings."""
+    """The validation rules of one topic's settings."""
 
     __slots__ = (
         "_after_max_ms",
@@ -67,27 +66,21 @@ class BatchValidator:
     )
 
     def __init__(self, settings: TopicSettings, *, directory: str, walks_all: bool = True) -> None:
-        """Take a topic's settings.
-
-        Args:
-            settings: In force from now on.
-            directory: Path of the partition's directory, for error texts.
-            walks_all: Whether the records of every batch are walked.
-        """
+        """Create a validator; `directory` is for error messages."""
         self.max_message_bytes = settings.max_message_bytes
         self._walks_all = walks_all
         self._is_compacted = settings.is_compacted
         self._log_append_time = settings.message_timestamp_type == "LogAppendTime"
         self._before_max_ms = settings.message_timestamp_before_max_ms
         self._after_max_ms = settings.message_timestamp_after_max_ms
-        self._target: Compression | None = Compression.of(settings)  # None: as the producer chose
+        self._target: Compression | None = Compression.of(settings)  # None: the producer's codec
         codec = self._target and self._target.codec
         self._records = RecordValidator(settings, codec, directory)
         self._looks_into_all = (
             self._log_append_time or self._is_compacted or self._target is not None
         )
         self._is_walked_at_once = walks_all and not self._looks_into_all
-        # Attributes of a plain batch for which its records have to be looked at.
+        # A plain batch with these attributes needs record validation.
         self._looked_into = LOG_APPEND_TIME_FLAG | (CODEC_MASK if walks_all else 0)
 
     def validate(
@@ -99,23 +92,18 @@ class BatchValidator:
         is_brief: bool = False,
         walked: Walked | None = None,
     ) -> tuple[memoryview, BatchHeader]:
-        """Check the one batch of a partition in a Produce request. On the hot path: 2.5 us.
+        """Validate the single batch of a partition in a Produce request (hot path).
 
-        Args:
-            records: The partition's bytes, writable. Where the topic asks for LogAppendTime, and
-                where the header's max_timestamp is wrong, they are changed in place.
-            now_ms: The broker's time.
-            request_version: Of the Produce request.
-            is_brief: Whether to give up what would hold the event loop too long.
-            walked: What `walk` found, if it was asked before.
+        A wrong max_timestamp and LogAppendTime change `records` in place. `is_brief` limits the
+        time; `walked` is the result of `walk`, if it was called.
 
         Returns:
             The bytes to store (a part of `records`, or new ones if recompressed) and their header,
             which still has base_offset 0.
 
         Raises:
-            RefusedBatchError: The batch is not accepted.
-            TakesLongError: It is not decided.
+            RefusedBatchError: The batch is invalid.
+            TakesLongError: The validation was not completed.
         """
         header = checked_header(records, self._is_walked_at_once and walked is None)
         if header is None:
@@ -136,10 +124,11 @@ class BatchValidator:
         return records, header
 
     def walk(self, records: memoryview, now_ms: int) -> Generator[None, None, Walked | None]:
-        """Walk the records of a batch that nobody has looked at yet, step by step.
+        """Validate the records of a batch in steps, before `validate`.
 
         Returns:
-            For `validate`. None: it needs none, or will find something else to refuse.
+            The input for `validate`; None if the records need no validation or the batch is
+            invalid.
         """
         try:
             records, header = only_header(records)
@@ -152,7 +141,7 @@ class BatchValidator:
         return walked
 
     def must_walk(self, header: BatchHeader, now_ms: int) -> bool:
-        """Tell whether records have to be looked at."""
+        """Return whether the records must be validated."""
         return (
             self._walks_all
             or self._is_compacted
@@ -162,13 +151,13 @@ class BatchValidator:
         )
 
     def is_recompressed(self, attributes: int) -> bool:
-        """Tell whether a batch with these attributes is stored in another codec."""
+        """Return whether a batch with these attributes is stored in another codec."""
         return self._target is not None and self._target.codec != attributes & CODEC_MASK
 
     def _look_closely(
         self, records: memoryview, request_version: int
     ) -> tuple[memoryview, BatchHeader]:
-        """Do steps 1 to 3 one after the other: find what is at fault, or that nothing is."""
+        """Do steps 1 to 3 in order, to find the first fault."""
         records, header = only_header(records)
         check_codec(header, request_version)
         if header.base_offset != 0:
@@ -192,7 +181,7 @@ class BatchValidator:
         is_brief: bool,
         walked: Walked | None,
     ) -> tuple[memoryview, BatchHeader]:
-        """Do steps 4 and 5: what its records are, and what the batch says of their times."""
+        """Do steps 4 and 5."""
         if not self.must_walk(header, now_ms):
             return records, self._stamped(records, header, header.max_timestamp, now_ms)
         if walked is None:
@@ -214,7 +203,6 @@ class BatchValidator:
     def _stamped(
         self, records: memoryview, header: BatchHeader, max_timestamp: int, now_ms: int
     ) -> BatchHeader:
-        """Give a batch the timestamp that it must have, if it has another, in place."""
         if self._log_append_time:
             return _stamp(records, max_timestamp=now_ms, is_log_append_time=True)
         if header.attributes & LOG_APPEND_TIME_FLAG or max_timestamp != header.max_timestamp:
@@ -229,9 +217,9 @@ class BatchValidator:
 
 
 def _stamp(records: memoryview, *, max_timestamp: int, is_log_append_time: bool) -> BatchHeader:
-    """Set timestamp type and max_timestamp of the batch in place, and its CRC.
+    """Set the batch's timestamp type, max_timestamp and CRC in place.
 
-    As in Kafka's DefaultRecordBatch.setMaxTimestamp attributes without a meaning are cleared.
+    Unknown attribute bits are cleared, as in Kafka's DefaultRecordBatch.setMaxTimestamp.
     """
     (attributes,) = ATTRIBUTES.unpack_from(records, ATTRIBUTES_AT)
     attributes &= KNOWN_ATTRIBUTES & ~LOG_APPEND_TIME_FLAG

@@ -1,10 +1,8 @@
-"""A batch in another codec: what a topic's own `compression.type` makes of a producer's batch.
+"""Recompression of a producer's batch into the codec of the topic's `compression.type`.
 
-The header stays but for length, codec, CRC and the attributes' other bits, of which only the
-transactional one goes on, as in Kafka (a delete horizon is the cleaner's to set). The records have
-been walked, so their bytes go from one codec to the other in pieces; nothing is held but one of
-them, the codecs' windows and the result, which ends at max.message.bytes. All that takes time lets
-other threads run.
+The header keeps its fields except length, codec, CRC and attributes; of those only the
+transactional bit is kept, as in Kafka. The validated records are converted in pieces, to limit the
+memory. All slow steps release the GIL.
 
 Source: Kafka's LogValidator, BrokerCompressionType.
 """
@@ -41,14 +39,14 @@ _CODECS: Final = {
 
 
 class Compression(NamedTuple):
-    """A codec and its level (None where the codec has none)."""
+    """A codec and its level, if it has one."""
 
     codec: Codec
     level: int | None
 
     @classmethod
     def of(cls, settings: TopicSettings) -> Compression | None:
-        """Return what the topic asks for, None for `producer`: as it came."""
+        """Return the topic's codec; None for `producer`."""
         codec = _CODECS.get(settings.compression_type)
         if codec is None:
             assert settings.compression_type == "producer", settings.compression_type
@@ -69,18 +67,11 @@ def recompress(
     unpacked_bytes: int,
     max_bytes: int,
 ) -> memoryview:
-    """Return a batch whose records were walked in the target's codec, as new, writable bytes.
-
-    Args:
-        batch: The whole batch.
-        header: Its header.
-        target: In which it is to be.
-        unpacked_bytes: Of its records.
-        max_bytes: What the result may have.
+    """Return a validated batch in the target's codec, as new, writable bytes.
 
     Raises:
-        RefusedBatchError: MESSAGE_TOO_LARGE: it has more. UNKNOWN_SERVER_ERROR: it has a producer
-            without an epoch or a sequence, of which Kafka makes no batch.
+        RefusedBatchError: MESSAGE_TOO_LARGE; or UNKNOWN_SERVER_ERROR for a producer id without
+            epoch or sequence, with which Kafka cannot build a batch.
     """
     if header.producer_id != NO_PRODUCER_ID and (
         header.producer_epoch == NO_PRODUCER_EPOCH or header.base_sequence < 0

@@ -1,12 +1,12 @@
-"""The records of a client's batch: walked one by one, unpacked for it in pieces, and judged.
+"""The validation of the records in a client's batch, decompressed in pieces.
 
-A walk is steps, because a small batch may unpack to a large one: on the event loop it goes only so
-far (`briefly`), then it is left to a thread, or, where walking is Python's, to slices.
+The scan runs in steps, because a small batch may decompress to a large one. On the event loop it is
+limited (`briefly`); a longer one runs in a thread or, with the pure Python walker, in slices.
 
-Kafka stores some batches at which a reader then stops, or reads other offsets than the log's: with
-a record, compressed, whose length is not that of its parts, offset deltas that don't count 0, 1, 2,
-a number of too many bits, bytes behind a gzip, snappy or LZ4 stream, an LZ4 content checksum that
-differs. All these are refused here.
+Kafka stores some batches that stop readers, or that have other offsets than the log. They are
+refused here: compressed records whose length differs from that of their parts, offset deltas other
+than 0, 1, 2, ..., numbers with too many bits, bytes after a gzip, snappy or LZ4 stream, and a wrong
+LZ4 content checksum.
 
 Source: Kafka's LogValidator, DefaultRecordBatch.
 """
@@ -31,30 +31,30 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.walk import Refused
     from wirebroker.config.rows.topic import TopicSettings
 
-# What may be unpacked on the event loop: a client's default batch (1 MiB), in 5 ms if it is gzip's.
+# Covers a client's default batch (1 MiB); 5 ms with gzip.
 BRIEF_BYTES: Final = 5 << 18
-# And so many records may be walked there: as many milliseconds' thousands if that is Python's.
+# The pure Python walker takes about a millisecond for 1,000.
 BRIEF_RECORDS: Final = (1 << 31) - 1 if IS_QUICK else 3000
-# And if it is Python's, so much effort: a batch of few records may have very many headers.
+# For the pure Python walker: a few records may have very many headers.
 _BRIEF_EFFORT: Final = 4000
-# A batch of so many pieces unpacks slowly, however small they are.
+# Very many pieces decompress slowly.
 _BRIEF_STEPS: Final = 512
-# Python walks so much in a step: 4 ms if it takes the bytes one by one, as within a cut record.
+# Pure Python takes 4 ms for 4 KiB byte by byte, as in an incomplete record.
 _STEP_BYTES: Final = 1 << 20 if IS_QUICK else 1 << 12
-# Errors that the text of a refused batch quotes, as in Kafka.
+# Quoted in the message of a refused batch, as in Kafka.
 _MOST_SHOWN: Final = 3
 
 
 class Walked(NamedTuple):
-    """What a walk found.
+    """The result of a scan of a batch's records.
 
     Attributes:
-        fault: Why the batch is refused, if it is for more than single records.
-        max_timestamp: The records' largest, -1 if none has one.
-        refused: Single records that may not be stored, the first of them.
-        refused_count: All of them.
-        is_time_refused: Whether one of them was for its timestamp.
-        unpacked_bytes: Of all records.
+        fault: The error of the whole batch, if any.
+        max_timestamp: The largest, or -1.
+        refused: The first invalid records.
+        refused_count: The number of all of them.
+        is_time_refused: Whether one of them has an invalid timestamp.
+        unpacked_bytes: The records' uncompressed size.
     """
 
     fault: KafkaError | None
@@ -66,7 +66,7 @@ class Walked(NamedTuple):
 
 
 class RecordValidator:
-    """The rules for records, by one topic's settings."""
+    """The rules for records under one topic's settings."""
 
     __slots__ = (
         "_after_max_ms",
@@ -79,13 +79,7 @@ class RecordValidator:
     )
 
     def __init__(self, settings: TopicSettings, codec: Codec | None, directory: str) -> None:
-        """Take a topic's settings.
-
-        Args:
-            settings: In force from now on.
-            codec: In which batches are stored; None: as they come.
-            directory: Path of the partition's directory, for error texts.
-        """
+        """Create a validator; stored batches get `codec`, or keep the producer's."""
         self._directory = directory
         self._codec = codec
         self._needs_key = settings.is_compacted
@@ -95,7 +89,7 @@ class RecordValidator:
         self._most_bytes = settings.max_decompressed_message_bytes
 
     def is_within_bounds(self, header: BatchHeader, now_ms: int) -> bool:
-        """Tell whether what the header says of timestamps can be stored."""
+        """Return whether the header's timestamps are within the topic's bounds."""
         return (
             header.max_timestamp - now_ms <= self._after_max_ms
             and now_ms - header.base_timestamp <= self._before_max_ms
@@ -110,24 +104,24 @@ class RecordValidator:
         max_bytes: int = MAX_DECOMPRESSED_BYTES,
         most_effort: int = LONG_MAX,
     ) -> Generator[None, None, Walked]:
-        """Walk the records of a batch whose header has been checked, step by step.
+        """Scan the records of a batch with a valid header, in steps.
 
         Args:
             records: The whole batch.
             header: Its header.
             now_ms: The broker's time.
-            max_bytes: What compressed records may unpack to.
-            most_effort: What walking them may take, where that is Python's (RecordWalker.effort).
+            max_bytes: The maximum uncompressed size.
+            most_effort: The maximum effort of the pure Python walker (RecordWalker.effort).
 
         Raises:
-            TooLargeError: They unpack to more, but perhaps not to more than any may.
-            TakesLongError: It took more effort.
+            TooLargeError: The records exceed a `max_bytes` below the general maximum.
+            TakesLongError: The scan exceeded most_effort.
         """
         is_stamped = bool(header.attributes & LOG_APPEND_TIME_FLAG)
         earliest, latest = self._bounds(header, now_ms)
         codec = header.codec
         if self._is_packed_anew(codec) and not is_stamped:
-            earliest = max(earliest, NO_TIMESTAMP)  # `judge` tells the two apart
+            earliest = max(earliest, NO_TIMESTAMP)  # `judge` distinguishes the two causes
         walker = RecordWalker(
             header.record_count,
             header.base_timestamp,
@@ -148,12 +142,12 @@ class RecordValidator:
         except TooLargeError as error:
             if max_bytes < MAX_DECOMPRESSED_BYTES:
                 raise
-            # Kafka has no such bound.
+            # Kafka has no such limit.
             fault = RefusedBatchError(ErrorCode.MESSAGE_TOO_LARGE, error.message or "")
         except KafkaError as error:
             code = error.code
             if code == ErrorCode.CORRUPT_MESSAGE:
-                code = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka has no better one for it
+                code = ErrorCode.UNKNOWN_SERVER_ERROR  # Kafka has no better error code for it
             fault = RefusedBatchError(code, error.message or "")
         if fault is None and walker.fault is not None:
             fault = RefusedBatchError(ErrorCode.INVALID_RECORD, walker.fault)
@@ -167,10 +161,10 @@ class RecordValidator:
         )
 
     def briefly(self, records: memoryview, header: BatchHeader, *, now_ms: int) -> Walked:
-        """Walk on the event loop.
+        """Scan a batch on the event loop.
 
         Raises:
-            TakesLongError: It would hold the loop too long.
+            TakesLongError: It would block the event loop too long.
         """
         if header.record_count > BRIEF_RECORDS:
             raise TakesLongError
@@ -188,7 +182,7 @@ class RecordValidator:
         raise TakesLongError
 
     def at_length(self, records: memoryview, header: BatchHeader, *, now_ms: int) -> Walked:
-        """Walk in a thread, or where it takes as long as it takes."""
+        """Validate in a thread, or inline where latency does not matter."""
         steps = self.walk(records, header, now_ms=now_ms)
         while True:
             try:
@@ -198,10 +192,10 @@ class RecordValidator:
                 return walked
 
     def judge(self, header: BatchHeader, walked: Walked, *, now_ms: int) -> None:
-        """Refuse what may not be stored.
+        """Refuse a batch with invalid records.
 
         Raises:
-            RefusedBatchError: The batch, or some records of it.
+            RefusedBatchError: The batch, or some records, are invalid.
         """
         if walked.fault is not None:
             raise walked.fault
@@ -219,7 +213,6 @@ class RecordValidator:
             )
 
     def _bounds(self, header: BatchHeader, now_ms: int) -> tuple[int, int]:
-        """Return the first and the last timestamp that records may have."""
         if self._log_append_time or header.attributes & LOG_APPEND_TIME_FLAG:
             return LONG_MIN, LONG_MAX
         earliest = max(now_ms - self._before_max_ms, LONG_MIN)
@@ -229,11 +222,11 @@ class RecordValidator:
         return self._codec is not None and self._codec is not codec
 
     def _within_bounds(self, header: BatchHeader, walked: Walked, now_ms: int) -> Walked:
-        """Leave out the records whose one fault is a time below -1, which no batch is made of anew.
+        """Drop the refused records whose only fault is a timestamp below -1.
 
         Raises:
-            RefusedBatchError: UNKNOWN_SERVER_ERROR: the others are well. (Kafka's
-                MemoryRecordsBuilder fails on them, after single records were judged.)
+            RefusedBatchError: UNKNOWN_SERVER_ERROR if none is left: Kafka's MemoryRecordsBuilder
+                fails on such records, after the validation of single records.
         """
         earliest, _ = self._bounds(header, now_ms)
         faulty = [each for each in walked.refused if not _is_before_all_time(each[1], earliest)]
@@ -246,7 +239,6 @@ class RecordValidator:
         )
 
     def _judge_stamped(self, header: BatchHeader, now_ms: int) -> None:
-        """Judge a batch that claims LogAppendTime: max_timestamp is that of every record."""
         stamp = header.max_timestamp
         if self._log_append_time or stamp == NO_TIMESTAMP:
             reason = (
@@ -282,7 +274,7 @@ class RecordValidator:
 def _feed(
     walker: RecordWalker, piece: bytes | bytearray | memoryview, most_effort: int
 ) -> Generator[None, None, bool]:
-    """Walk through a piece, with a break after each step; tell whether to go on."""
+    """Scan a piece, yielding after each step; return False to stop."""
     if len(piece) <= _STEP_BYTES:
         is_well = walker.feed(piece)
         if not IS_QUICK and walker.effort > most_effort:

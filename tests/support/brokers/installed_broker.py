@@ -7,8 +7,8 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import PATIENCE_S
 from tests.support.protocol.raw_client import BlockingClient
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:

@@ -13,21 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.protocol.raw_client import RawClient
-from wirebroker.base.clock import pause
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.broker.server import Server
 from wirebroker.config import Config
 from wirebroker.net.loop_watch import LoopWatch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+    from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 
     from wirebroker.api.broker import Broker
     from wirebroker.base.clock import Clock
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.storage.files import Files
 
-# What waits for something that must come waits no longer than this.
-PATIENCE_S = 30.0
 # Groups and transactions of a single broker, at once.
 ONE_NODE = {
     "offsets.topic.num.partitions": "1",
@@ -75,13 +73,6 @@ async def client_of(server: Server) -> AsyncIterator[RawClient]:
         yield client
     finally:
         await client.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what no event tells of."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():
-            await pause(0.001)
 
 
 def broker_of(server: Server) -> Broker:

@@ -22,6 +22,7 @@ from wirebroker.replica.replica_host import ReplicaHost
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,7 @@ class Node:
             topic_id=b"i" * 16,
             settings=Config({}).topic_settings(settings),
         )
-        log.load(recovery_point=0, clean=True, now_ms=0)
+        load_log(log, recovery_point=0, clean=True, now_ms=0)
         commits = GroupCommit(is_always=False, on_failure=self._disk_failed)
         host = ReplicaHost(node_id, commits=commits, clock=clock, most_lag_ms=MOST_LAG_MS)
         self.partition = Partition(log, directory=self._directory, host=host)

@@ -1,23 +1,38 @@
-"""Waiting, in a thread, for what a broker in another process makes true a moment after its answer.
+"""Wait for a condition that no event announces, on the event loop or in a thread.
 
-Apache Kafka's controller answers before its broker has applied the change; wirebroker answers
-after, which no test of both may rely on.
+A broker in another process may apply a change a moment after its response: Apache Kafka's
+controller responds before its brokers have applied it, wirebroker's after.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
+
+from wirebroker.base.clock import pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PATIENCE_S = 30.0  # for what takes milliseconds on an idle machine
+# For conditions that take milliseconds on an idle machine.
+PATIENCE_S = 30.0
 _POLL_S = 0.05
 
 
-def eventually(condition: Callable[[], bool], *, timeout_s: float = _PATIENCE_S) -> None:
-    """Return once the condition holds; fail when it does not in time."""
+async def until(condition: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+    """Return once the condition is true.
+
+    Raises:
+        TimeoutError: It is still false after `timeout_s`.
+    """
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await pause(0.001)
+
+
+def eventually(condition: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+    """Block until the condition is true; fail if it is still false after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"not true after {timeout_s:.0f} s"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 import sysconfig
 
 import pytest
 
-from compiling.wish import VARIABLE, Wish, what_is_missing, wish
+from compiling.tree import ROOT
+from compiling.wish import TAKES, VARIABLE, Wish, what_is_missing, wish
 
 NOTHING = Wish(c=False, modules=False, must=False)
 
@@ -56,3 +61,26 @@ def test_without_pythons_headers_nothing_is_compiled(machine):
     (machine / "Python.h").unlink()
     assert wish() == NOTHING
     assert "headers" in (what_is_missing() or "")
+
+
+_ANNOUNCING = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY)
+from compiling.wish import Wish, announce
+announce(Wish(c=True, modules=sys.argv[1] == "True", must=False))
+"""
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_a_build_that_compiles_prints_its_time_and_how_to_skip_it(compiles):
+    terminal, side = pty.openpty()
+    command = [sys.executable, "-c", _ANNOUNCING, str(compiles)]
+    # Its other outputs are hidden, as pip hides them.
+    hidden = subprocess.DEVNULL
+    subprocess.run(command, stdin=side, stderr=hidden, cwd=ROOT, start_new_session=True, check=True)
+    os.write(side, b"end")
+    os.close(side)
+    printed = os.read(terminal, 10_000).decode()
+    os.close(terminal)
+    assert (TAKES in printed) is compiles
+    assert (f"{VARIABLE}=0" in printed) is compiles

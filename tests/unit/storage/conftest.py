@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.storage.log_kit import NOW, commit_all, make_log
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +29,8 @@ def open_log(tmp_path: Path) -> Iterator[Callable[..., Log]]:
         **settings: Any,
     ) -> Log:
         log = make_log(tmp_path, **settings)
-        log.load(
+        load_log(
+            log,
             recovery_point=recovery_point,
             clean=clean,
             now_ms=NOW,

@@ -1,9 +1,8 @@
-"""ApiVersions: the keys and versions that this broker answers to, and its feature levels.
+"""ApiVersions: the supported keys, their versions, and feature levels.
 
-v0 is what an unknown version is answered with (error 35, net/dispatch.py); v1 throttle time, v3
-flexible with the client's name (KIP-511) and features (KIP-584), v4 features from level 0, v5 the
-cluster and the node that the client means to reach (KIP-1242): one that reached another starts over
-with its bootstrap servers.
+v0 is the response to an unknown version (error 35, net/dispatch.py); v1 throttle time, v3 flexible,
+client name (KIP-511) and features (KIP-584), v4 features from level 0, v5 the cluster and node that
+the client means to reach (KIP-1242): if it reached another, it bootstraps again.
 
 Source: Kafka's ApiVersionsRequest and ApiVersionManager.
 """
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
 
 FIRST_NAMED_CLIENT = 3
 
-# What a client may call itself (KIP-511).
+# Valid client names (KIP-511).
 _CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @handles_raw(ApiKey.API_VERSIONS, needs=(), cost=Cost.BOUNDED)
 def api_versions(broker: Broker, request: Request) -> Reply:
-    """Answer with every key that has a handler."""
+    """Return all keys with handlers."""
     here = (broker.cluster_id, broker.node_id)
     return answer_versions(request, registered_keys(), broker.metadata.image, here)
 
@@ -51,13 +50,9 @@ def answer_versions(
     image: ClusterImage,
     here: tuple[str, int] | None = None,
 ) -> Reply:
-    """Answer with these keys, and the cluster's features as an image has them.
+    """Return these keys, and the features of an image.
 
-    Args:
-        request: An ApiVersions request.
-        keys: What is served.
-        image: The cluster.
-        here: The ids of the cluster and of the node that a client must mean; None: any will do.
+    A client must mean the cluster and node ids `here`, unless that is None.
     """
     version = request.version
     wanted = parse_api_versions(request.frame, request.position, version)

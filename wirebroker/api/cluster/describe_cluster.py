@@ -1,6 +1,6 @@
 """DescribeCluster: the brokers, the controller's id and the cluster's id (KIP-700).
 
-v0, v1 endpoint types (KIP-919), v2 fenced brokers (KIP-1073). Flexible from the start.
+v0 flexible, v1 endpoint types (KIP-919), v2 fenced brokers (KIP-1073).
 
 Source: Kafka's AuthHelper.computeDescribeClusterResponse.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.DESCRIBE_CLUSTER, needs=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
 def describe_cluster(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Answer from the committed image."""
+    """Describe the cluster from the committed image."""
     if body.endpoint_type != BROKERS:
         return wrong_endpoint(body.endpoint_type, request.version, served=BROKERS)
     brokers = [

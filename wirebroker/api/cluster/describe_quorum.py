@@ -1,6 +1,6 @@
-"""DescribeQuorum: who votes on the metadata log and how far they are (KIP-642).
+"""DescribeQuorum: the voters of the metadata log and their progress (KIP-642).
 
-v0, v1 times (KIP-836), v2 messages, directories and nodes (KIP-853). The controller answers
+v0, v1 times (KIP-836), v2 messages, directories and nodes (KIP-853). The controller responds
 (quorum/controller/quorum_description.py).
 
 Source: Kafka's KafkaApis.handleDescribeQuorumRequest.

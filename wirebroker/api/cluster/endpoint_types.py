@@ -1,4 +1,4 @@
-"""Which kind of nodes DescribeCluster is asked for: each kind describes its own (KIP-919).
+"""Endpoint types of DescribeCluster (KIP-919).
 
 Source: Kafka's AuthHelper.computeDescribeClusterResponse.
 """
@@ -15,16 +15,13 @@ _NAMES: Final = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 def wrong_endpoint(asked: int, version: int, *, served: int) -> dict[str, Any]:
-    """Return the body of an answer that describes nobody.
+    """Return the error response for an endpoint type (`asked`) other than `served`.
 
-    Args:
-        asked: The endpoint type in the request, another than `served`.
-        version: Of the request; v0 knows no endpoint types.
-        served: The endpoint type of who answers.
+    Version 0 has no endpoint types.
     """
     if asked in _NAMES:
         error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        # Kafka's words: its tools' tests compare them.
+        # Kafka's text: its tools' tests compare it.
         message = (
             f"The request was sent to an endpoint of type {_NAMES[served]}, but we wanted an"
             f" endpoint of type {_NAMES[asked]}"

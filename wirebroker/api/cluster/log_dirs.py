@@ -1,9 +1,8 @@
-"""DescribeLogDirs and AlterReplicaLogDirs: what lies in which of `log.dirs`, and how much.
+"""DescribeLogDirs and AlterReplicaLogDirs: the replicas in each of `log.dirs`, with sizes.
 
-DescribeLogDirs v1, v2 flexible, v3 a top-level error, v4 the size of the volume (KIP-827), v5
-whether the directory is cordoned. AlterReplicaLogDirs (v1, v2 flexible) is answered when the moves
-have begun (replication/replica_moves.py); meanwhile a replica is described twice, its copy as the
-future one.
+DescribeLogDirs v1, v2 flexible, v3 a top-level error, v4 volume sizes (KIP-827), v5 cordoned
+directories. AlterReplicaLogDirs (v1, v2 flexible) responds when the moves have started
+(replication/replica_moves.py); until they end, a replica's copy is described as a future one.
 
 Source: Kafka's ReplicaManager.describeLogDirs and alterReplicaLogDirs.
 """
@@ -31,18 +30,18 @@ if TYPE_CHECKING:
     from wirebroker.disks.data_directory import DataDirectory
     from wirebroker.request.request import Reply, Request
 
-# Elements of DescribeLogDirsTopic.partitions by topic.
+# DescribeLogDirsTopic.partitions by topic.
 _Topics: TypeAlias = dict[str, list[dict[str, Any]]]
 
 _HAS_ERROR_CODE: Final = 3
 _NO_TAGS: Final = b"\x00"
-# By version, the bytes after a result's topics: two sizes (v4), cordoned (v5), tags (v2).
+# Bytes after a result's topics by version: two sizes (v4), cordoned (v5), tags (v2).
 _AFTER_TOPICS: Final = {1: 0, 2: 1, 3: 1, 4: 8 + 8 + 1, 5: 8 + 8 + 1 + 1}
 
 
 @handles_raw(ApiKey.DESCRIBE_LOG_DIRS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_log_dirs(broker: Broker, request: Request) -> Reply:
-    """Describe every directory, with those of its partitions that were asked for."""
+    """Describe all directories, with the requested partitions."""
     version = request.version
     body = await decoded(request)
     slices = Slices(broker.clock)
@@ -96,7 +95,7 @@ async def _directory(
     topics: _Topics,
     slices: Slices,
 ) -> list[bytes]:
-    """Encode one result, topic by topic: 10,000 at once would hold the loop for too long."""
+    """Encode one result by topics: 10,000 at once would hold the loop for too long."""
     if directory.is_online:
         result["total_bytes"] = directory.files.total_bytes()
         result["usable_bytes"] = directory.files.free_bytes()
@@ -116,7 +115,6 @@ async def _directory(
 
 
 def _result(version: int, result: Mapping[str, Any]) -> bytes:
-    """Encode one element of DescribeLogDirsResponse.results."""
     encoded = encode_response(ApiKey.DESCRIBE_LOG_DIRS, version, {"results": [result]})
     before = (4 if version < _HAS_ERROR_CODE else 4 + 2) + len(_count(version, 1))
     after = len(_NO_TAGS) if is_flexible(ApiKey.DESCRIBE_LOG_DIRS, version) else 0
@@ -124,7 +122,6 @@ def _result(version: int, result: Mapping[str, Any]) -> bytes:
 
 
 def _count(version: int, count: int) -> bytes:
-    """Encode the length of an array."""
     if is_flexible(ApiKey.DESCRIBE_LOG_DIRS, version):
         return uvarint(count + 1)
     return count.to_bytes(4, "big")
@@ -132,7 +129,7 @@ def _count(version: int, count: int) -> bytes:
 
 @handles(ApiKey.ALTER_REPLICA_LOG_DIRS, needs=(ALTER_CLUSTER,), cost=Cost.SLICES)
 async def alter_replica_log_dirs(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Judge each partition by itself, and begin the moves."""
+    """Start the moves; return an error per partition."""
     del request
     slices = Slices(broker.clock)
     results: dict[str, list[dict[str, Any]]] = {}

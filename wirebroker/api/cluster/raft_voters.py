@@ -1,8 +1,7 @@
-"""AddRaftVoter, RemoveRaftVoter: who votes on the metadata log (KIP-853).
+"""AddRaftVoter, RemoveRaftVoter: changes of the metadata log's voters (KIP-853).
 
-The controllers decide. Where the only one is in this process, or another wirebroker, its voter is a
-static one, and they are refused (coordinator/controller/raft_voters.py). AddRaftVoter v1 may be
-answered before the voter is committed.
+The controller decides. wirebroker's own has a static voter, so it refuses them
+(coordinator/controller/raft_voters.py). AddRaftVoter v1 may respond before the voter is committed.
 
 Source: Kafka's KafkaApis, which forwards both.
 """
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.ADD_RAFT_VOTER, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def add_raft_voter(broker: Broker, request: Request, body: Any) -> Any:
-    """Have a controller vote that has followed so far."""
+    """Make an observing controller a voter."""
     return await forward(broker, request, body)
 
 
 @forwarded
 @handles(ApiKey.REMOVE_RAFT_VOTER, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def remove_raft_voter(broker: Broker, request: Request, body: Any) -> Any:
-    """Have a controller vote no more."""
+    """Remove a controller from the voters."""
     return await forward(broker, request, body)

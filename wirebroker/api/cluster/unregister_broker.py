@@ -1,4 +1,4 @@
-"""UnregisterBroker: the cluster forgets a broker that is not to come back.
+"""UnregisterBroker: removes a broker that will not return.
 
 Source: Kafka's KafkaApis, which forwards it; KIP-500.
 """
@@ -21,5 +21,5 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.UNREGISTER_BROKER, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def unregister_broker(broker: Broker, request: Request, body: Any) -> Any:
-    """Have a broker forgotten; one that runs registers anew."""
+    """Remove a broker's registration; a running broker registers again."""
     return await forward(broker, request, body)

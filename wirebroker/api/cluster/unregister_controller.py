@@ -1,4 +1,4 @@
-"""UnregisterController: the cluster forgets a controller that is not to come back.
+"""UnregisterController: removes a controller that will not return.
 
 Source: Kafka's KafkaApis, which forwards it.
 """
@@ -21,5 +21,5 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.UNREGISTER_CONTROLLER, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def unregister_controller(broker: Broker, request: Request, body: Any) -> Any:
-    """Have the active controller forget a controller."""
+    """Remove a controller's registration."""
     return await forward(broker, request, body)

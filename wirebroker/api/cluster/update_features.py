@@ -1,4 +1,4 @@
-"""UpdateFeatures: which features the cluster goes by (KIP-584).
+"""UpdateFeatures: changes of feature levels (KIP-584).
 
 v0, v1 upgrade types and validation only (KIP-778), v2 no results per feature (KIP-1022).
 
@@ -23,5 +23,5 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.UPDATE_FEATURES, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def update_features(broker: Broker, request: Request, body: Any) -> Any:
-    """Change feature levels; they are in force when the answer leaves."""
+    """Change feature levels."""
     return await forward(broker, request, body)

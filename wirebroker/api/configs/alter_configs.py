@@ -1,8 +1,8 @@
-"""AlterConfigs and IncrementalAlterConfigs: configs set, removed, lists edited (KIP-133, KIP-339).
+"""AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339).
 
-AlterConfigs: v0, v1 as v0, v2 flexible. It replaces all configs of a resource.
-IncrementalAlterConfigs: v0, v1 flexible. The rules are
-coordinator/controller/configs/config_control.py's, those of loggers runtime_loggers.py's.
+AlterConfigs v0, v1, v2 flexible, replaces all configs of a resource. IncrementalAlterConfigs v0, v1
+flexible, sets and deletes configs, and edits lists. Rules:
+coordinator/controller/configs/config_control.py; for loggers, runtime_loggers.py.
 
 Source: Kafka's ConfigAdminManager and ControllerApis.handleIncrementalAlterConfigs.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     ApiKey.ALTER_CONFIGS, needs=(ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS), cost=Cost.CONTROLLER
 )
 async def alter_configs(broker: Broker, request: Request, body: Any) -> Any:
-    """Replace the configs of each resource; they are in force when the answer leaves."""
+    """Replace the configs of each resource."""
     return await _altered(broker, request, body, is_incremental=False)
 
 
@@ -44,12 +44,12 @@ async def alter_configs(broker: Broker, request: Request, body: Any) -> Any:
     cost=Cost.CONTROLLER,
 )
 async def incremental_alter_configs(broker: Broker, request: Request, body: Any) -> Any:
-    """Change configs; they are in force when the answer leaves."""
+    """Change single configs."""
     return await _altered(broker, request, body, is_incremental=True)
 
 
 async def _altered(broker: Broker, request: Request, body: Any, *, is_incremental: bool) -> Any:
-    """Refuse what is another broker's own, and keys of no use; ask the controller for the rest."""
+    """Refuse other brokers' configs and unusable keys; forward the rest."""
     refused = await refuse_unusable_keys(broker, request, body, is_incremental=is_incremental)
     slices = Slices(broker.clock)
     refused |= await slices.run(

@@ -1,4 +1,4 @@
-"""Requests to alter configs that this node and the controller each decide in part."""
+"""Config requests of which this node and the controller each decide a part."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ async def alter_others(
     alter: Callable[[], Awaitable[list[Any]]],
     slices: Slices,
 ) -> dict[str, Any]:
-    """Alter the resources that are not decided yet, and return the response to the request.
+    """Alter the undecided resources and return the response to the request.
 
     Args:
-        body: The request; afterwards it has only the undecided resources.
+        body: The request; decided resources are removed from it.
         outcomes: Errors, or None, by the positions of decided resources.
         alter: Alters the remaining resources; returns their results in order.
-        slices: Slices of the work on the response.
+        slices: For the response.
     """
     wanted = list(body.resources)
     body.resources = [each for place, each in enumerate(wanted) if place not in outcomes]

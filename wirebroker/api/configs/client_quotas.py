@@ -1,9 +1,8 @@
-"""DescribeClientQuotas and AlterClientQuotas: who may do how much (KIP-546).
+"""DescribeClientQuotas and AlterClientQuotas (KIP-546).
 
-Both v0, v1 flexible.
+Both v0, v1 flexible. Rules: coordinator/controller/configs/quota_control.py.
 
-Source: Kafka's ClientQuotasImage.describe; changes are
-coordinator/controller/configs/quota_control.py's.
+Source: Kafka's ClientQuotasImage.describe.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ _MATCHES: Final = {_EXACT: "EXACT", _DEFAULT: "DEFAULT", _ANY: "SPECIFIED"}
 @forwarded
 @handles(ApiKey.ALTER_CLIENT_QUOTAS, needs=(ALTER_CLUSTER_CONFIGS,), cost=Cost.CONTROLLER)
 async def alter_client_quotas(broker: Broker, request: Request, body: Any) -> Any:
-    """Change quotas; they are in force for requests that come after the answer."""
+    """Change client quotas."""
     return await forward(broker, request, body)
 
 
 @handles(ApiKey.DESCRIBE_CLIENT_QUOTAS, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
 async def describe_client_quotas(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Describe the quotas of the entities that a filter lets through."""
+    """Describe the quotas of entities that match a filter."""
     del request
     try:
         wanted = _filter(body.components)
@@ -54,7 +53,7 @@ async def describe_client_quotas(broker: Broker, request: Request, body: Any) ->
         await slices.turn()
     return {
         "error_code": ErrorCode.NONE,
-        "error_message": "",  # Kafka's sentence for no error; null is for who may not ask
+        "error_message": "",  # as in Kafka; null is for denied clients
         "entries": [
             {
                 "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
@@ -66,11 +65,7 @@ async def describe_client_quotas(broker: Broker, request: Request, body: Any) ->
 
 
 def _filter(components: Any) -> _Filter:
-    """Return by kind how an entity's name is matched, and with what.
-
-    Raises:
-        KafkaError: INVALID_REQUEST, UNSUPPORTED_VERSION for a kind that nobody knows.
-    """
+    """Return the match type and name by entity type."""
     wanted: _Filter = {}
     for each in components:
         kind = each.entity_type

@@ -1,8 +1,7 @@
-"""Configs of this broker, tried before the controller is asked: keys and certificates are read.
+"""Validation of this broker's keys and certificates before a config change is forwarded.
 
-What stands in files only the broker that reads them can judge. A keystore that can't be used, or
-one by which clients would take the broker for another, is refused and nothing is changed. Files
-are only read for who may alter the broker's configs.
+Only the broker can read its files, and only for clients that may alter its configs. An unusable
+keystore, or one that changes the broker's identity, is refused.
 
 Source: Kafka's ConfigAdminManager.validateBrokerConfigChange, SslFactory.validateReconfiguration.
 """
@@ -23,18 +22,14 @@ if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.request.request import Request
 
-# Names of configs that may be about keys: ssl.…, listener.name.<listener>.ssl.….
+# Part of names of key configs: ssl.…, listener.name.<listener>.ssl.….
 _OF_KEYS = "ssl."
 
 
 async def refuse_unusable_keys(
     broker: Broker, request: Request, body: Any, *, is_incremental: bool
 ) -> dict[int, KafkaError]:
-    """Find what cannot be used of an (Incremental)AlterConfigs request for this broker.
-
-    Returns:
-        The refusals, by the resources' places in the request.
-    """
+    """Return errors for unusable keys of this broker, by the resources' positions."""
     refused: dict[int, KafkaError] = {}
     slices = Slices(broker.clock)
     own_name = str(broker.node_id)
@@ -56,7 +51,7 @@ async def refuse_unusable_keys(
 
 
 def may_alter(broker: Broker, request: Request) -> bool:
-    """Tell whether a client is allowed to alter configs; the controller refuses others."""
+    """Return whether a client may alter configs; the controller refuses others."""
     authorization = broker.authorization
     if authorization is None:
         return True
@@ -64,11 +59,6 @@ def may_alter(broker: Broker, request: Request) -> bool:
 
 
 async def _try(broker: Broker, resource: Any, *, is_incremental: bool) -> None:
-    """Try the configs that a change would give this broker.
-
-    Raises:
-        ConfigError: Keys or certificates of a listener can't be used.
-    """
     image = broker.metadata.image
     own = own_configs_after(resource, image, is_incremental=is_incremental)
     if own is None:
@@ -81,6 +71,6 @@ async def _try(broker: Broker, resource: Any, *, is_incremental: bool) -> None:
             this_broker=usable(own, broker.config, is_default=False),
         )
     except ConfigError:
-        return  # the controller finds the same, and says so
+        return  # the controller reports it
     for try_config in broker.config_trials:
         await try_config(config)

@@ -1,4 +1,4 @@
-"""DescribeConfigs at a broker; see wirebroker/api/configs/described_configs.py."""
+"""DescribeConfigs on brokers; see wirebroker/api/configs/described_configs.py."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""DescribeConfigs at brokers and controllers: the configs in force, and where they come from.
+"""DescribeConfigs on brokers and controllers: effective configs and their sources.
 
-v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569), v4 flexible.
-
-Client metrics show only configs that were set, loggers their levels. Configs are sorted
-by name (Kafka's order is a hash table's).
+v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569), v4 flexible. Client metrics
+show only set configs, loggers their levels. Configs are sorted by name.
 
 Source: Kafka's ConfigHelper.
 """
@@ -37,20 +35,20 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Reply, Request
 
 NEEDS: Final = (DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS)
-# DescribeConfigsResponse's ConfigSource of what config.py's rows do not have.
+# ConfigSource values that config/rows/row.py lacks.
 _LOGGER_CONFIG = 6
 _CLIENT_METRICS_CONFIG = 7
 
 
 class DescribedNode(NamedTuple):
-    """A broker or a controller, of which configs are described.
+    """A broker or controller that describes configs.
 
     Attributes:
-        node_id: Its id: the only node whose own configs it describes.
-        config: In force there.
-        image: The committed metadata.
+        node_id: The only node whose configs it describes.
+        config: Its configuration.
+        image: The committed image.
         clock: Measures slices.
-        authorization: The authorizer; None if everything is allowed.
+        authorization: None allows everything.
     """
 
     node_id: int
@@ -61,7 +59,7 @@ class DescribedNode(NamedTuple):
 
 
 async def answer_described_configs(node: DescribedNode, request: Request) -> Reply:
-    """Describe each resource by itself; a resource of no known type refuses the whole request."""
+    """Describe each resource; an unknown resource type fails the whole request."""
     body = await decoded(request)
     denied: list[dict[str, Any]] = []
     if node.authorization is not None:
@@ -77,7 +75,7 @@ async def answer_described_configs(node: DescribedNode, request: Request) -> Rep
 
 
 def _each_once(resources: Iterable[Any]) -> Steps[list[Any]]:
-    """Merge resources that a request names repeatedly, with all configs that it names of each."""
+    """Merge repeated resources with all their requested configs."""
     merged: dict[tuple[int, str], Any] = {}
     for each in resources:
         first = merged.setdefault((each.resource_type, each.resource_name), each)
@@ -116,11 +114,6 @@ def _results(node: DescribedNode, body: Any) -> Iterator[dict[str, Any]]:
 
 
 def _configs(node: DescribedNode, resource: Any, body: Any) -> list[dict[str, Any]]:
-    """Return the configs of one resource.
-
-    Raises:
-        KafkaError: There is no such resource.
-    """
     name = resource.resource_name
     match resource.resource_type:
         case ResourceType.TOPIC:
@@ -157,11 +150,6 @@ def _broker(node: DescribedNode, name: str) -> list[DescribedConfig]:
 
 
 def _required(name: str) -> str:
-    """Return the name of a resource that has no default one.
-
-    Raises:
-        KafkaError: It is empty.
-    """
     if not name:
         raise _invalid("The resource has to be named.")
     return name

@@ -1,6 +1,6 @@
-"""ListConfigResources: the names that DescribeConfigs can be asked about (KIP-1142).
+"""ListConfigResources: the resources that DescribeConfigs can describe (KIP-1142).
 
-v0 client metrics only, v1 the types that were asked for, all of them if none was.
+v0 client metrics only, v1 the requested types, by default all.
 
 Source: Kafka's KafkaApis.handleListConfigResources.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @handles_raw(ApiKey.LIST_CONFIG_RESOURCES, needs=(DESCRIBE_CLUSTER_CONFIGS,), cost=Cost.READS)
 async def list_config_resources(broker: Broker, request: Request) -> Reply:
-    """Answer from the committed image."""
+    """List the resources of the committed image."""
     key, version = request.key, request.version
     body = await decoded(request)
     if version == 0:

@@ -1,7 +1,7 @@
-"""Levels of loggers, shown and changed while the process runs: the configs of BROKER_LOGGER.
+"""Log levels at run time: the configs of BROKER_LOGGER.
 
-The names are those of Python's loggers, the levels those of Kafka's. A logger whose level is unset
-has the level of the next one above it, up to the root. Changes last until the process ends.
+Names are those of Python's loggers, levels those of Kafka. An unset level is inherited from the
+next logger above, up to the root. Changes last until the process ends.
 
 Source: Kafka's RuntimeLoggerManager and LoggingController (KIP-412).
 """
@@ -41,7 +41,7 @@ _NAMES: Final = {number: name for name, number in _LEVELS.items()}
 
 
 def logger_levels() -> dict[str, str]:
-    """Return the level in force of each logger, by name."""
+    """Return the effective levels by logger."""
     found = {
         name: each.getEffectiveLevel()
         for name, each in list(logging.root.manager.loggerDict.items())
@@ -52,19 +52,15 @@ def logger_levels() -> dict[str, str]:
 
 
 def names_loggers(body: Any) -> bool:
-    """Tell whether a request to alter configs is about loggers."""
+    """Return whether a request alters loggers."""
     return any(each.resource_type == ResourceType.BROKER_LOGGER for each in body.resources)
 
 
 def change_loggers(body: Any, node_id: int) -> Steps[dict[int, KafkaError | None]]:
-    """Change the loggers of this node that an IncrementalAlterConfigs request names.
-
-    Args:
-        body: The request, of a client that is allowed to alter the cluster's configs.
-        node_id: This node.
+    """Change the named loggers of this node, of a client that may alter the cluster's configs.
 
     Returns:
-        By the places of loggers in the request: why a resource is refused, or None.
+        Errors, or None, by the positions of loggers in the request.
     """
     outcomes: dict[int, KafkaError | None] = {}
     counts = resource_counts(body)
@@ -86,7 +82,7 @@ def change_loggers(body: Any, node_id: int) -> Steps[dict[int, KafkaError | None
 
 
 def _level_name(level: int) -> str:
-    """Return the name of a level; one between two counts as the lower."""
+    """Return a level's name; one in between counts as the lower."""
     return _NAMES[max((each for each in _NAMES if each <= level), default=_TRACE)]
 
 
@@ -96,11 +92,7 @@ def _find(name: str) -> logging.Logger | None:
 
 
 def _check(resource: Any) -> None:
-    """Refuse a change as a whole.
-
-    Raises:
-        KafkaError: INVALID_CONFIG or INVALID_REQUEST.
-    """
+    """Refuse an invalid change as a whole."""
     for each in resource.configs:
         if each.config_operation not in {SET, DELETE}:
             raise KafkaError(

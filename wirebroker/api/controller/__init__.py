@@ -1,1 +1,1 @@
-"""What a controller listener answers: a module for each family of requests."""
+"""Handlers of controller listeners, one module per request family."""

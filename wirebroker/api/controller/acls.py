@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def describe_acls(
     controller: QuorumController, request: Request, body: Any
 ) -> dict[str, Any]:
-    """Answer from the committed image, by resource pattern."""
+    """Describe the ACLs of the committed image, by resource pattern."""
     del request
     image = controller.follower.image
     return await describe_rules(body, image, controller.rules.config, controller.clock)

@@ -1,4 +1,4 @@
-"""DescribeCluster for controllers: the only one, and where it listens (KIP-919).
+"""DescribeCluster on a controller listener: the only controller and its address (KIP-919).
 
 Source: Kafka's ControllerApis.handleDescribeCluster.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.DESCRIBE_CLUSTER, needs=(DESCRIBE_CLUSTER,), cost=Cost.BOUNDED)
 def describe_cluster(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
-    """Name this node, by the listener that the request came to."""
+    """Describe this node, with the request's listener."""
     if body.endpoint_type != CONTROLLERS:
         return wrong_endpoint(body.endpoint_type, request.version, served=CONTROLLERS)
     rules, session = controller.rules, request.session

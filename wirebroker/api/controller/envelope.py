@@ -1,9 +1,8 @@
-"""Envelope: a client's request that a broker forwards, with who asked (KIP-590).
+"""Envelope: a client's request, forwarded by a broker with the client's principal (KIP-590).
 
-Whom an Envelope names is believed: where there is an authorizer, who may send one is a broker, and
-what is in it is done as far as its principal may. What cannot be read is refused as a whole. That
-this is not the active controller is said of the Envelope, whose sender looks for another one, and
-not of what is in it, which only its client reads (as Kafka's RequestChannel.buildResponseSend).
+The principal is trusted: with an authorizer, only brokers may send an Envelope, and its request is
+authorized for that principal. NOT_CONTROLLER is an error of the Envelope, so that the broker looks
+for the active controller (as in Kafka's RequestChannel.buildResponseSend).
 
 Source: Kafka's EnvelopeUtils and ControllerApis.handleEnvelope.
 """
@@ -41,15 +40,15 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# Longer bodies are decoded and encoded in a thread (net/dispatch.py has the same bound).
+# Longer bodies are decoded in a thread, as in net/dispatch.py.
 _LONGEST_ON_LOOP_BYTES: Final = 64 << 10
-# What an element of an answer is taken for, to choose who encodes it.
+# Estimated size of a response element, to choose a thread for encoding.
 _ELEMENT_BYTES: Final = 1024
 
 
 @handles(ApiKey.ENVELOPE, needs=(CLUSTER_ACTION,), cost=Cost.CONTROLLER)
 async def unwrap(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
-    """Carry out what an Envelope carries."""
+    """Serve the request in an Envelope."""
     try:
         header, asker, client = _forwarded(body)
         inner = await _decode(header, body.request_data)
@@ -67,11 +66,7 @@ async def unwrap(controller: QuorumController, request: Request, body: Any) -> d
 
 
 def _forwarded(envelope: Any) -> tuple[Header, Owner, tuple[Principal, str]]:
-    """Return the header of the request in an Envelope, whose quotas count, and who asks from where.
-
-    Raises:
-        MalformedFrameError: It is none that is forwarded, or who asks cannot be read.
-    """
+    """Return a forwarded request's header, its quotas' owner, and its client."""
     header = parse_header(envelope.request_data)
     principal = decode_principal(envelope.request_principal or b"")
     host = decode_host(envelope.client_host_address)

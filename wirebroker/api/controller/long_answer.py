@@ -1,4 +1,4 @@
-"""Answers of many elements, which a thread encodes since nobody knows how long they get."""
+"""Responses with many elements of unknown size, which a thread encodes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def elements_of(answer: Mapping[str, Any]) -> int:
-    """Return how many elements an answer's arrays have."""
+    """Return the number of elements in a response's arrays."""
     arrays: list[list[Any]] = [each for each in answer.values() if isinstance(each, list)]
     return sum(map(len, arrays))
 
 
 def as_response(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer for the dispatcher, marked if it is long."""
+    """Return a response for the dispatcher, marked if it is long."""
     return LargeResponse(answer) if elements_of(answer) > 1 else answer

@@ -1,4 +1,4 @@
-"""Fetch and FetchSnapshot of the metadata log, for brokers and whoever else follows it.
+"""Fetch and FetchSnapshot of the metadata log, for brokers and other observers.
 
 Fetch: v12 epochs and divergence (KIP-595), v13 topic ids, v15 replica_state (KIP-903), v16
 endpoints of leaders (KIP-951), v17 directories (KIP-853), v18 the follower's high watermark
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.FETCH, needs=(CLUSTER_ACTION,), cost=Cost.WAITS)
 async def fetch(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
-    """Answer with what is committed, or wait for it."""
+    """Return committed records, or wait for them."""
     return await controller.fetches.fetch(request.version, body)
 
 
@@ -31,5 +31,5 @@ async def fetch(controller: QuorumController, request: Request, body: Any) -> di
 async def fetch_snapshot(
     controller: QuorumController, request: Request, body: Any
 ) -> dict[str, Any]:
-    """Answer with a piece of a snapshot."""
+    """Return a part of a snapshot."""
     return await controller.fetches.fetch_snapshot(request.version, body)

@@ -1,4 +1,4 @@
-"""The handlers of a controller listener; each module of this folder registers its own."""
+"""The handlers of a controller listener; modules of this folder register theirs."""
 
 from __future__ import annotations
 

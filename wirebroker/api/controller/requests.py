@@ -1,7 +1,6 @@
-"""What the active controller decides, asked over a connection.
+"""Requests that the active controller decides, on a controller listener, with their permissions.
 
-The rules stand in coordinator/controller/, a module for each family; here each key has what it
-needs to be allowed.
+Rules: coordinator/controller/.
 
 Source: Kafka's ControllerApis.
 """
@@ -61,7 +60,7 @@ _NEEDS: Final[dict[ApiKey, tuple[Need, ...]]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: (ALTER_CLUSTER_CONFIGS,),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (ALTER_CLUSTER,),
     ApiKey.CREATE_DELEGATION_TOKEN: (CREATE_TOKENS_OF_USER,),
-    # The token says who may.
+    # The token decides.
     ApiKey.RENEW_DELEGATION_TOKEN: (),
     ApiKey.EXPIRE_DELEGATION_TOKEN: (),
 }
@@ -72,16 +71,16 @@ _OF_TOKENS: Final = frozenset(
         ApiKey.EXPIRE_DELEGATION_TOKEN,
     }
 )
-# What only brokers ask needs the cluster's own action.
+# For requests of brokers.
 _OF_BROKERS: Final = (CLUSTER_ACTION,)
 
 
 async def incremental_alter_configs(
     controller: QuorumController, request: Request, body: Any
 ) -> dict[str, Any]:
-    """Change loggers of this node here, all else as `carry_out`.
+    """Change loggers of this node here, and everything else by `carry_out`.
 
-    The controller's rules refuse the loggers of a client that is not allowed to alter them.
+    If the client may not alter loggers, the controller's rules refuse them.
     """
     authorization = controller.authorization
     is_allowed = authorization is None or authorization.asking_of(request).may(
@@ -100,7 +99,7 @@ async def incremental_alter_configs(
 
 
 async def carry_out(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
-    """Answer when what is decided is committed, or why it is refused."""
+    """Respond when the decision is committed, or with the refusal."""
     session = request.session
     asker = session.principal.name, request.client_id or ""
     client = (session.principal, host_of(session.peer))

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.SASL_HANDSHAKE, needs=(), cost=Cost.BOUNDED)
 def sasl_handshake(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
-    """Say that this is not the time for it: the guard has let the client through."""
+    """Refuse the request: the client has already passed the guard."""
     del controller, request, body
     return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
 
 
 @handles(ApiKey.SASL_AUTHENTICATE, needs=(), cost=Cost.BOUNDED)
 def sasl_authenticate(controller: QuorumController, request: Request, body: Any) -> dict[str, Any]:
-    """Say that this is not the time for it."""
+    """Refuse the request in the current state."""
     del controller, request, body
     return {
         "error_code": ErrorCode.ILLEGAL_SASL_STATE,

@@ -1,4 +1,4 @@
-"""ApiVersions of a controller listener; versions as in wirebroker/api/cluster/api_versions.py.
+"""ApiVersions on a controller listener; versions as in wirebroker/api/cluster/api_versions.py.
 
 Source: Kafka's ControllerApis.handleApiVersionsRequest.
 """
@@ -19,6 +19,6 @@ if TYPE_CHECKING:
 
 @handles_raw(ApiKey.API_VERSIONS, needs=(), cost=Cost.BOUNDED)
 def api_versions(controller: QuorumController, request: Request) -> Reply:
-    """Answer with every key that has a handler here."""
+    """Return all keys with handlers here."""
     keys = CONTROLLER_REGISTRY.registered_keys()
     return answer_versions(request, keys, controller.follower.image)

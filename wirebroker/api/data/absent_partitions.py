@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 def absence(
     broker: Broker, missing: ErrorCode, index: int, *, name: str = "", topic_id: bytes = ZERO_UUID
 ) -> ErrorCode:
-    """Return why a partition is not among the replicas of this broker.
+    """Return the error for a partition without a replica here.
 
-    NOT_LEADER_OR_FOLLOWER makes clients look for its leader; they take UNKNOWN_TOPIC_OR_PARTITION
-    for a broker whose metadata are old, and ask it again.
+    NOT_LEADER_OR_FOLLOWER makes clients look for the leader. After UNKNOWN_TOPIC_OR_PARTITION they
+    assume outdated metadata here and retry.
 
     Args:
-        broker: This one.
-        missing: The error for a topic that does not exist.
-        index: The partition's.
-        name: The topic's, unless its id is given.
-        topic_id: The topic's.
+        broker: This broker.
+        missing: The error for an unknown topic.
+        index: The partition's index.
+        name: The topic's name, if no id is given.
+        topic_id: The topic's id.
     """
     image = broker.metadata.image
     topic = image.topics.get(name) if topic_id == ZERO_UUID else image.topics_by_id.get(topic_id)

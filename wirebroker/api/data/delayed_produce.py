@@ -1,13 +1,11 @@
-"""A Produce that waits until what it appended may be acknowledged.
+"""A Produce that waits until its records can be acknowledged.
 
-    acks=1    until it is stored here: on the disk, where wirebroker.durability or flush.messages
-              demand that
-    acks=all  until it is committed: every in-sync replica has it. Then fewer than
-              min.insync.replicas may be left, which is told (NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    acks=1    until they are stored: on disk, if wirebroker.durability or flush.messages requires it
+    acks=all  until they are committed. If fewer than min.insync.replicas are left then, the error
+              is NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
-Nothing but callbacks: no task is made. Each partition tells when what is stored moves, or when the
-records in question are committed, or when it is served no more; the last one to be settled, or the
-request's own timeout, completes the wait.
+It uses callbacks instead of a task: a partition calls back when records are stored or committed, or
+when it is no longer served. The last part, or the request's timeout, ends the wait.
 
 Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
 """
@@ -27,16 +25,16 @@ if TYPE_CHECKING:
     from wirebroker.replica.deadlines import Deadlines
 
 
-# A timeout that is shorter does not count for our own disk: Kafka does not count its syncs at all.
+# The least timeout for the local disk: Kafka's timeout does not cover syncs.
 LEAST_WAIT_MS = 5_000
 
 
 class Appended(NamedTuple):
-    """What one partition's part of a Produce has to wait for."""
+    """One partition's part of a Produce."""
 
     partition: Partition
     result: PartitionResult
-    end_offset: int  # behind its last record
+    end_offset: int  # after its last record
 
 
 class DelayedProduce:
@@ -53,7 +51,7 @@ class DelayedProduce:
         deadlines: Deadlines,
         on_done: Callable[[], None],
     ) -> None:
-        """Begin to wait; `on_done` is called when every result says what became of its records."""
+        """Start to wait; `on_done` is called when all results are final."""
         assert acks in {1, ACKS_ALL}, acks
         self._acks = acks
         self._on_done = on_done
@@ -74,21 +72,21 @@ class DelayedProduce:
         if not self._waits:
             self._settle()
         for wait in tuple(self._waits):
-            wait()  # watches; its disk may have failed before
+            wait()  # starts to watch; the disk may already have failed
 
     @property
     def acks(self) -> int:
-        """What the request asks for."""
+        """The acks of the request."""
         return self._acks
 
     def give_up_soon(self) -> None:
-        """Wait no longer than for our own disk: nobody may be there to hear of more."""
+        """Wait only for the disk, because the client may have disconnected."""
         if self._waits:
             self._deadlines.discard(self._deadline)
             self._deadline = self._deadlines.add(self._give_up, delay_s=LEAST_WAIT_MS / 1000)
 
     def settled(self, wait: _Wait) -> None:
-        """Note that one of the parts waits no more."""
+        """Note that a part no longer waits."""
         wait.appended.partition.unwatch(wait)
         self._waits.discard(wait)
         self._settle()
@@ -99,14 +97,14 @@ class DelayedProduce:
             self._on_done()
 
     def _give_up(self) -> None:
-        """Answer what is not committed by now: perhaps it will be."""
+        """Time out; uncommitted records may still be committed."""
         for wait in tuple(self._waits):
             wait.appended.result.error_code = ErrorCode.REQUEST_TIMED_OUT
             self.settled(wait)
 
 
 class _Wait:
-    """One part; called when there is news of its partition."""
+    """The wait of one part; called back by its partition."""
 
     __slots__ = ("_owner", "appended")
 
@@ -134,7 +132,7 @@ class _Wait:
             partition.watch(self)
 
     def is_over(self, acks: int) -> bool:
-        """Tell whether the records may be acknowledged, or too few replicas are left for that."""
+        """Return whether the records can be acknowledged, or too few replicas are left."""
         partition, result, end_offset = self.appended
         if partition.acknowledged_offset(acks) < end_offset:
             return False
@@ -144,6 +142,6 @@ class _Wait:
 
 
 def withdraw(result: PartitionResult, code: ErrorCode) -> None:
-    """Say of records that were perhaps written that they are not acknowledged."""
+    """Turn the result of records that may have been written into an error."""
     result.error_code = code
     result.base_offset = result.log_append_time_ms = result.log_start_offset = -1

@@ -1,14 +1,11 @@
-"""DeleteRecords: everything below an offset is to be gone, one offset for each partition.
+"""DeleteRecords: deletes all records below an offset, one per partition.
 
-Nothing is moved or written but the log's start: retention removes segments that lie below it as a
-whole. The new start is in its checkpoint before it is answered, so that a crash does not bring back
-what somebody was told is gone; Apache Kafka writes it within a minute.
+It only moves the log start offset; retention deletes the segments below. The offset is checkpointed
+before the response, so that deleted records do not return after a crash (Apache Kafka writes it
+within a minute). Offset -1 is the high watermark. v2 flexible.
 
-    version 2    flexible encoding
-
-Offset -1 is the high watermark. Followers that are alive are waited for, so that none that leads
-next brings anything back: as long as the request says, then the answer is REQUEST_TIMED_OUT and how
-far all have come.
+The response waits for live followers, so that no later leader has the records. On a timeout it has
+the low watermark that all have reached.
 
 Source: Kafka's KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader and
 DelayedDeleteRecords (KIP-107).
@@ -37,16 +34,16 @@ if TYPE_CHECKING:
 
 _HIGH_WATERMARK: Final = -1
 _NO_LOW_WATERMARK: Final = -1
-# As long as Kafka's clients wait by default; who asks for more holds memory for nothing.
+# Default timeout of Kafka's clients; a longer wait only uses memory.
 _LONGEST_WAIT_S: Final = 120.0
 
 
 @handles(ApiKey.DELETE_RECORDS, needs=(DELETE_TOPIC,), cost=Cost.WAITS)
 async def delete_records(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Move the starts of logs."""
+    """Move log start offsets."""
     del request
     slices = Slices(broker.clock)
-    # A partition that is named twice is answered once, for the offset named last.
+    # For a repeated partition, the last offset wins.
     offsets: dict[str, dict[int, int]] = {}
     for topic in body.topics:
         by_index = offsets[topic.name] = {}
@@ -86,7 +83,7 @@ async def delete_records(broker: Broker, request: Request, body: Any) -> dict[st
 
 
 def _delete(partition: Partition, offset: int) -> int:
-    """Hide what is below `offset`; return the log's start, Kafka's low watermark.
+    """Move the log start to `offset` and return it: Kafka's low watermark.
 
     Raises:
         KafkaError: INVALID_TOPIC_EXCEPTION for an internal topic, POLICY_VIOLATION for one that is
@@ -109,7 +106,6 @@ def _delete(partition: Partition, offset: int) -> int:
 async def _until_followed(
     deleted: list[tuple[Partition, dict[str, Any]]], timeout_s: float
 ) -> None:
-    """Wait for the followers; fill in how far all have come."""
     deadline = asyncio.get_running_loop().time() + timeout_s
     for partition, answer in deleted:
         leading = partition.leading

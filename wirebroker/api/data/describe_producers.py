@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to a partition, and since when a transaction is open (KIP-664).
+"""DescribeProducers: the producers of partitions, and their open transactions (KIP-664).
 
 Source: Kafka's KafkaApis.handleDescribeProducersRequest, ReplicaManager.activeProducerState.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.DESCRIBE_PRODUCERS, needs=(READ_TOPIC,), cost=Cost.BOUNDED)
 async def describe_producers(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """List the producers that partitions remember."""
+    """List the producers in the state of partitions."""
     del request
     slices = Slices(broker.clock)
     topics: list[dict[str, Any]] = []
@@ -43,7 +43,7 @@ async def describe_producers(broker: Broker, request: Request, body: Any) -> dic
                 answer["active_producers"] = await _producers(partition, slices)
             except KafkaError as error:
                 answer["error_code"] = ErrorCode(error.code)
-                # Kafka explains only that it doesn't know the topic.
+                # Kafka has a message only for unknown topics.
                 if not partitions:
                     answer["error_message"] = "This server does not host this topic-partition."
             answers.append(answer)

@@ -1,15 +1,14 @@
-"""Fetch: records as slices of segment files (hot path; docs/design.md, "One Fetch").
+"""Fetch: returns records as slices of segment files (hot path; docs/design.md, "One Fetch").
 
 v4-12 name topics, v13 gives ids; v7 sessions (KIP-227); v9 leader epochs (KIP-320); v12 flexible
 and diverging epochs (KIP-595); v15 replica state (KIP-903); v16 leader endpoints (KIP-951); v17
 replica directory (KIP-853); v18 high watermark (KIP-1166).
 
-    parse -> session -> find partitions -> read each -> enough? -> choose what is news -> encode
-                                             ^            | no
-                                             +-- waiting: fetch_wait.py
+    parse -> session -> find partitions -> read each -> enough? -> select results -> encode
+                                               ^   | no
+                                               +-- wait: fetch_wait.py
 
-A request for thousands of partitions takes the same steps, the ones over all partitions in slices
-of the loop's time, parsing and encoding in a thread.
+Requests for thousands of partitions run these steps in slices, and parse and encode in a thread.
 
 Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog.
 """
@@ -46,21 +45,21 @@ if TYPE_CHECKING:
     from wirebroker.codecs.hot.produce_response import NodeEndpoint
     from wirebroker.request.request import Reply, Request
 
-# A longer request is parsed in a thread: it can name 2,000 partitions, which take 4 ms.
+# Longer requests are parsed in a thread: 2,000 partitions take 4 ms.
 _LONGEST_AT_ONCE_BYTES = 64 << 10
 
-# What a thread reads where a batch begins: as much as the sender's next probe will speak for.
+# Bytes from a batch's start that a thread reads: as many as the sender's next probe covers.
 _WARMED_BYTES = 256 << 10
-# After so many places that were cold a Fetch waits for the disk on the loop.
+# After this many cold positions a Fetch blocks on the disk.
 _MOST_WARMED = 20
 
-# Over more partitions every step is sliced: reading one takes about 4 us.
+# More partitions are served in slices: a read takes about 4 us.
 _MANY_PARTITIONS = 1_000
 
 
 @handles_raw(ApiKey.FETCH, needs=(READ_TOPIC, CLUSTER_ACTION), cost=Cost.WAITS)
 def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
-    """Answer with what is there, or wait for more."""
+    """Return available records, or wait for more."""
     version = request.version
     if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
         request.keep()
@@ -100,9 +99,9 @@ def fetch(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
 
 
 def _reads(broker: Broker, request: Request, wanted: FetchRequest) -> PartitionReads:
-    """Return what reads for who asks: followers do with their id; -2 debugs one as a consumer.
+    """Return a consumer's or a follower's reads; replica -2 debugs a follower.
 
-    A follower that may not act for the cluster reads nothing, whatever else its client may.
+    A follower without CLUSTER_ACTION reads nothing.
     """
     quotas, authorization, version = broker.quotas, broker.authorization, request.version
     asking = None if authorization is None else authorization.asking_of(request)
@@ -120,7 +119,7 @@ def _reads(broker: Broker, request: Request, wanted: FetchRequest) -> PartitionR
 
 
 def _is_too_much(broker: Broker, request: Request, reads: PartitionReads) -> bool:
-    """Charge for an answer; tell whether a quota has it be an empty one instead."""
+    """Charge quotas for a response; return whether it must be empty instead."""
     if request.session.throttle_ms == NO_CLIENT:
         return False
     partitions = len(reads.results)
@@ -128,13 +127,11 @@ def _is_too_much(broker: Broker, request: Request, reads: PartitionReads) -> boo
 
 
 def _nothing(version: int, context: FetchContext) -> Reply:
-    """Answer that there is nothing, for now."""
     context.skip()
     return _encode(version, context, ())
 
 
 async def _fetch_long(broker: Broker, request: Request) -> Reply:
-    """Serve a request that takes long to parse."""
     version = request.version
     work = coding(len(request.frame))
     wanted, asked = await in_thread(work, _parse, request.frame, request.position, version)
@@ -159,7 +156,7 @@ def _parse(
 async def _fetch_many(
     broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
 ) -> Reply:
-    """Do the first steps of `fetch` without holding the loop."""
+    """Run the first steps of `fetch` in slices."""
     await Slices(broker.clock).run(reads.find(context.partitions))
     return await _fetch_found(broker, request, context, reads)
 
@@ -167,7 +164,7 @@ async def _fetch_many(
 async def _fetch_found(
     broker: Broker, request: Request, context: FetchContext, reads: PartitionReads
 ) -> Reply:
-    """Do the next steps of `fetch` without holding the loop or waiting for the disk on it."""
+    """Run the next steps of `fetch` without blocking the loop."""
     slices = Slices(broker.clock)
     wait = FetchWait(reads)
     if reads.max_wait_ms > 0 and not request.session.has_ended:
@@ -180,7 +177,7 @@ async def _fetch_found(
 async def _fetch_later(
     broker: Broker, request: Request, context: FetchContext, reads: PartitionReads, wait: FetchWait
 ) -> Reply:
-    """Wait if need be, then answer."""
+    """Wait if necessary, then respond."""
     version = request.version
     slices = Slices(broker.clock)
     try:
@@ -202,7 +199,7 @@ async def _fetch_later(
 
 
 async def _look(reads: PartitionReads, slices: Slices) -> None:
-    """Read every partition; where a batch's header is on the disk a thread reads it first."""
+    """Read all partitions; a thread reads cold batch headers first."""
     for _ in range(_MOST_WARMED):
         try:
             await slices.run(reads.look())
@@ -210,10 +207,10 @@ async def _look(reads: PartitionReads, slices: Slices) -> None:
             try:
                 await in_thread(Work.WARMING, cold.file.warm, cold.position, _WARMED_BYTES)
             except OSError:
-                break  # `look` will find it, and say whose it is
+                break  # `look` will report it for its partition
         else:
             return
-    # Many partitions, or a kernel that drops pages at once: go on, whatever it costs.
+    # Many partitions, or a kernel that drops pages immediately: block if necessary.
     reads.may_block = True
     await slices.run(reads.look())
 

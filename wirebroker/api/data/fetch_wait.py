@@ -1,18 +1,14 @@
-"""A Fetch that waits for more: told of the growth of its partitions, it counts what there is.
+"""A Fetch that waits for more records.
 
-A Fetch for which any record is enough is told of each advance of its partitions; a follower's of
-appends alone, since a new high watermark answers it no more than in Kafka. One that wants
-many bytes is called when they may be there, and looks at what has grown, nothing else; only when
-enough has come, something is wrong or time is over is everything read again.
+If any record is enough, it wakes at each advance of its partitions; a follower's only at appends,
+as in Kafka. A Fetch of many bytes wakes when they may be there, and checks only partitions that
+have grown. All are read again when enough has arrived, something has failed, or the time is over.
 
-How one that waits for M bytes in N partitions is called seldom and never late: each partition
-calls it after M / 2N bytes. While all that it was told of is less than M / 2, what it was not told
-of is less as well, so the partition that called is the only one to be set anew; after that all are
-counted and set by what is missing then. With one partition it is called after M bytes. Bytes that
-were appended are at least those that are to be seen: an open transaction's, or what the disk does
-not have yet, come later, and where there are any it looks at each advance.
-
-The wait ends with its connection: who has gone is answered at once, with what there is.
+For M missing bytes in N partitions, each partition calls back after M / 2N bytes. While the
+reported bytes are fewer than M / 2, so are the unreported ones, and only the caller's share is set
+again. After that all are counted, and shares are set for the rest. A single partition calls back
+after M bytes. Appended bytes may not be visible yet (open transactions, unsynced records);
+partitions with such bytes call back at each advance.
 
 Source: Kafka's DelayedFetch.
 """
@@ -31,12 +27,12 @@ if TYPE_CHECKING:
     from wirebroker.api.data.partition_reads import PartitionReads
     from wirebroker.base.clock import Steps
 
-# Over more partitions the shares are so small that every advance is told (and only counted).
+# With more partitions shares are so small that every advance calls back.
 _MOST_SHARES = 100
 
 
 class FetchWait:
-    """The waiting of one Fetch. `begin` comes before or right after the first look."""
+    """The wait of one Fetch; `begin` must precede or directly follow the first read."""
 
     __slots__ = (
         "_callbacks",
@@ -58,24 +54,22 @@ class FetchWait:
         self._loop = asyncio.get_running_loop()
         self._deadline = self._loop.time() + reads.max_wait_ms / 1000
         self._is_over = False
-        # By the number of the partition, as are the next: who calls, and how much was appended to
-        # it when it was looked at or called last.
+        # By partition number: callbacks, and appended bytes at the last look or call.
         self._callbacks: list[Callable[[], None]] = []
         self._noted: list[int] = []
-        # Numbers of the partitions that have more than is to be seen.
+        # Partitions with appended bytes that are not visible.
         self._hidden: set[int] = set()
-        # Numbers of the partitions that there is news of.
+        # Partitions that have called back.
         self._woken: set[int] = set()
-        # Bytes without which it need not look; 0: it looks at any news.
+        # Bytes until the next look; 0 looks at any news.
         self._missing = 0
-        # What was missing when the shares were set; each partition calls after `_share`, or at
-        # each advance if that is 0.
+        # The missing bytes when shares were set, and the share; 0: each advance calls back.
         self._round = 0
         self._share = 0
         self._wakening: asyncio.Future[None] | None = None
 
     def begin(self) -> Steps[None]:
-        """Watch every partition."""
+        """Watch all partitions."""
         for number, (_, partition) in enumerate(self._reads.found):
             callback = partial(self._on_news, number)
             self._callbacks.append(callback)
@@ -86,23 +80,23 @@ class FetchWait:
         self._woken.update(self._reads.grown_meanwhile())
 
     def end(self) -> Steps[None]:
-        """Watch none any more."""
+        """Stop watching."""
         for (_, partition), callback in zip(self._reads.found, self._callbacks, strict=False):
             partition.unwatch(callback)
             yield
-        # They refer to this: a follower of thousands would leave as much garbage twice a second.
+        # Callbacks refer to this object: a follower of thousands would create much cyclic garbage.
         self._callbacks.clear()
 
     def give_up(self) -> None:
-        """Wait no longer."""
+        """End the wait."""
         self._is_over = True
         self._wake()
 
     async def until_ready(self) -> bool:
-        """Wait until an answer is worth while or due.
+        """Wait until a response is useful or due.
 
         Returns:
-            Whether anything has changed since the look before, so that another one is needed.
+            Whether anything has changed since the last read, so that another is needed.
         """
         reads = self._reads
         sizes: dict[int, int] = {}
@@ -138,16 +132,15 @@ class FetchWait:
         finally:
             timer.cancel()
 
-    # -- who calls when ----------------------------------------------------------------------
+    # -- callbacks ---------------------------------------------------------------------------
 
     def _watch_anew(self, told: Collection[int]) -> None:
-        """Watch those that have called, where one is called only once."""
         if self._reads.is_told_once:
             for number in told:
                 self._reads.watch(self._reads.found[number][1], self._callbacks[number])
 
     def _wait_for(self, missing: int) -> None:
-        """Have nobody wake this before so much may have come."""
+        """Set the shares for a number of missing bytes."""
         self._missing = missing
         count = len(self._callbacks)
         share = missing if count == 1 else missing // (2 * count)
@@ -159,7 +152,6 @@ class FetchWait:
                 self._set(number)
 
     def _set(self, number: int) -> None:
-        """Have a partition call when its share has come."""
         partition = self._reads.found[number][1]
         callback = self._callbacks[number]
         if self._share and number not in self._hidden:
@@ -169,7 +161,7 @@ class FetchWait:
             self._reads.watch(partition, callback)
 
     def _note(self, number: int) -> int:
-        """Remember how far a partition has come; return by how much it has grown."""
+        """Record a partition's appended bytes; return its growth."""
         log = self._reads.found[number][1].log
         grown = log.appended_bytes - self._noted[number]
         self._noted[number] = log.appended_bytes
@@ -180,13 +172,13 @@ class FetchWait:
         return grown
 
     def _on_news(self, number: int) -> None:
-        """Count what a partition's call brings (its own bytes may be part of what is hidden)."""
+        """Count a partition's growth, which may contain hidden bytes."""
         self._woken.add(number)
         was_hidden = number in self._hidden
         grown = self._note(number)
         self._missing -= grown
         if not grown or was_hidden or self._missing <= 0:
-            self._wake()  # the partition may have gone
+            self._wake()  # also if the partition is lost
         elif self._share:
             self._share_anew(number)
 

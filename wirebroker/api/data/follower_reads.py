@@ -1,4 +1,4 @@
-"""The partitions of one Fetch of a follower: read to the log's end, and how far it has come noted.
+"""Reads of a follower's Fetch: up to the log end, with the follower's progress recorded.
 
 Source: Kafka's ReplicaManager.readFromLog, Partition.fetchRecords and updateFollowerFetchState.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FollowerReads(PartitionReads):
-    """What one follower's Fetch finds."""
+    """The reads of one follower's Fetch."""
 
     __slots__ = ("_broker_epoch", "_ends", "_quota", "_replica_id")
 
@@ -31,27 +31,26 @@ class FollowerReads(PartitionReads):
         self._replica_id = request.replica_id
         self._broker_epoch = request.replica_epoch
         self._quota = broker.replication_quotas.leader
-        # Where the logs ended at the first look.
+        # Log end offsets at the first read.
         self._ends: dict[Partition, int] = {}
-        self._client_rack = ""  # it is to read here, wherever it is
+        self._client_rack = ""  # no redirection to a nearer replica
 
     def note_sent(self) -> None:
-        """Count what goes to throttled replicas; as traffic only consumers count."""
+        """Count the bytes for throttled replicas; only consumers count as traffic."""
         if self._quota.is_set:
             sent_bytes = sum(
                 records_length(result)
-                for (_, partition), (_, result) in zip(self.found, self.results)  # noqa: B905 - first those found
+                for (_, partition), (_, result) in zip(self.found, self.results)  # noqa: B905 - absent ones come last
                 if self._is_throttled(partition)
             )
             if sent_bytes:
                 self._quota.count(sent_bytes)
 
     def grown_meanwhile(self) -> Sequence[int]:
-        """Return those that have grown since the first look.
+        """Return the partitions that have grown since the first read.
 
-        What the look notes may commit what others wait for, and these append in turn: the markers
-        of a transaction that is decided so. Of a partition that was looked at before, nobody would
-        be told.
+        Recording progress may commit records, whose waiting requests append in turn (transaction
+        markers), also to partitions that were read before.
         """
         ends = self._ends
         return [
@@ -62,24 +61,24 @@ class FollowerReads(PartitionReads):
 
     @property
     def wants_any_news(self) -> bool:
-        """Say yes where a byte is enough: it is told of appends alone."""
+        """Return whether one byte is enough: only appends call back."""
         return self.min_bytes <= 1 and not self._quota.is_set
 
     @property
     def is_told_once(self) -> bool:
-        """Say yes: until it has fetched, nothing more is news."""
+        """Return True: it has to fetch before more is news."""
         return True
 
     def watch(self, partition: Partition, on_growth: Callable[[], None]) -> None:
-        """Call back when there is more in the log; what is committed the next answer tells."""
+        """Watch appends only; the next response contains the high watermark."""
         partition.watch_append(on_growth)
 
     def leaders(self) -> set[int]:
-        """Return none: it knows them from the metadata."""
+        """Return nothing: followers know leaders from the metadata."""
         return set()
 
     def sees_all(self, log: Log) -> bool:
-        """Say no: it is told of what is not committed yet, too."""
+        """Return False: uncommitted records call back, too."""
         return False
 
     def _end(self, log: Log) -> int:
@@ -100,7 +99,7 @@ class FollowerReads(PartitionReads):
         result = super()._read(asked, partition, max_bytes, min_one=min_one, may_block=may_block)
         if self._quota.is_set and self._has_to_wait(partition):
             result.records = b""
-        # It is noted once, by the first look: later ones know no more.
+        # Only the first read records progress: later ones know no more.
         if not self.results and result.diverging_epoch is None:
             self._note(partition, asked)
         return result
@@ -115,7 +114,7 @@ class FollowerReads(PartitionReads):
         return not is_in_sync and self._is_throttled(partition) and self._quota.delay_s() > 0
 
     def _note(self, partition: Partition, asked: SessionPartition) -> None:
-        """Note how far the follower has come; it may be let into the ISR."""
+        """Record the follower's progress, which may let it join the ISR."""
         wanted = asked.wanted
         self._ends[partition] = partition.log.log_end_offset
         may_join = partition.update_follower(

@@ -1,4 +1,4 @@
-"""Where the leaders that an answer names can be reached (KIP-951): a client need not ask Metadata.
+"""Addresses of the leaders that a response names (KIP-951), which spare a Metadata request.
 
 Source: Kafka's KafkaApis.getCurrentLeader.
 """
@@ -20,11 +20,5 @@ if TYPE_CHECKING:
 def leader_endpoints(
     broker: Broker, session: Session, leaders: Collection[int]
 ) -> list[NodeEndpoint]:
-    """Return how the listener that a client came by reaches those of some leaders that live.
-
-    Args:
-        broker: This one.
-        session: On the listener.
-        leaders: Node ids.
-    """
+    """Return the addresses of live leaders, by node ids, on the session's listener."""
     return [each for each in advertised(broker, session) if each[0] in leaders]

@@ -4,9 +4,8 @@ v2 isolation level (KIP-98), v4 leader epochs (KIP-320), v6 flexible, v7 max tim
 v8 earliest local (KIP-405), v9 latest tiered (KIP-1005), v10 timeout (KIP-1075), v11 earliest
 pending upload (KIP-1023).
 
-The ends of a log are known. A search by timestamp looks into indexes, headers and one batch. One
-that is brief, in pages that are warm, is done at once; what may read the disk or has much to unpack
-is done by a thread, 2 ms at a time, and others have their turn in between.
+A search by timestamp reads indexes, headers and one batch. Short searches in warm pages run
+immediately; others run in a thread, 2 ms at a time, with other work in between.
 
 Source: Kafka's ListOffsetsHandler, Partition.fetchOffsetForTimestamp, UnifiedLog.
 """
@@ -44,7 +43,7 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
-# The version from which each special timestamp is understood.
+# The first version that supports each special timestamp.
 _FIRST_VERSION = {
     LATEST: 1,
     EARLIEST: 1,
@@ -56,21 +55,21 @@ _FIRST_VERSION = {
 
 _LEADER_EPOCH_VERSION = 4
 _CONSUMER_REPLICA_ID = -1
-# Tools that compare replicas ask each of them (kafka-replica-verification).
+# Of tools that compare replicas (kafka-replica-verification).
 _DEBUGGING_REPLICA_ID = -2
 _READ_COMMITTED = 1
 
-# More partitions are looked up in slices: one takes about 10 us.
+# More partitions are looked up in slices: each takes about 10 us.
 _AT_ONCE = 100
 
 _KNOWS_OFFSET_NOT_AVAILABLE = 5
 
-# A thread that walks records holds the GIL: the loop waits no longer than this for it.
+# A searching thread holds the GIL, so this is the longest delay of the loop.
 _PIECE_S = 0.002
 
 
 class _Found(NamedTuple):
-    """What is answered; the defaults if there is no such record."""
+    """A result; the defaults mean no such record."""
 
     timestamp: int = -1
     offset: int = -1
@@ -78,11 +77,9 @@ class _Found(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """A search by timestamp."""
-
     partition: Partition
     timestamp: int
-    # Records at or above it are not shown.
+    # Records from here on are not visible.
     end: int
     answer: dict[str, Any]
     replica_id: int
@@ -102,12 +99,7 @@ def list_offsets(
 
 
 class _Answer:
-    """The answer to one request: what is known at once, then what has to be searched for.
-
-    Attributes:
-        response: What is answered.
-        searches: Those that are still to be done.
-    """
+    """The response to one request: immediate results, then searches."""
 
     __slots__ = ("_body", "_broker", "_version", "response", "searches")
 
@@ -119,18 +111,18 @@ class _Answer:
         self.searches: list[_Search] = []
 
     async def answer_in_slices(self) -> Mapping[str, Any]:
-        """Look up many without holding the loop."""
+        """Look up many partitions in slices."""
         await Slices(self._broker.clock).run(self.steps())
         return await self.searched()
 
     async def searched(self) -> Mapping[str, Any]:
-        """Have threads do the searches that are left."""
+        """Run the remaining searches in threads."""
         for search in self.searches:
             await _search(self._broker, search, self._version)
         return self.response
 
     def steps(self) -> Steps[None]:
-        """Look everything up that takes no time worth mentioning."""
+        """Find all immediate results."""
         times_asked: dict[tuple[str, int], int] = {}
         for topic in self._body.topics:
             for partition in topic.partitions:
@@ -147,7 +139,7 @@ class _Answer:
                 times = times_asked.pop((topic.name, asked.partition_index), 0)
                 if times == 0:
                     yield
-                    continue  # asked for several times, which was answered once
+                    continue  # a repetition, already in the response
                 answers.append(answer)
                 try:
                     if times > 1:
@@ -167,7 +159,7 @@ class _Answer:
             yield
 
     def _look_up(self, partition: Partition, asked: Any, answer: dict[str, Any]) -> _Found:
-        """Return what is found at once; of what isn't, nothing, and note the search."""
+        """Return an immediate result, or note a search and return nothing."""
         found = _look_up(partition, asked, self._body, self._version)
         if not isinstance(found, int):
             return found
@@ -175,7 +167,7 @@ class _Answer:
         try:
             hit = _find_at_once(search)
         except (TakesLongError, ColdPagesError, OSError):
-            self.searches.append(search)  # a disk that fails, fails again
+            self.searches.append(search)  # a failing disk fails again
             return _Found()
         if hit is None:
             _check_end(partition, self._body.replica_id, self._version)
@@ -189,13 +181,9 @@ def _check_timestamp(timestamp: int, version: int) -> None:
 
 
 def _check_end(partition: Partition, replica_id: int, version: int) -> None:
-    """Refuse to tell a consumer of an end that is about to grow.
+    """Refuse to return an end offset that may be below records that consumers have read.
 
-    A leader that has just been elected does not know yet how much of its log is committed: the end
-    that it would tell lies before records that consumers have read (KIP-207).
-
-    Raises:
-        KafkaError: OFFSET_NOT_AVAILABLE; before version 5 LEADER_NOT_AVAILABLE.
+    A new leader does not know yet how much of its log is committed (KIP-207).
     """
     if replica_id == _CONSUMER_REPLICA_ID and partition.is_catching_up:
         late = version < _KNOWS_OFFSET_NOT_AVAILABLE
@@ -203,11 +191,7 @@ def _check_end(partition: Partition, replica_id: int, version: int) -> None:
 
 
 def _check_serves(partition: Partition, replica_id: int, epoch: int = UNKNOWN_EPOCH) -> None:
-    """Refuse who asks a follower, unless it is a tool that asks each replica.
-
-    Raises:
-        KafkaError: As Partition.check_leader.
-    """
+    """Require the leader, except for tools that compare replicas."""
     if replica_id == _DEBUGGING_REPLICA_ID:
         partition.check_readable(epoch)
     else:
@@ -215,7 +199,7 @@ def _check_serves(partition: Partition, replica_id: int, epoch: int = UNKNOWN_EP
 
 
 def _look_up(partition: Partition, asked: Any, body: Any, version: int) -> _Found | int:
-    """Return what is known at once, or up to which offset there is to be searched."""
+    """Return an immediate result, or the end offset of a search."""
     timestamp: int = asked.timestamp
     _check_serves(partition, body.replica_id, asked.current_leader_epoch)
     log = partition.log
@@ -229,7 +213,7 @@ def _look_up(partition: Partition, asked: Any, body: Any, version: int) -> _Foun
         _check_end(partition, body.replica_id, version)
         return _Found(-1, end, partition.leader_epoch)
     if timestamp in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
-        # Nothing is tiered.
+        # There is no tiered storage.
         return _Found()
     if timestamp in {EARLIEST, EARLIEST_LOCAL}:
         return _Found(-1, *partition.earliest())
@@ -237,7 +221,6 @@ def _look_up(partition: Partition, asked: Any, body: Any, version: int) -> _Foun
 
 
 async def _search(broker: Broker, search: _Search, version: int) -> None:
-    """Fill in what a search finds."""
     partition = search.partition
     try:
         try:
@@ -245,9 +228,9 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
         except FileNotFoundError:
             if partition.is_retired:
                 raise
-            # Retention or compaction has removed segments meanwhile: what counts is there now.
+            # Retention or compaction has removed segments meanwhile: search the current ones.
             found = await _find_in_thread(search, broker.clock)
-        # Who leads now may have something else there.
+        # A new leader may have other records.
         _check_serves(partition, search.replica_id)
         if found is None:
             _check_end(partition, search.replica_id, version)
@@ -255,7 +238,7 @@ async def _search(broker: Broker, search: _Search, version: int) -> None:
         search.answer["error_code"] = error.code
     except OSError as fault:
         try:
-            # A deletion moves the files away under the search.
+            # A deletion may have moved the files away.
             _check_serves(partition, search.replica_id)
         except KafkaError as error:
             search.answer["error_code"] = error.code
@@ -275,7 +258,6 @@ def _find_at_once(search: _Search) -> TimestampedOffset | None:
 
 
 async def _find_in_thread(search: _Search, clock: Clock) -> TimestampedOffset | None:
-    """Search the log as it is now, a piece at a time."""
     log = DetachedLog.of(search.partition.log)
     if search.timestamp == MAX_TIMESTAMP:
         steps = log.offset_of_max_timestamp(up_to_offset=search.end)
@@ -292,7 +274,7 @@ async def _find_in_thread(search: _Search, clock: Clock) -> TimestampedOffset | 
 def _take_some(
     steps: Steps[TimestampedOffset | None], clock: Clock
 ) -> tuple[TimestampedOffset | None] | None:
-    """Go on with a search for a while; return what it has found if that is its end."""
+    """Continue a search for a while; return its result if it ends."""
     end = clock.monotonic() + _PIECE_S
     while True:
         try:

@@ -1,7 +1,8 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a fetcher can tell where it diverged.
+"""OffsetForLeaderEpoch: the end offset of an epoch, by which a fetcher finds a divergence.
 
-v2 current leader epoch (KIP-320), v3 replica id, v4 flexible. Source: Kafka's
-ReplicaManager.lastOffsetForLeaderEpoch and KIP-101.
+v2 current leader epoch (KIP-320), v3 replica id, v4 flexible.
+
+Source: Kafka's ReplicaManager.lastOffsetForLeaderEpoch and KIP-101.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, needs=(CLUSTER_ACTION, DESCRIBE_TOPIC), cost=Cost.BOUNDED)
 async def offset_for_leader_epoch(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Answer the end offset of the largest epoch that is not above the one asked for."""
+    """Return the end offsets of the largest epochs up to the requested ones."""
     del request
     slices = Slices(broker.clock)
     topics: list[dict[str, Any]] = []

@@ -1,12 +1,11 @@
 """A prepared Produce that waits for followers (hot path).
 
-Its answer is filled in when the records are appended, and leaves as it is when they are committed.
-Only what goes wrong has it put together anew, as for a request that went the whole way
-(delayed_produce.py): the partition is led elsewhere or its disk has failed, too few are in sync by
-now, or its time is over.
+The response is complete when the records are appended, and is sent when they are committed. Only
+an error replaces it, as in delayed_produce.py: a new leader, a failed disk, too few in-sync
+replicas, or a timeout.
 
-    one partition         the answer is in its queue
-    several partitions    each has a part in its queue; the last part has the answer leave
+    one partition         the response is in its queue
+    several partitions    each queue holds a part; the last part sends the response
 
 Source: Kafka's DelayedProduce, Partition.checkEnoughReplicasReachOffset.
 """
@@ -33,18 +32,18 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
     from wirebroker.storage.log.append import AppendResult
 
-# From this version on an answer names who leads instead (KIP-951).
+# The first version that names new leaders (KIP-951).
 LEADER_VERSION: Final = 10
 
 
 class ProduceKind:
-    """What a connection's prepared requests have in common, for answers that tell of a fault.
+    """The common fields of a connection's prepared requests, for error responses.
 
     Attributes:
-        broker: Which serves them.
-        version: Of the requests.
-        topic: Its name and its id.
-        timeout_s: For how long they wait for followers.
+        broker: The broker.
+        version: The requests' version.
+        topic: Its name and id.
+        timeout_s: The timeout for followers.
     """
 
     __slots__ = ("_errors", "broker", "timeout_s", "topic", "version")
@@ -64,13 +63,7 @@ class ProduceKind:
         correlation_id: int,
         session: object,
     ) -> bytes:
-        """Put together what is told of some partitions; those that are led elsewhere are led now.
-
-        Args:
-            parts: In the order of the request.
-            correlation_id: Of the request.
-            session: Whose it is.
-        """
+        """Encode the results of `parts`, with the current leaders of lost partitions."""
         results: list[PartitionResult] = []
         leaders: set[int] = set()
         for partition, result in parts:
@@ -96,7 +89,7 @@ class ProduceKind:
 
 
 class _Uncommitted(QueuedAnswer):
-    """What was appended to one partition, and is looked at when there is news of it."""
+    """Uncommitted records of one partition."""
 
     __slots__ = ("_done", "_partition")
 
@@ -108,7 +101,7 @@ class _Uncommitted(QueuedAnswer):
         self._done = done
 
     def look(self) -> bool:
-        """Tell whether the records may be acknowledged, or will not be by this node."""
+        """Return whether the records can be acknowledged, or never will be by this node."""
         partition = self._partition
         try:
             partition.check_leader()
@@ -122,23 +115,22 @@ class _Uncommitted(QueuedAnswer):
         return True
 
     def give_up(self) -> None:
-        """Say that they are not committed by now: perhaps they will be."""
+        """Time out; the records may still be committed."""
         self._refuse(ErrorCode.REQUEST_TIMED_OUT)
 
     def give_up_soon(self) -> None:
-        """Wait no longer than others do for the disk."""
+        """Wait only as long as other requests do for the disk."""
         if self.is_waiting:
             soon_s = asyncio.get_running_loop().time() + LEAST_WAIT_MS / 1000
             self.deadline_s = min(self.deadline_s, soon_s)
             self._partition.owed.hurry(self)
 
     def _refuse(self, code: ErrorCode, *, is_withdrawn: bool = False) -> None:
-        """Have the answer tell of a fault."""
         raise NotImplementedError
 
 
 class OwedProduce(_Uncommitted):
-    """Such a request to one partition."""
+    """A deferred response for one partition."""
 
     __slots__ = ("_correlation_id", "_kind")
 
@@ -163,11 +155,11 @@ class OwedProduce(_Uncommitted):
 
 
 class OwedProduceOfSeveral(OwedAnswer):
-    """Such a request to several partitions."""
+    """A deferred response for several partitions."""
 
     __slots__ = ("_appended", "_correlation_id", "_kind", "_parts", "_unsettled")
 
-    # As many are unsettled as there are parts in queues, or due.
+    # _unsettled is the number of parts that are queued or due.
 
     def __init__(
         self,
@@ -176,7 +168,7 @@ class OwedProduceOfSeveral(OwedAnswer):
         correlation_id: int,
         answer: bytes,
     ) -> None:
-        """Wait for those of the partitions that have not committed their records."""
+        """Queue a part in each partition whose records are not committed."""
         super().__init__(answer)
         self._kind = kind
         self._correlation_id = correlation_id
@@ -191,7 +183,7 @@ class OwedProduceOfSeveral(OwedAnswer):
         self._unsettled = len(self._parts)
 
     def settle_part(self) -> None:
-        """Note that one waits no more."""
+        """Note that a part no longer waits."""
         self._unsettled -= 1
         if self._unsettled:
             return
@@ -202,7 +194,7 @@ class OwedProduceOfSeveral(OwedAnswer):
         self.leave()
 
     def give_up_soon(self) -> None:
-        """Wait no longer than others do for the disk."""
+        """Wait only as long as other requests do for the disk."""
         for part in self._parts.values():
             part.give_up_soon()
 
@@ -210,7 +202,7 @@ class OwedProduceOfSeveral(OwedAnswer):
         for partition, done in self._appended:
             part = self._parts.get(partition.index)
             code, is_withdrawn = ErrorCode.NONE, False
-            if not partition.directory.is_online:  # it has failed while others were waited for
+            if not partition.directory.is_online:  # it has failed during the wait
                 code, is_withdrawn = ErrorCode.KAFKA_STORAGE_ERROR, True
             elif part is not None and part.fault is not None:
                 code, is_withdrawn = part.fault
@@ -218,10 +210,10 @@ class OwedProduceOfSeveral(OwedAnswer):
 
 
 class _Part(_Uncommitted):
-    """What one partition holds an answer up for.
+    """One partition's part.
 
     Attributes:
-        fault: What went wrong, and whether the records are perhaps not in the log.
+        fault: The error, and whether the records may not be in the log.
     """
 
     __slots__ = ("_whole", "fault")
@@ -238,8 +230,8 @@ class _Part(_Uncommitted):
         self.fault: tuple[ErrorCode, bool] | None = None
 
     def leave(self) -> None:
-        """Have the whole answer leave, if this is the last."""
-        whole, self._whole = self._whole, None  # each holds the other
+        """Send the whole response after the last part."""
+        whole, self._whole = self._whole, None  # breaks a reference cycle
         if whole is not None:
             whole.settle_part()
 
@@ -250,7 +242,6 @@ class _Part(_Uncommitted):
 def _result(
     partition: Partition, done: AppendResult, code: ErrorCode, *, is_withdrawn: bool
 ) -> PartitionResult:
-    """Return what is told of one partition."""
     result = PartitionResult(
         partition.index,
         code,

@@ -1,18 +1,15 @@
-"""The partitions of one Fetch, found and read within the limits of the whole answer.
+"""Lookup and reads of the partitions of one Fetch.
 
-Each read gives a slice of a segment file, no payload. At most max_bytes in all, and per partition
-its own; the first partition that has anything gives at least one batch, however large, so that a
-consumer never gets stuck.
+Each read returns a slice of a segment file. max_bytes limits the whole response and each partition;
+but the first partition with records returns at least one batch, so that a consumer never gets
+stuck.
 
-Partitions that are not known when the request comes are answered last, those of unknown ids first
-among them, and hurry nobody; one that fails while it is read has the answer sent at once. All as
-in Kafka.
+As in Kafka, unknown partitions come last, those of unknown ids first among them, and do not end the
+wait; a partition that fails during a read does.
 
-Who asks decides what it sees, and where:
-
-    a consumer up to v10   up to the high watermark or last stable offset, of the leader alone
-    a consumer from v11    the same, of any replica (KIP-392); a leader may name a nearer one
-    a follower             the whole log, of the leader (follower_reads.py)
+    consumer up to v10    up to the high watermark or last stable offset, from the leader only
+    consumer from v11     the same, from any replica (KIP-392); a leader may name a nearer one
+    follower              the whole log, from the leader (follower_reads.py)
 
 Source: Kafka's KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords.
 """
@@ -47,13 +44,13 @@ if TYPE_CHECKING:
     from wirebroker.storage.log.log import Log
 
 READ_COMMITTED = 1
-# From this version on, clients know KAFKA_STORAGE_ERROR (KIP-112).
+# The first version with KAFKA_STORAGE_ERROR (KIP-112).
 _STORAGE_ERROR_VERSION = 6
-# From this version on, they may read from any replica (KIP-392).
+# The first version that may read from any replica (KIP-392).
 _ANY_REPLICA_VERSION = 11
-# From this version on, they are told who leads instead (KIP-951), with these errors.
+# The first version that names new leaders (KIP-951), with the errors _MOVED.
 _LEADER_VERSION = 16
-# These say more of who asks, or of a disk that is counted elsewhere, than of the read.
+# Not counted as failed reads: faults of the client, or of a disk, which is counted elsewhere.
 _ASKED_IN_VAIN = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -67,16 +64,16 @@ _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EP
 
 
 class PartitionReads:
-    """What one consumer's Fetch finds.
+    """The reads of one consumer's Fetch.
 
     Attributes:
-        found: The partitions that are here, in the order of service; their place is their number.
-        results: What to answer, after `look`: of those found, then of the others.
+        found: Existing partitions, in the order of service; positions are their numbers.
+        results: After `look`, the results of those, then of the others.
         size: Bytes of records in the results.
-        has_failed: Whether the answer is urgent because something is wrong.
-        min_bytes: As many are worth an answer.
-        max_wait_ms: So long may be waited for them.
-        may_block: Whether `look` waits for the disk; else it raises ColdPagesError where it had to.
+        has_failed: Whether an error ends the wait.
+        min_bytes: Bytes that end the wait.
+        max_wait_ms: The longest wait.
+        may_block: Whether `look` blocks on the disk; otherwise it raises ColdPagesError.
     """
 
     __slots__ = (
@@ -101,7 +98,7 @@ class PartitionReads:
     def __init__(
         self, broker: Broker, request: FetchRequest, version: int, asking: Asking | None = None
     ) -> None:
-        """Take a request; `asking` says which topics its client may read, None: all."""
+        """Prepare the reads; without `asking` the client may read all topics."""
         self._asking = asking
         self._broker = broker
         self._version = version
@@ -114,23 +111,23 @@ class PartitionReads:
         self.max_wait_ms = request.max_wait_ms
         self.may_block = False
         self.found: list[tuple[SessionPartition, Partition]] = []
-        # What is told of partitions that are not here.
+        # Results of partitions that are not here.
         self._absent: Results = []
         self.results: Results = []
         self.size = 0
         self.has_failed = False
 
     def limit(self, most_bytes: int) -> None:
-        """Answer with no more than so many bytes, unless one batch is more."""
+        """Limit the response's bytes, except for a single batch."""
         self._max_bytes = min(self._max_bytes, most_bytes)
         self.min_bytes = min(self.min_bytes, self._max_bytes)
 
     def grown_meanwhile(self) -> Sequence[int]:
-        """Return the numbers of partitions that may have grown between the look and the watch."""
-        return ()  # nothing else runs between the two, and a consumer's look changes nothing
+        """Return the numbers of partitions that may have grown between the read and the watch."""
+        return ()  # nothing runs in between, and a consumer's read changes nothing
 
     def find(self, partitions: list[SessionPartition]) -> Steps[None]:
-        """Look up what is asked for."""
+        """Look up the requested partitions."""
         by_id = self._by_id
         unknown: Results = []
         find = self._broker.replicas.find
@@ -143,7 +140,7 @@ class PartitionReads:
                 continue
             partition = known.get(asked.wanted.index)
             if by_id and known and not asked.topic:
-                # Sessions keep the name that was found; all partitions have it.
+                # Sessions keep the name, which all partitions have.
                 name = next(iter(known.values())).topic
                 asked = SessionPartition(name, asked.topic_id, asked.wanted)  # noqa: PLW2901 - the same, with its name
             if (
@@ -152,7 +149,8 @@ class PartitionReads:
                 and missing == ErrorCode.UNKNOWN_TOPIC_ID
                 and asked.topic
             ):
-                # The session has seen the topic: it was deleted meanwhile, perhaps made anew.
+                # The session has seen the topic; it was deleted meanwhile and perhaps created
+                # again.
                 partition = find(asked.topic, b"", by_id=False)[0].get(asked.wanted.index)
                 missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if partition is None:
@@ -174,7 +172,6 @@ class PartitionReads:
             self._absent += unknown
 
     def _may_read(self, asked: SessionPartition) -> bool:
-        """Return whether a topic may be read; an unknown id is refused later, as unknown."""
         assert self._asking is not None
         name = asked.topic
         if not name and self._by_id:
@@ -193,7 +190,7 @@ class PartitionReads:
         for asked, partition in self.found:
             partition.traffic.fetch_requests += 1
             try:
-                # Once there is something, nobody gets more than the limits any more.
+                # After the first records the limits are strict.
                 result = self._read(
                     asked,
                     partition,
@@ -220,16 +217,16 @@ class PartitionReads:
         self.has_failed = has_failed
 
     def note_sent(self) -> None:
-        """Count what is read as sent to a consumer."""
+        """Count the bytes sent to a consumer."""
         found = self.found
         if len(found) == 1:
             found[0][1].traffic.bytes_out += self.size
         elif self.size:
-            for (_, partition), (_, result) in zip(found, self.results):  # noqa: B905 - first those found
+            for (_, partition), (_, result) in zip(found, self.results):  # noqa: B905 - absent ones come last
                 partition.traffic.bytes_out += records_length(result)
 
     def is_ready(self) -> bool:
-        """Tell whether the answer needs no waiting."""
+        """Return whether the response need not wait."""
         return (
             self.size >= self.min_bytes
             or self.has_failed
@@ -240,17 +237,17 @@ class PartitionReads:
         )
 
     def leaders(self) -> set[int]:
-        """Return the ids of nodes that the results name as leaders, whom a consumer will ask."""
+        """Return the node ids of leaders that the results name."""
         told = [result.current_leader for _, result in self.results]
         return {leader[0] for leader in told if leader is not None}
 
     @property
     def is_hurried(self) -> bool:
-        """Whether nobody may wait any more: the broker stops."""
+        """Whether the broker shuts down, so that no request may wait."""
         return self._broker.is_stopping
 
     def available(self, number: int) -> int | None:
-        """Return how much one partition has now; None if it is to be told without waiting."""
+        """Return a partition's available bytes; None if the response must not wait."""
         asked, partition = self.found[number]
         try:
             result = self._read(
@@ -266,32 +263,32 @@ class PartitionReads:
 
     @property
     def wants_any_news(self) -> bool:
-        """Say whether whatever it is told of is worth an answer: nothing has to be counted."""
+        """Whether any news completes the wait, so that nothing is counted."""
         return False
 
     @property
     def is_told_once(self) -> bool:
-        """Say whether who watches is told of the next growth alone."""
+        """Whether `watch` reports only the next growth."""
         return False
 
     def watch(self, partition: Partition, on_growth: Callable[[], None]) -> None:
-        """Call back when there is more to be seen."""
+        """Call back when more is visible."""
         partition.watch(on_growth)
 
     def sees_all(self, log: Log) -> bool:
-        """Say whether this reader sees all that a log has, and is told of it as it is committed."""
+        """Return whether all of a log is visible, and commits call back."""
         return self._end(log) == log.log_end_offset
 
     def _end(self, log: Log) -> int:
-        """Return where the log ends for this reader."""
+        """Return the end of the visible log."""
         return log.last_stable_offset if self._is_read_committed else log.high_watermark
 
     def _ends_early(self, number: int) -> bool:
-        """Say whether a found partition's result can't grow: then nobody waits, as in Kafka."""
+        """Return whether a partition's result cannot grow; Kafka does not wait then, either."""
         return self._is_of_old_segment(self.found[number][1], self.results[number][1])
 
     def _is_of_old_segment(self, partition: Partition, result: FetchPartitionResult) -> bool:
-        """Say whether records come from a segment before the one that the visible log ends in."""
+        """Return whether records are from a segment before the visible log's last one."""
         records = result.records
         if not isinstance(records, FileSlice):
             return False
@@ -310,7 +307,7 @@ class PartitionReads:
         wanted = asked.wanted
         if self._by_id and asked.topic_id != partition.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
-        # Here, unlike in ListOffsets, every negative epoch means that none was named.
+        # Unlike in ListOffsets, any negative epoch means none.
         self._admit(partition, max(wanted.current_leader_epoch, -1))
         log = partition.log
         result = FetchPartitionResult(
@@ -340,12 +337,11 @@ class PartitionReads:
         if read.slice is not None:
             result.records = read.slice
         elif max_bytes > 0 and wanted.fetch_offset < up_to_offset:
-            # There is a batch, and it does not fit: as in Kafka nothing is said of transactions.
+            # A batch exists but does not fit: as in Kafka, without aborted transactions.
             result.aborted_transactions = None
         return result
 
     def _admit(self, partition: Partition, current_leader_epoch: int) -> None:
-        """Refuse who may not read this here."""
         if self._is_of_leader or partition.is_leader:
             partition.check_leader(current_leader_epoch)
         else:
@@ -354,7 +350,7 @@ class PartitionReads:
     def _redirect(
         self, asked: SessionPartition, partition: Partition, result: FetchPartitionResult
     ) -> None:
-        """Have the result tell if another replica is to be read, or another offset."""
+        """Set a nearer replica or a diverging epoch in the result."""
         wanted = asked.wanted
         if self._client_rack and partition.is_leader:
             result.preferred_read_replica = self._nearer_replica(partition, wanted.fetch_offset)
@@ -364,7 +360,6 @@ class PartitionReads:
             result.diverging_epoch = _divergence(partition, asked)
 
     def _nearer_replica(self, partition: Partition, fetch_offset: int) -> int:
-        """Return the replica that the client is to read from, -1 if it is this one."""
         if not self._broker.config.optional_str("replica.selector.class"):
             return -1
         return nearer_replica(
@@ -377,7 +372,6 @@ class PartitionReads:
     def _failed(
         self, asked: SessionPartition, partition: Partition, code: ErrorCode
     ) -> FetchPartitionResult:
-        """Return what is told of a partition that cannot be read, with its leader if it moved."""
         result = _failure(asked, code)
         if code in _MOVED and self._version >= _LEADER_VERSION:
             result.current_leader = (partition.leader, partition.leader_epoch)
@@ -394,7 +388,7 @@ def _failure(asked: SessionPartition, code: ErrorCode) -> FetchPartitionResult:
 
 
 def _divergence(partition: Partition, asked: SessionPartition) -> tuple[int, int] | None:
-    """Return (epoch, end offset) where the fetcher's log leaves ours, None if it doesn't."""
+    """Return (epoch, end offset) where the fetcher's log diverges, or None."""
     wanted = asked.wanted
     epoch, end_offset = partition.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch < 0 or end_offset < 0 or wanted.fetch_offset < partition.log.log_start_offset:

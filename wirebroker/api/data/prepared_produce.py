@@ -1,19 +1,15 @@
-"""The prepared Produce: a request that is like the last one on its connection (hot path).
+"""The prepared Produce: a fast path for requests like the last one on a connection (hot path).
 
-A producer's requests to one topic differ in the correlation id, in which partitions they name, and
-in the records; all other bytes are the same, so they need not be read again, nor does the answer
-have to be put together: it is filled in. `serve` compares, appends, and fills in. Whatever is not
-plain goes the whole way (produce.py), with the frame as it came: what is prepared never refuses
-anything, and never answers an error. A request that ceases to be plain between two of its
-partitions goes on there: the whole way is told what has been appended (`take_begun`).
+A producer's requests to one topic differ in the correlation id, the partitions and the records; all
+other bytes of requests and responses are the same. `serve` compares them, appends the records, and
+fills in the response. It refuses nothing: any other request takes the full path (produce.py)
+unchanged, and continues after partitions that are already appended (`take_begun`).
 
-    frame   key, version | correlation id | same ...... | count | index, length, records | no tags
-    answer  size | correlation id | same ... | index, error 0, offset, time, start | same
+    request   key, version | correlation id | same ...... | count | index, length, records | no tags
+    response  size | correlation id | same ... | index, error 0, offset, time, start | same
 
-An answer that has to wait for followers is filled in as well, and owed (owed_produce.py).
-
-It holds as long as its partitions serve as they did when it was made (`_Place`). It spares half of
-our own time.
+A response that waits for followers is deferred (owed_produce.py). A prepared request is valid while
+its partitions' serving epochs are unchanged (`_Place`).
 """
 
 from __future__ import annotations
@@ -53,32 +49,27 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
     from wirebroker.storage.log.append import AppendResult
 
-# The first with a log start offset in its answer.
+# The first version with a log start offset in responses.
 _FIRST_VERSION: Final = 5
 _BASE_OFFSET_BYTES: Final = 8
-# Longer requests without their records are not worth the memory.
+# Bytes besides records; longer requests are not worth the memory.
 _LONGEST_SAME_BYTES: Final = 4096
-# Places that a connection may remember, 200 bytes each.
+# Per connection, 200 bytes each.
 MOST_PLACES: Final = 4 * MOST_PARTITIONS
-# Several partitions in longer frames are appended in slices: what is shorter holds the loop for few
-# milliseconds. Whatever the records of the second unpack to, they hold it for 15 ms at most.
+# Longer frames with several partitions are appended in slices; shorter ones hold the loop for a few
+# milliseconds. Compressed records within the second limit hold it for 15 ms at most.
 _LONGEST_FRAME_BYTES: Final = LARGE_APPEND_BYTES if IS_QUICK else LARGE_WALK_BYTES
 _LONGEST_PACKED_BYTES: Final = 4096
-# Kinds of answers that are kept, some 300 bytes each: connections share them.
+# Cached response templates, some 300 bytes each, shared by connections.
 _MOST_KINDS: Final = 1024
-# Unlikely numbers, to find the answer's fields.
+# Unlikely numbers that locate the response's fields.
 _MARK: Final = 0x1122334455667788
 _MARKED_INDEX: Final = 0x55443322
 _MARKED_NUMBERS: Final = _MARKED_INDEX.to_bytes(4) + bytes(2) + _MARK.to_bytes(8) * 3
 
 
 class _Place:
-    """A partition as it was when a request to it was prepared.
-
-    Attributes:
-        partition: The partition; it took records at once then, and does as long as its epoch stays.
-        serving_epoch: Its epoch then.
-    """
+    """A partition that took appends immediately in a serving epoch."""
 
     __slots__ = ("partition", "serving_epoch")
 
@@ -87,13 +78,13 @@ class _Place:
         self.serving_epoch = partition.serving_epoch
 
     def serves(self) -> bool:
-        """Tell whether the partition takes records as it did then."""
+        """Return whether the partition still takes appends immediately."""
         partition = self.partition
         return partition.serving_epoch == self.serving_epoch and not partition.is_appending
 
 
 class PreparedProduce(Prepared):
-    """What stays the same in a connection's Produce requests, and in their answers."""
+    """The constant parts of a connection's Produce requests and their responses."""
 
     __slots__ = (
         "_acks",
@@ -123,7 +114,6 @@ class PreparedProduce(Prepared):
         *,
         same: bytes,
     ) -> None:
-        """Remember a request that was served; see `prepare`."""
         super().__init__(request.session.epoch, request.key << 16 | request.version)
         self._version = request.version
         self._broker = broker
@@ -135,45 +125,44 @@ class PreparedProduce(Prepared):
         self._topic = topic.name, topic.topic_id
         self._acks = wanted.acks
         self._kind = ProduceKind(broker, request, self._topic, wanted.timeout_ms)
-        # By index: the partitions that a prepared request may name.
+        # Partitions that a prepared request may name, by index.
         self._places: dict[int, _Place] = {}
-        # An answer of one partition, taken to pieces: own attributes are found soonest.
+        # The template for one partition; separate attributes are faster.
         kind = _kind_of(self._version, topic.name, topic.topic_id, 1)
         self._fill = kind.fill
         self._before, self._between = kind.before, kind.between
         self._tail, self._behind = kind.tail, kind.behind
-        # Of others, by their count; some 300 bytes each.
+        # Templates by the number of partitions; some 300 bytes each.
         self._kinds: dict[int, AnswerKind] = {}
-        # Whether the last frame was like the one remembered, but for its partitions.
+        # Whether the last frame matched, except for its partitions.
         self._has_matched = False
 
     def is_for(self, request: Request) -> bool:
-        """Tell whether the frame that `serve` was given last, and is this request, has matched."""
+        """Return whether this request's frame has matched in `serve`."""
         return self._has_matched and self.epoch == request.session.epoch
 
     def learn(self, partitions: Sequence[Partition]) -> None:
-        """Let the next requests name these partitions, too, as they serve now."""
+        """Accept these partitions in later requests, in their current epochs."""
         places = self._places
         for partition in partitions:
             index = partition.index
             if index not in places and len(places) >= MOST_PLACES:
-                del places[next(iter(places))]  # who came first has been of use for longest
+                del places[next(iter(places))]  # the oldest
             places[index] = _Place(partition)
 
     def take_begun(self) -> Mapping[int, AppendResult] | None:
-        """Return what `serve` has appended, by index, of the frame for which it returned None."""
+        """Return what `serve` appended, by index, before it returned None."""
         begun, self.begun = self.begun, None
         return begun
 
     def serve(self, frame: memoryview) -> bytes | OwedAnswer | None:  # noqa: PLR0911 - each is a reason
-        """Append a request's records if it is like the one remembered.
+        """Append a request's records if it is like the prepared one.
 
         Args:
             frame: A whole frame, writable.
 
         Returns:
-            The answer with its length; None: it has to go the whole way, `take_begun` says where
-            from.
+            The response with its length; None if the request needs the full path.
         """
         self.begun = None
         found = match(frame, self._head, self._same, self._is_flexible)
@@ -189,7 +178,7 @@ class PreparedProduce(Prepared):
         if place is None or attributes & TRANSACTIONAL_FLAG:
             return None
         partition = place.partition
-        # As `place.serves` does, without its call: it is asked for every small request.
+        # `place.serves` inlined, for each small request.
         if partition.serving_epoch != place.serving_epoch or partition.is_appending:
             return None
         now_ms = self._now_ms()
@@ -219,7 +208,6 @@ class PreparedProduce(Prepared):
     def _serve_several(
         self, correlation_id: int, parts: Sequence[Part], frame_bytes: int
     ) -> bytes | OwedAnswer | None:
-        """Serve what was found to be like the request remembered, of several partitions."""
         partitions = self._ready(parts, frame_bytes)
         if partitions is None:
             return None
@@ -253,7 +241,7 @@ class PreparedProduce(Prepared):
         return answer
 
     def _ready(self, parts: Sequence[Part], frame_bytes: int) -> list[Partition] | None:
-        """Return the partitions of a request's parts; None if one is not plain, or named twice."""
+        """Return the partitions of a request; None if it needs the full path or repeats one."""
         if frame_bytes > _LONGEST_FRAME_BYTES:
             return None
         places = self._places
@@ -280,13 +268,13 @@ class PreparedProduce(Prepared):
     def _append(
         self, partition: Partition, records: memoryview, now_ms: int
     ) -> AppendResult | None:
-        """Append to one partition; None if nothing has happened, the records are as they came."""
+        """Append to one partition; on failure return None with the records unchanged."""
         try:
             return partition.append(records, now_ms=now_ms, request_version=self._version)
         except (KafkaError, TakesLongError):
-            return None  # before anything was changed, so it will be found again
+            return None  # nothing was changed: the full path finds it again
         except OSError as fault:
-            # Nothing was written. The batch is to be as it came: a full disk is tried once more.
+            # Nothing was written. Restore the batch for the full path, which tries again.
             self._broker.replicas.disk_failed(partition, fault)
             records[:_BASE_OFFSET_BYTES] = bytes(_BASE_OFFSET_BYTES)
             return None
@@ -299,33 +287,33 @@ def prepare(
     partitions: Sequence[Partition],
     last: Prepared | None,
 ) -> PreparedProduce | None:
-    """Return what requests like one that was appended without a fault and at once need not tell.
+    """Return the fast path for requests like one that was appended immediately.
 
     Args:
-        broker: Which served it.
-        request: In which `wanted` was.
-        wanted: Of one topic, without a transaction, with acks other than 0.
-        partitions: All that it names.
-        last: What was prepared before on the connection.
+        broker: The broker.
+        request: The request.
+        wanted: Its content: one topic, no transaction, acks other than 0.
+        partitions: All its partitions.
+        last: The connection's previous fast path.
 
     Returns:
-        None if its bytes are not laid out as the short way expects.
+        None if the request is not supported.
     """
     if request.version < _FIRST_VERSION or len(partitions) > MOST_PARTITIONS:
         return None
     for partition in partitions:
         if (
             not partition.takes_at_once(wanted.acks)
-            # Stamped in place: if it is refused after that, it could not go the whole way.
+            # It would be stamped in place, and could not take the full path after a refusal.
             or partition.log.settings.message_timestamp_type == "LogAppendTime"
         ):
             return None
-    # One for all that differ in their partitions: to make it costs more than it spares once.
+    # One object serves all sets of partitions: creating one costs more than it saves once.
     if isinstance(last, PreparedProduce) and last.is_for(request):
         last.learn(partitions)
         return last
     count_at = _count_at(request, wanted.topics[0].name)
-    if count_at > _LONGEST_SAME_BYTES:  # tagged fields of the header may be long
+    if count_at > _LONGEST_SAME_BYTES:  # the header's tagged fields may be long
         return None
     frame = request.frame
     same = bytes(frame[SAME_START:count_at])
@@ -338,9 +326,9 @@ def prepare(
 
 
 def _count_at(request: Request, topic: str) -> int:
-    """Return where the count of partitions stands in a request of one topic.
+    """Return the position of the partition count in a request of one topic.
 
-    Without a transactional id and with every count as short as it can be written.
+    It has no transactional id, and counts in their shortest encoding.
     """
     name_bytes = len(topic.encode())
     if request.version >= FIRST_TOPIC_ID:
@@ -354,7 +342,7 @@ def _count_at(request: Request, topic: str) -> int:
 
 @lru_cache(_MOST_KINDS)
 def _kind_of(version: int, topic: str, topic_id: bytes, count: int) -> AnswerKind:
-    """Return the kind of answers that tell of so many partitions of a topic."""
+    """Return the template of responses for a number of partitions of a topic."""
     answer = _example(version, topic, topic_id, count)
     part_bytes = len(_example(version, topic, topic_id, count + 1)) - len(answer)
     return AnswerKind(answer, count, at=answer.index(_MARKED_NUMBERS), part_bytes=part_bytes)
@@ -362,7 +350,7 @@ def _kind_of(version: int, topic: str, topic_id: bytes, count: int) -> AnswerKin
 
 def _example(version: int, topic: str, topic_id: bytes, count: int) -> bytes:
     result = PartitionResult(_MARKED_INDEX, 0, _MARK, _MARK, _MARK)
-    # Without its partitions, which hold the frame.
+    # Without partitions, which refer to the frame.
     body = encode_produce(version, [(ProduceTopic(topic, topic_id, []), [result] * count)])
     (answer,) = frame_answer(0, [body], is_flexible=version >= FIRST_FLEXIBLE)
     assert isinstance(answer, bytes)

@@ -1,15 +1,12 @@
-"""Produce: append record batches to partitions (hot path; docs/design.md, "One Produce").
+"""Produce: appends record batches to partitions (hot path; docs/design.md, "One Produce").
 
 v3-12 name topics, v13 gives ids (KIP-516); v7 allows zstd (KIP-110); v8 adds record errors
 (KIP-467); v9 is flexible; v10 names the current leader (KIP-951).
 
-acks 0 gets no answer, and a fault closes the connection, which is all that such a producer can
-notice. acks 1 is answered once the record is written, or on the disk where that is asked for; acks
--1 once it is committed, which with one replica is the same (delayed_produce.py). No task is made
-unless a partition's append is large, another one is under way there, or the request names hundreds
-of partitions.
-
-A partition that is named twice takes its last records only, as Kafka's map of them does.
+acks=0 has no response; an error closes the connection, the only signal for such a producer. acks=1
+waits until the records are stored, acks=all until they are committed (delayed_produce.py). A task
+is created only for large appends, for a partition with an append in progress, and for hundreds of
+partitions. For a repeated partition the last records win, as in Kafka.
 
 Source: Kafka's KafkaApis.handleProduceRequest and ReplicaManager.appendRecords.
 """
@@ -62,8 +59,8 @@ if TYPE_CHECKING:
 
 _TOPIC_ID_VERSION = 13
 
-# Faults whose answer does not tell the log start offset, and that are not counted as failures
-# (Kafka's ReplicaManager.appendToLocalLog).
+# Errors without a log start offset, not counted as failures (Kafka's
+# ReplicaManager.appendToLocalLog).
 _SILENT = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -78,25 +75,25 @@ _SILENT = frozenset(
     }
 )
 
-# More partitions than this are served in slices: each takes about 10 us.
+# More partitions are served in slices: each takes about 10 us.
 _MANY_PARTITIONS = 400
 
-# Of topics, whose authorization takes some 10 us each where it is denied.
+# Topics to authorize without slices: a denial takes some 10 us.
 DENIED_AT_ONCE = 64
 
-# And so are several partitions that together would hold the loop as one large append does.
+# Longer requests to several partitions are served in slices, too.
 _MANY_BYTES = LARGE_APPEND_BYTES
 
-# Sentences about single records that one answer has, of all partitions: each takes 1 us and 100
-# bytes, and a request of a megabyte could ask for gigabytes. Kafka has no such bound.
+# Record errors in a response, 1 us and 100 bytes each: a request of 1 MB could cause gigabytes.
+# Kafka has no such limit.
 _MOST_RECORD_ERRORS = MAX_REFUSED
 
-# Whatever the records of such a frame unpack to, it holds the loop for 15 ms at most.
+# Frames of this size hold the loop for 15 ms at most, even compressed.
 _FEW_BYTES = 4096
 
 
 class _Produce:
-    """One Produce request: what is asked, and the answer as it grows."""
+    """One Produce request and its results so far."""
 
     __slots__ = (
         "_appended",
@@ -122,28 +119,28 @@ class _Produce:
         begun: Mapping[int, AppendResult] | None,
     ) -> None:
         self._broker = broker
-        # By index: what has been appended to the only topic's partitions (prepared_produce.py).
+        # Appends of the fast path, by index (prepared_produce.py).
         self._begun = begun
         self._request = request
         self._wanted = wanted
-        # Whether topics were taken out of what is wanted that the client must not write to.
+        # Whether denied topics were removed.
         self._is_denied = False
-        # Of partitions in which a transaction begins.
+        # For partitions in which a transaction starts.
         self._guards: Guards = {}
         self._results: list[tuple[ProduceTopic, list[PartitionResult]]] = []
-        # Appends that have to wait for their turn.
+        # Appends that wait for their turn.
         self._delayed: list[tuple[Partition, memoryview, PartitionResult]] = []
-        # What Appended is made of when one has to wait.
+        # Fields of Appended, for a wait.
         self._appended: list[tuple[Partition, PartitionResult, int]] = []
-        # The node ids that the answer names as leaders (KIP-951).
+        # Node ids of leaders in the response (KIP-951).
         self._leaders: set[int] = set()
         self._now_ms = 0  # set before the first append
-        # Whether something was not committed as soon as it was appended.
+        # Whether records must be stored or committed before the response.
         self._must_wait = False
         self._record_error_count = 0
 
     def serve(self) -> Reply | Awaitable[Reply]:
-        """Append at once whatever can be, and answer unless something has to wait."""
+        """Append what is possible immediately; respond unless something has to wait."""
         wanted = self._wanted
         authorization = self._broker.authorization
         asking = None if authorization is None else authorization.asking_of(self._request)
@@ -185,14 +182,14 @@ class _Produce:
         return self._serve()
 
     def _take_out_denied(self, asking: Asking, topics: list[ProduceTopic]) -> None:
-        """Have topics that are denied answered as that, and nothing done but for the others."""
+        """Add errors for denied topics, and keep the others."""
         by_id = self._request.version >= _TOPIC_ID_VERSION
         names = self._broker.metadata.image.topics_by_id
         allowed = self._wanted.topics
         for topic in topics:
             known = names.get(topic.topic_id) if by_id else None
             name = topic.name if known is None else known.name
-            # An id that nobody knows is told as that.
+            # The handler refuses unknown ids.
             is_unknown = by_id and known is None
             if is_unknown or asking.may(WRITE_TOPIC, name):
                 allowed.append(topic)
@@ -213,7 +210,7 @@ class _Produce:
         if count > _MANY_PARTITIONS or (count > 1 and len(self._request.frame) > _MANY_BYTES):
             self._request.keep()
             return self._serve_many()
-        if count == 1 == len(topics):  # nearly always, and spares a generator
+        if count == 1 == len(topics):  # nearly always; saves a generator
             self._append_one(topics[0])
         elif len(self._request.frame) <= _FEW_BYTES:
             self._append_few(topics)
@@ -221,18 +218,17 @@ class _Produce:
             steps = self._append_all()
             slices = Slices(self._broker.clock)
             for _ in steps:
-                if slices.is_over:  # they unpacked to more than they seemed to be
+                if slices.is_over:  # decompression took longer than expected
                     self._request.keep()
                     return self._serve_rest(slices, steps)
         if self._delayed:
-            # Small batches behind a large append are copied out of the shared memory.
+            # Copy small batches of waiting appends out of the shared memory.
             kept = self._request.kept
             self._delayed = [(each, kept(records), done) for each, records, done in self._delayed]
             return self._finish()
         return self._reply_when_committed() if self._must_wait else self._reply()
 
     def _refuse(self, error: KafkaError) -> Reply:
-        """Give every partition the same error."""
         topics = self._wanted.topics
         if names_one_twice(topics):
             topics = last_of_each(topics)
@@ -240,7 +236,7 @@ class _Produce:
             (topic, [PartitionResult(index, error.code) for index, _ in topic.partitions])
             for topic in topics
         ]
-        if error.code != ErrorCode.UNKNOWN_SERVER_ERROR:  # of which Kafka says nothing more
+        if error.code != ErrorCode.UNKNOWN_SERVER_ERROR:  # Kafka sends no message with it
             for _, results in refused:
                 for result in results:
                     result.error_message = error.message
@@ -248,7 +244,7 @@ class _Produce:
         return self._reply()
 
     async def _serve_many(self) -> Reply:
-        await next_turn()  # to read what is asked for, and who may write it, has taken a while
+        await next_turn()  # parsing and authorization took a while
         return await self._serve_rest(Slices(self._broker.clock), self._append_all())
 
     async def _serve_rest(self, slices: Slices, steps: Steps[None]) -> Reply:
@@ -261,12 +257,13 @@ class _Produce:
                 continue
             answers, partitions, missing = self._begin(topic)
             for index, records in topic.partitions:
-                self._now_ms = self._broker.clock.now_ms()  # of a small request once is enough
+                # small requests read the clock once per topic
+                self._now_ms = self._broker.clock.now_ms()
                 answers.append(self._append(topic, partitions.get(index), index, records, missing))
                 yield
 
     def _append_few(self, topics: list[ProduceTopic]) -> None:
-        """Do as `_append_all`, without a generator: small requests to some partitions."""
+        """The same as `_append_all` without a generator, for small requests."""
         for topic in topics:
             if topic.partitions:
                 answers, partitions, missing = self._begin(topic)
@@ -276,7 +273,7 @@ class _Produce:
                     )
 
     def prepare_next(self) -> None:
-        """Let the next request go the short way if it will be like this one and the one before."""
+        """Enable the fast path if this request and the one before go to the same topic."""
         session = self._request.session
         last, session.prepared = session.prepared, None
         partitions = self._plain_partitions()
@@ -286,13 +283,13 @@ class _Produce:
         session.last_produced = topic_id
 
     def _plain_partitions(self) -> list[Partition]:
-        """Return the partitions if all went to one topic, at once and without a transaction."""
+        """Return the partitions if the fast path supports the request, else nothing."""
         wanted = self._wanted
         appended = self._appended
         authorization = self._broker.authorization
         if (
             self._is_denied
-            # What is prepared goes past who decides: only what holds until he says so may.
+            # The fast path bypasses the authorizer, so its decisions must be cacheable.
             or not (authorization is None or authorization.keeps_decisions)
             or wanted.acks == 0
             or wanted.transactional_id is not None
@@ -367,9 +364,9 @@ class _Produce:
         return result
 
     async def _finish(self) -> Reply:
-        """Do the appends that wait for a turn or a thread, and the flushes that are due; answer."""
+        """Run the waiting appends, wait for the records, and respond."""
         if self._delayed:
-            await next_turn()  # to find out that they take long has taken a while
+            await next_turn()  # detecting long appends took a while
         slices = Slices(self._broker.clock)
         for partition, records, result in self._delayed:
             await slices.turn()
@@ -398,8 +395,8 @@ class _Produce:
         def answer() -> None:
             self._withdraw_lost()
             for partition, result, _ in self._appended:
-                self._name_leader(result, partition)  # it may have moved meanwhile
-            if not reply.done():  # the connection may have gone meanwhile
+                self._name_leader(result, partition)  # it may have moved
+            if not reply.done():  # not if the client has disconnected
                 reply.set_result(self._reply())
 
         appended = [Appended(*each) for each in self._appended]
@@ -414,7 +411,7 @@ class _Produce:
         return reply
 
     def _withdraw_lost(self) -> None:
-        """Acknowledge nothing on a disk that has failed while others were waited for."""
+        """Acknowledge nothing on a disk that failed during the wait."""
         for partition, result, _ in self._appended:
             if not partition.directory.is_online:
                 withdraw(result, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -438,7 +435,7 @@ class _Produce:
         is_request_fault = isinstance(error, RefusedBatchError) and error.is_request_fault
         if result.error_code not in _SILENT and not is_request_fault:
             result.log_start_offset = partition.log.log_start_offset
-        # As in Kafka a sentence goes out only about single records, or bytes that are no batch.
+        # As in Kafka, messages are only about single records or malformed batches.
         if isinstance(error, RefusedBatchError) and error.record_errors:
             left = _MOST_RECORD_ERRORS - self._record_error_count
             result.record_errors = error.record_errors[:left]
@@ -447,7 +444,7 @@ class _Produce:
         self._name_leader(result, partition)
 
     def _name_leader(self, result: PartitionResult, partition: Partition) -> None:
-        """Tell who leads a partition that this node doesn't, if the version can."""
+        """Name the current leader of a lost partition, if the version can."""
         if (
             result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
             and self._request.version >= LEADER_VERSION
@@ -485,7 +482,7 @@ class _Produce:
 
 @handles_raw(ApiKey.PRODUCE, needs=(WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), cost=Cost.SLICES)
 def produce(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
-    """Append what the request holds and answer per partition."""
+    """Append the request's records; return a result per partition."""
     wanted = parse_produce(request.frame, request.position, request.version)
     prepared = request.session.prepared
     begun = prepared.take_begun() if isinstance(prepared, PreparedProduce) else None

@@ -1,9 +1,7 @@
-"""What a Produce request is refused for before a log is asked, in Kafka's order.
+"""Checks of a Produce request before the log is used, in Kafka's order.
 
-    as a whole        no start of a batch, transactional records without an id, a codec that is none
-    each partition    no batch, acks that are none, an internal topic, not led here, too few in sync
-
-And what of it counts where it names a partition twice: the last, as in Kafka's map of them.
+    whole request   malformed batch start, transactional records without an id, unknown codec
+    each partition  no batch, invalid acks, internal topic, not the leader, too few in sync
 
 Source: Kafka's RequestUtils.hasTransactionalRecords, ProduceRequest.validateRecords,
 ReplicaManager.appendToLocalLog.
@@ -43,18 +41,14 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
     from wirebroker.storage.log.producers.verification import VerificationGuard
 
-# The only client that may append to internal topics (Kafka's AdminUtils.ADMIN_CLIENT_ID).
+# Only this client may append to internal topics (Kafka's AdminUtils.ADMIN_CLIENT_ID).
 _ADMIN_CLIENT_ID = "__admin_client"
 
 
 def refuse_at_first_sight(wanted: ProduceRequest, asking: Asking | None = None) -> None:
-    """Look at the first batch of each partition, as Kafka's RequestUtils.hasTransactionalRecords.
+    """Check the first batch of each partition, up to the first transactional one, as Kafka does.
 
-    It ends with the first transactional one: what is behind it is not found corrupt here.
-
-    Args:
-        wanted: The request.
-        asking: Who is asked whether the client may write by the transactional id.
+    Without `asking` any transactional id is allowed.
 
     Raises:
         KafkaError: The request is refused as a whole.
@@ -83,7 +77,7 @@ def refuse_at_first_sight(wanted: ProduceRequest, asking: Asking | None = None) 
 
 
 def refuse_unknown_codecs(wanted: ProduceRequest) -> None:
-    """Fail on a codec that doesn't exist, as Kafka does where it looks for zstd.
+    """Refuse unknown codecs, as Kafka does when it looks for zstd.
 
     Raises:
         KafkaError: UNKNOWN_SERVER_ERROR for the request as a whole.
@@ -102,7 +96,7 @@ def refuse_unknown_codecs(wanted: ProduceRequest) -> None:
 
 
 def names_one_twice(topics: list[ProduceTopic]) -> bool:
-    """Tell whether a request names a partition more than once."""
+    """Return whether a request repeats a partition."""
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         return False  # nearly always
     if len({(topic.name, topic.topic_id) for topic in topics}) < len(topics):
@@ -115,7 +109,7 @@ def names_one_twice(topics: list[ProduceTopic]) -> bool:
 
 
 def last_of_each(topics: list[ProduceTopic]) -> list[ProduceTopic]:
-    """Keep of each partition what is named last: a large batch could not keep its order."""
+    """Keep the last entry of each partition, as in Kafka's map."""
     kept: dict[tuple[str, bytes], dict[int, ProducePartition]] = {}
     for topic in topics:
         partitions = kept.setdefault((topic.name, topic.topic_id), {})
@@ -133,13 +127,12 @@ def check_partition(
     wanted: ProduceRequest,
     guard: VerificationGuard | Refusal | None,
 ) -> memoryview:
-    """Refuse what can be told without the log (Kafka's ProduceRequest.validateRecords first).
+    """Check what needs no log; in Kafka ProduceRequest.validateRecords comes first.
 
-    Whether the records are one batch is left to the log, unless something else would be answered
-    before it looks.
+    The log checks whether the records are one batch, unless another error would come first.
 
     Raises:
-        KafkaError: Why the records are not looked at any further.
+        KafkaError: The records are refused.
     """
     if records is None or len(records) < HEADER_BYTES:
         raise RefusedBatchError(

@@ -1,9 +1,8 @@
-"""Produce in a transaction: who begins it in a partition has its coordinator asked first (KIP-890).
+"""Transaction verification of a Produce: the coordinator confirms a transaction's start (KIP-890).
 
 Up to v10 clients know INVALID_TXN_STATE, v11 TRANSACTION_ABORTABLE; both have added the partition
-before. From v12 on Produce adds it. Where the transaction is open already nobody is asked.
-
-What the coordinator cannot say now is answered by an error that makes the client try again.
+before. From v12 on Produce adds it. An open transaction needs no verification. If the coordinator
+is unavailable, a retriable error is returned.
 
 Source: Kafka's ReplicaManager.handleProduceAppend.
 """
@@ -40,7 +39,7 @@ FIRST_TOPIC_ID_VERSION = 13
 _FIRST_GENERIC_ERROR_VERSION = 11
 _FIRST_ADDING_VERSION = 12
 
-# The coordinator cannot tell now. NOT_ENOUGH_REPLICAS makes clients retry, and look for nothing.
+# The coordinator is unavailable. NOT_ENOUGH_REPLICAS makes clients retry without any lookup.
 _NOT_NOW = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -52,23 +51,23 @@ _NOT_NOW = frozenset(
 
 
 class Refusal(NamedTuple):
-    """Why a partition of the request is not appended to."""
+    """The error of a partition."""
 
     code: ErrorCode
     message: str | None = None
 
 
-# Where a transaction begins: what the log wants to see, or why it cannot.
+# A guard that the log requires at a transaction's start, or the error.
 Guards = Mapping["TopicPartition", VerificationGuard | Refusal]
 
 
 def guards_for(
     broker: Broker, request: Request, wanted: ProduceRequest
 ) -> Guards | Awaitable[Guards]:
-    """Ask for the partitions in which a transaction begins; those that go on are not in the answer.
+    """Return guards for the partitions in which a transaction starts, verified if necessary.
 
     Raises:
-        KafkaError: INVALID_PRODUCER_ID_MAPPING for the whole request: batches of two producers.
+        KafkaError: INVALID_PRODUCER_ID_MAPPING: the batches are of two producers.
     """
     assert wanted.transactional_id is not None
     version = request.version

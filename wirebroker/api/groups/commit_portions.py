@@ -1,4 +1,4 @@
-"""Which offsets of a request can be committed, and thousands of them part by part."""
+"""Selection of the offsets that can be committed, and commits of thousands in parts."""
 
 from __future__ import annotations
 
@@ -14,31 +14,27 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
-# So many offsets are stored at once: about 4 ms.
+# Offsets in one part: about 4 ms.
 _AT_ONCE: Final = 250
 
 
-# Of each topic that exists its name, its id and its partitions that exist.
+# Existing topics: name, id and existing partitions.
 Valid = list[tuple[str, bytes, "Sequence[Any]"]]
 Topics = list[dict[str, Any]]
 
 
 def names_many(topics: Sequence[Any]) -> bool:
-    """Tell whether a request names more topics or partitions than are stored at once."""
+    """Return whether a request exceeds one part."""
     return len(topics) > _AT_ONCE or sum(len(each.partitions) for each in topics) > _AT_ONCE
 
 
 def are_many(topics: Iterable[tuple[Any, ...]]) -> bool:
-    """Tell whether topics have more partitions than are stored at once."""
+    """Return whether topics have more partitions than one part."""
     return sum(len(partitions) for *_, partitions in topics) > _AT_ONCE
 
 
 def commit_portions(topics: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield topics with so many partitions together as are stored at once.
-
-    Args:
-        topics: Of each what says which it is, and last its partitions.
-    """
+    """Yield parts of topics: tuples that identify a topic and end with its partitions."""
     part: list[tuple[Any, ...]] = []
     room = _AT_ONCE
     for *topic, partitions in topics:
@@ -56,7 +52,7 @@ def commit_portions(topics: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[An
 
 
 def split_known(asked: Iterable[Any], known: Container[int]) -> Steps[tuple[list[Any], list[Any]]]:
-    """Return the partitions of a request that exist, and the others; in steps."""
+    """Return the partitions that exist, and the others, in steps."""
     there: list[Any] = []
     missing: list[Any] = []
     for each in asked:
@@ -68,13 +64,7 @@ def split_known(asked: Iterable[Any], known: Container[int]) -> Steps[tuple[list
 def sort_topics(
     image: ClusterImage, topics: Iterable[Any], *, by_id: bool
 ) -> Steps[tuple[Valid, Topics]]:
-    """Return what can be committed, and the response for the partitions that do not exist.
-
-    Args:
-        image: The cluster.
-        topics: Of a request.
-        by_id: Whether the request names topics by their ids.
-    """
+    """Return what can be committed, and the response for partitions that do not exist, in steps."""
     valid: Valid = []
     refused: Topics = []
     for asked in topics:
@@ -102,7 +92,7 @@ def sort_topics(
 def with_error(
     topics: Iterable[tuple[str, bytes, Sequence[Any]]], error: ErrorCode
 ) -> Steps[Topics]:
-    """Return the response for topics that all fail alike; in steps."""
+    """Return the response for topics that all fail with one error, in steps."""
     answered: Topics = []
     for name, topic_id, partitions in topics:
         failed = yield from failures(partitions, error)
@@ -111,7 +101,7 @@ def with_error(
 
 
 def failures(partitions: Iterable[Any], error: ErrorCode) -> Steps[list[dict[str, Any]]]:
-    """Return what a response says of partitions that all fail alike; in steps."""
+    """Return the response for partitions that all fail with one error, in steps."""
     yield
     return (
         yield from collected(
@@ -123,7 +113,7 @@ def failures(partitions: Iterable[Any], error: ErrorCode) -> Steps[list[dict[str
 def merged(
     refused: Iterable[dict[str, Any]], stored: Iterable[dict[str, Any]], key: str
 ) -> Steps[list[dict[str, Any]]]:
-    """Return the topics of a response, each once: the partitions that are refused come first."""
+    """Return the topics of a response, each once, refused partitions first."""
     topics: dict[Any, dict[str, Any]] = {}
     for topic in chain(refused, stored):
         known = topics.setdefault(topic[key], topic)

@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members go, with all that they committed (KIP-229).
+"""DeleteGroups: deletes groups without members, with their offsets (KIP-229).
 
 v2 flexible.
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.DELETE_GROUPS, needs=(DELETE_GROUP,), cost=Cost.LOG)
 async def delete_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Delete each group that is named, once."""
+    """Delete each group once."""
     del request
     slices = Slices(broker.clock)
     results: list[dict[str, Any]] = []

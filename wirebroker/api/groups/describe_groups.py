@@ -31,7 +31,7 @@ FIRST_OPERATIONS_VERSION = 3
 
 @handles(ApiKey.DESCRIBE_GROUPS, needs=(DESCRIBE_GROUP,), cost=Cost.READS)
 async def describe_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Describe each group that is asked for."""
+    """Describe the requested groups."""
     slices = Slices(broker.clock)
     groups: list[dict[str, Any]] = []
     tells_operations = (

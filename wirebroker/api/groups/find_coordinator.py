@@ -1,8 +1,7 @@
-"""FindCoordinator: which node keeps a group, or a transactional id.
+"""FindCoordinator: the coordinator of a group or a transactional id.
 
-v1 key type and error message, v3 flexible, v4 several keys at once (KIP-699), v6 share groups
-(KIP-932). The first one who asks makes the broker create `__consumer_offsets`, or
-`__transaction_state`.
+v1 key type and error message, v3 flexible, v4 several keys (KIP-699), v6 share groups (KIP-932).
+The first request creates `__consumer_offsets` or `__transaction_state`.
 
 Source: Kafka's KafkaApis.handleFindCoordinatorRequest.
 """
@@ -56,7 +55,7 @@ class _Found(NamedTuple):
 def find_coordinator(
     broker: Broker, request: Request, body: Any
 ) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-    """Look up one coordinator, or several."""
+    """Look up one or several coordinators."""
     if request.version >= FIRST_BATCH_VERSION:
         return _find_several(broker, request, body)
     nodes = _nodes(broker, request)
@@ -71,7 +70,7 @@ def find_coordinator(
 
 
 async def _find_several(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Look up each key once, however often it is named, and answer it as often."""
+    """Look up each key once, and repeat the result for repeated keys."""
     slices = Slices(broker.clock)
     is_known = body.key_type in {GROUP, TRANSACTION, SHARE}
     nodes = _nodes(broker, request)
@@ -94,7 +93,6 @@ async def _find_several(broker: Broker, request: Request, body: Any) -> dict[str
 
 
 def _nodes(broker: Broker, request: Request) -> dict[int, tuple[str, int]]:
-    """Return where each live broker is reached by the connection that asks."""
     nodes = advertised(broker, request.session)
     return {node_id: (host, port) for node_id, host, port, _ in nodes}
 
@@ -109,7 +107,7 @@ def _find(
     if not _is_valid(request.version, key_type, key):
         return _Found(ErrorCode.INVALID_REQUEST)
     if key_type == SHARE:
-        # Their coordinator comes with share groups.
+        # Share groups are not supported.
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     is_group = key_type == GROUP
     coordinator = broker.groups if is_group else broker.transactions
@@ -135,8 +133,8 @@ def _is_valid(version: int, key_type: int, key: str) -> bool:
 
 
 def _is_share_key(key: str) -> bool:
-    """Tell whether a key names a partition of a share group: group, topic id, partition."""
-    match key.rstrip(":").split(":"):  # Java's split takes no notice of colons at the end
+    """Return whether a key is a share group's partition: group, topic id, partition."""
+    match key.rstrip(":").split(":"):  # Java's split ignores colons at the end
         case [group_id, topic_id, partition]:
             try:
                 uuid_from_text(topic_id)

@@ -1,4 +1,4 @@
-"""What the handlers of the group APIs share: who asks, and responses of nothing but an error."""
+"""Helpers of the group handlers: error responses, results, the client's address."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-# Kafka's own bits for a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+# Kafka's bits for a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 _GROUP_OPERATIONS = (3, 6, 8, 10, 11)
 ALL_ON_GROUP = sum(1 << operation for operation in _GROUP_OPERATIONS)
 
 
 def error_only(error: ErrorCode) -> dict[str, Any]:
-    """Return a response that has an error and nothing else."""
+    """Return a response with only an error."""
     return {"error_code": error}
 
 
 async def response_of(
     result: Mapping[str, Any] | Awaitable[Mapping[str, Any]],
 ) -> Mapping[str, Any]:
-    """Return what a handler or `GroupCoordinator.submit` answers, when it does."""
+    """Return the response of a handler or of `GroupCoordinator.submit`, awaited if necessary."""
     return result if isinstance(result, Mapping) else await result
 
 
 def given_up_with_peer(request: Request, result: _Result) -> _Result:
-    """Drop the answer when the peer has gone; what becomes of its member is not changed by that."""
+    """Drop the response if the client disconnects; its membership does not change."""
     future: Any = result
     if isinstance(future, asyncio.Future):
         request.session.when_ended(future.cancel)  # pyright: ignore[reportUnknownMemberType]
@@ -42,5 +42,5 @@ def given_up_with_peer(request: Request, result: _Result) -> _Result:
 
 
 def client_host(request: Request) -> str:
-    """Return the address of the client as Java prints it: with a slash, IPv6 in full."""
+    """Return the client's address in Java's form: with a slash, IPv6 in full."""
     return "/" + host_of(request.session.peer)

@@ -1,6 +1,6 @@
-"""Heartbeat: a member is alive, and learns whether it has to rejoin.
+"""Heartbeat: keeps a member alive, and makes it rejoin if necessary.
 
-v3 static members (KIP-345), v4 flexible. While groups are being loaded every member is well.
+v3 static members (KIP-345), v4 flexible. Succeeds while groups are being loaded.
 
 Source: Kafka's KafkaApis.handleHeartbeatRequest, GroupCoordinatorService.heartbeat.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def heartbeat(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
-    """Give the member its session timeout anew."""
+    """Restart the member's session timeout."""
     del request
     if not body.group_id:
         return error_only(ErrorCode.INVALID_GROUP_ID)

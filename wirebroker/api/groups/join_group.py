@@ -1,4 +1,4 @@
-"""JoinGroup: becoming, or staying, a member of a classic group.
+"""JoinGroup: joins or rejoins a classic group.
 
 v1 rebalance timeout, v4 members get an id first (KIP-394), v5 static members (KIP-345), v6
 flexible, v7 protocol type (KIP-559), v8 reason (KIP-800), v9 skip_assignment (KIP-814).
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.groups.shard.shard import GroupShard
     from wirebroker.request.request import Request
 
-# From this version on the protocol's name may be null, and is where it would be empty.
+# The protocol's name is null instead of empty from this version on.
 FIRST_NULL_PROTOCOL_VERSION = 7
 
-# What a member says for all its protocols: up to the first it is not counted, the second is the
-# most of one, the third the most of all members of all groups of this node.
+# Metadata of a member for all its protocols: not counted up to the first limit; the second is the
+# member's, the third that of all members on this node.
 FEW_METADATA_BYTES = 16 << 10
 MOST_METADATA_BYTES = 4 << 20
 MOST_METADATA_BYTES_OF_ALL = 64 << 20
@@ -41,7 +41,7 @@ MOST_METADATA_BYTES_OF_ALL = 64 << 20
 def join_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
-    """Answer when the join phase ends, or at once with an error."""
+    """Respond when the join phase ends, or immediately with an error."""
     respond = partial(_respond, request.version)
     groups = broker.groups
     limits = groups.settings
@@ -72,10 +72,10 @@ def join_group(
 
 
 def _lacks_memory(broker: Broker, body: Any) -> ErrorCode:
-    """Return the error if what a member says of itself is more than is kept of members.
+    """Return the error if a member's metadata exceeds the limits.
 
-    Kafka finds the first when the group's record does not fit into a batch, and has no bound for
-    all members together. Those are counted only where one says much.
+    Kafka enforces the member's limit when the group's record does not fit into a batch, and limits
+    no sum. The sum is computed only for large metadata.
     """
     size = sum(len(each.name) + len(each.metadata) for each in body.protocols)
     if size <= FEW_METADATA_BYTES:
@@ -83,7 +83,7 @@ def _lacks_memory(broker: Broker, body: Any) -> ErrorCode:
     if size > MOST_METADATA_BYTES:
         return ErrorCode.UNKNOWN_SERVER_ERROR
     shards = tuple(broker.groups.shards())
-    # A member that joins again takes the place of what it said before.
+    # A member that rejoins replaces its metadata.
     added = size - max((_own_bytes(shard, body) for shard in shards), default=0)
     kept = sum(shard.metadata_bytes for shard in shards)
     too_much = added > 0 and kept + added > MOST_METADATA_BYTES_OF_ALL
@@ -91,7 +91,6 @@ def _lacks_memory(broker: Broker, body: Any) -> ErrorCode:
 
 
 def _own_bytes(shard: GroupShard, body: Any) -> int:
-    """Return how much a group of a shard keeps of the member that joins."""
     group = shard.groups.get(body.group_id)
     if not isinstance(group, ClassicGroup):
         return 0

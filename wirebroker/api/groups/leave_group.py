@@ -1,6 +1,6 @@
-"""LeaveGroup: members go.
+"""LeaveGroup: removes members.
 
-v3 several at once, by member id or instance id (KIP-345), v4 flexible, v5 reason (KIP-800).
+v3 several, by member id or instance id (KIP-345), v4 flexible, v5 reason (KIP-800).
 
 Source: Kafka's KafkaApis.handleLeaveGroupRequest, GroupCoordinatorService.leaveGroup.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_BATCH_VERSION = 3
 
-# So many members go at once: about 1 ms.
+# Members in one part: about 1 ms.
 _AT_ONCE = 250
 
 
@@ -36,7 +36,7 @@ _AT_ONCE = 250
 def leave_group(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
-    """Let members go; each has an error of its own."""
+    """Remove members; each has its own error."""
     if not body.group_id:
         return error_only(ErrorCode.INVALID_GROUP_ID)
     identities: Sequence[Any] = body.members
@@ -50,7 +50,7 @@ def leave_group(
 async def _leave_in_parts(
     broker: Broker, version: int, group_id: str, identities: Sequence[Any]
 ) -> Mapping[str, Any]:
-    """Let many go part by part; others are served in between."""
+    """Remove many members in parts, with other work in between."""
     members: list[Any] = []
     for start in range(0, len(identities), _AT_ONCE):
         part = identities[start : start + _AT_ONCE]
@@ -77,7 +77,7 @@ def _leave(
 def _failed(identities: Sequence[Any], error: ErrorCode) -> dict[str, Any]:
     if error is not ErrorCode.UNKNOWN_MEMBER_ID:
         return error_only(error)
-    # There is no such group: nobody is a member of it.
+    # The group does not exist, so it has no members.
     members = [
         {
             "member_id": each.member_id,

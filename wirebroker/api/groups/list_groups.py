@@ -1,6 +1,6 @@
 """ListGroups: all groups of this node.
 
-v3 flexible, v4 states and a filter for them (KIP-518), v5 types likewise (KIP-848).
+v3 flexible, v4 states with a filter (KIP-518), v5 types with a filter (KIP-848).
 
 Source: Kafka's KafkaApis.handleListGroupsRequest, GroupCoordinatorService.listGroups.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.LIST_GROUPS, needs=(DESCRIBE_CLUSTER, DESCRIBE_GROUP), cost=Cost.READS)
 async def list_groups(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Collect the groups of every partition; one that is being loaded is an error for all."""
+    """List the groups of all partitions; one that is being loaded fails the request."""
     del request
 
     slices = Slices(broker.clock)

@@ -1,4 +1,4 @@
-"""OffsetCommit: how far a group has read.
+"""OffsetCommit: stores a group's offsets.
 
 v5 without retention time (KIP-211), v6 leader epoch (KIP-320), v7 static members (KIP-345), v8
 flexible, v9 GROUP_ID_NOT_FOUND (KIP-848), v10 topic ids instead of names (KIP-516).
@@ -46,7 +46,7 @@ FIRST_TOPIC_ID_VERSION = 10
 def offset_commit(
     broker: Broker, request: Request, body: Any
 ) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
-    """Store the offsets of those partitions that exist."""
+    """Store the offsets of existing partitions."""
     by_id = request.version >= FIRST_TOPIC_ID_VERSION
     if names_many(body.topics):
         return _commit_in_parts(broker, request.version, body, by_id=by_id)
@@ -69,9 +69,9 @@ def offset_commit(
 async def _commit_in_parts(
     broker: Broker, version: int, body: Any, *, by_id: bool
 ) -> Mapping[str, Any]:
-    """Store many offsets part by part, so that others are served in between.
+    """Store many offsets in parts, with other work in between.
 
-    Each partition has an error of its own: a rebalance meanwhile refuses those that come later.
+    A rebalance meanwhile refuses only the later partitions.
     """
     slices = Slices(broker.clock)
     valid, refused = await slices.run(sort_topics(broker.metadata.image, body.topics, by_id=by_id))
@@ -96,7 +96,7 @@ def _refused(part: Valid, error: ErrorCode) -> dict[str, Any]:
 
 
 def _merge(refused: Topics, stored: Topics, *, by_id: bool) -> Steps[dict[str, Any]]:
-    """Put the refused partitions before the others, each topic once."""
+    """Merge topics, refused partitions first."""
     if not refused and len(stored) == 1:
         return {"topics": stored}
     return {"topics": (yield from merged(refused, stored, "topic_id" if by_id else "name"))}

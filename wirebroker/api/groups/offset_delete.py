@@ -1,4 +1,4 @@
-"""OffsetDelete: an administrator lets a group forget partitions that it does not read (KIP-496).
+"""OffsetDelete: deletes a group's offsets of partitions that it does not read (KIP-496).
 
 Source: Kafka's KafkaApis.handleOffsetDeleteRequest, GroupCoordinatorService.deleteOffsets.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.OFFSET_DELETE, needs=(DELETE_GROUP, READ_TOPIC), cost=Cost.LOG)
 async def offset_delete(broker: Broker, request: Request, body: Any) -> Mapping[str, Any]:
-    """Delete the offsets of those partitions that exist."""
+    """Delete the offsets of existing partitions."""
     del request
     group_id = body.group_id
     if not group_id:
@@ -65,7 +65,6 @@ def _delete(
 def _sorted(
     image: ClusterImage, topics: Iterable[Any]
 ) -> Steps[tuple[list[tuple[str, list[int]]], dict[str, list[dict[str, Any]]]]]:
-    """Return what can be deleted, and the answer for partitions that do not exist; in steps."""
     known: dict[str, list[int]] = {}
     refused: dict[str, list[dict[str, Any]]] = {}
     for asked in topics:

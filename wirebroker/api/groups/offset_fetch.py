@@ -1,4 +1,4 @@
-"""OffsetFetch: what groups have committed.
+"""OffsetFetch: returns groups' committed offsets.
 
 v2 all topics by null, an error for the group, v5 leader epochs (KIP-320), v6 flexible, v7 require
 stable (KIP-447), v8 several groups (KIP-709), v9 member id and epoch (KIP-848), v10 topic ids
@@ -40,16 +40,15 @@ if TYPE_CHECKING:
 
 FIRST_GROUPS_VERSION = 8
 FIRST_TOPIC_ID_VERSION = 10
-# Before this version an error has no place but in the partitions.
+# Before this version only partitions have errors.
 FIRST_GROUP_ERROR_VERSION = 2
 
-# Up to so many offsets are looked up at once, 13 us each; more in a thread. Then this is a key of
-# the group's answer: whoever calls it, on a copy of the group's offsets, gets the topics.
+# Offsets to look up on the loop, 13 us each. Otherwise the group's result has the key _LOOK_UP: a
+# function for a thread that returns the topics from a copy of the offsets.
 _AT_ONCE = 250
 _LOOK_UP = "look_up"
 
-# The most that an answer holds, some 150 MB while it is made; a group that begins behind them is
-# refused.
+# Limit of a response, some 150 MB while it is built; groups that start beyond it are refused.
 MOST_PARTITIONS = 500_000
 
 Topics = list[dict[str, Any]]
@@ -58,7 +57,7 @@ Result: TypeAlias = "Response | asyncio.Future[Response]"
 
 @handles(ApiKey.OFFSET_FETCH, needs=(DESCRIBE_GROUP, DESCRIBE_TOPIC), cost=Cost.READS)
 def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awaitable[Response]:
-    """Look up the offsets of one group, or of several; of each group and partition once."""
+    """Look up the offsets of one or several groups; each group and partition once."""
     version, is_stable = request.version, body.require_stable
     if version >= FIRST_GROUPS_VERSION:
         if len(body.groups) == 1 and _names_few(body.groups[0].topics):
@@ -74,14 +73,13 @@ def offset_fetch(broker: Broker, request: Request, body: Any) -> Response | Awai
 
 
 def _names_few(topics: Sequence[Any] | None) -> bool:
-    """Tell whether so few partitions are named that it doesn't matter whether they are repeated."""
+    """Return whether so few partitions are named that repetitions do not matter."""
     if topics is None:
         return True
     return len(topics) <= _AT_ONCE and sum(len(e.partition_indexes) for e in topics) <= _AT_ONCE
 
 
 async def _fetch_once(broker: Broker, version: int, body: Any) -> Response:
-    """Look up many partitions of one group."""
     body.topics = await Slices(broker.clock).run(merged_topics(body.topics))
     result = _fetch(broker, version, body, _of_several_groups, is_stable=body.require_stable)
     group = await _resolve(result, _of_several_groups)
@@ -90,7 +88,7 @@ async def _fetch_once(broker: Broker, version: int, body: Any) -> Response:
 
 
 async def _fetch_groups(broker: Broker, version: int, body: Any) -> Response:
-    """Look up many groups, or many partitions, up to so many that an answer may hold."""
+    """Look up many groups or partitions, up to MOST_PARTITIONS."""
     slices = Slices(broker.clock)
     groups: list[Response] = []
     room = MOST_PARTITIONS
@@ -123,7 +121,7 @@ def _is_open(result: Result) -> bool:
 
 
 async def _resolve(result: Result, respond: Callable[[dict[str, Any]], Response]) -> Response:
-    """Wait for a group's answer, and have a thread look up what takes long."""
+    """Wait for a group's result; do a long lookup in a thread."""
     group = await response_of(result)
     look_up = group.get(_LOOK_UP)
     if look_up is None:
@@ -140,14 +138,14 @@ def _fetch(
     *,
     is_stable: bool,
 ) -> Result:
-    """Return what `respond` makes of a group of the response; see _LOOK_UP.
+    """Return the result of `respond` for a group; see _LOOK_UP.
 
     Args:
-        broker: Where to look.
-        version: Of the request.
-        wish: What names a group, and its topics: an element of the request, or the whole of it.
-        respond: Makes the answer of a group.
-        is_stable: Give no offset that an open transaction may change.
+        broker: The broker.
+        version: The request's version.
+        wish: The group with its topics: an element of the request, or the whole.
+        respond: Turns a group's offsets into its response.
+        is_stable: Omit offsets that an open transaction may change.
     """
     group_id, topics = wish.group_id, wish.topics
     image = broker.metadata.image
@@ -210,7 +208,7 @@ def _unknown(topic: Any) -> dict[str, Any]:
 
 
 def _named_by_id(image: ClusterImage, topics: Topics, *, by_id: bool) -> Topics:
-    """Give topics their ids; those that are not there any more are left out."""
+    """Add topic ids; omit deleted topics."""
     if not by_id:
         return topics
     return [
@@ -221,14 +219,12 @@ def _named_by_id(image: ClusterImage, topics: Topics, *, by_id: bool) -> Topics:
 
 
 def _of_several_groups(group: dict[str, Any]) -> dict[str, Any]:
-    """Return a group of the response from v8 on."""
     return group
 
 
 def _of_one_group(
     version: int, asked: Sequence[Any] | None, group: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the response before v8, which is about one group."""
     error: ErrorCode = group.get("error_code", ErrorCode.NONE)
     if error and version < FIRST_GROUP_ERROR_VERSION:
         return {"topics": [_failed(topic, error) for topic in asked or ()]}

@@ -1,8 +1,8 @@
-"""DescribeAcls, CreateAcls and DeleteAcls: who may do what (KIP-140).
+"""DescribeAcls, CreateAcls and DeleteAcls (KIP-140).
 
-All three: v1 prefixed patterns (KIP-290), v2 flexible, v3 users as resources (KIP-373). Changes are
-the controller's (coordinator/controller/security/acl_control.py); without an authorizer all are
-refused. A request with a number that means nothing closes its connection, as in Kafka.
+All three: v1 prefixed patterns (KIP-290), v2 flexible, v3 users as resources (KIP-373). Rules:
+coordinator/controller/security/acl_control.py. Without an authorizer all are refused. An unknown
+code closes the connection, as in Kafka.
 
 Source: Kafka's AclApis, DescribeAclsResponse.aclsResources.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.CREATE_ACLS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def create_acls(broker: Broker, request: Request, body: Any) -> Any:
-    """Add rules; they are in force when the answer leaves."""
+    """Add ACLs."""
     steps = check_each(creation_of(each) for each in body.creations)
     await Slices(broker.clock).run(steps)
     return await forward(broker, request, body)
@@ -37,13 +37,13 @@ async def create_acls(broker: Broker, request: Request, body: Any) -> Any:
 @forwarded
 @handles(ApiKey.DELETE_ACLS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def delete_acls(broker: Broker, request: Request, body: Any) -> Any:
-    """Remove rules; they are in force no more when the answer leaves."""
+    """Delete ACLs."""
     await Slices(broker.clock).run(check_each(filter_of(each) for each in body.filters))
     return await forward(broker, request, body)
 
 
 @handles(ApiKey.DESCRIBE_ACLS, needs=(DESCRIBE_CLUSTER,), cost=Cost.READS)
 async def describe_acls(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Answer from the committed image, by resource pattern."""
+    """Describe the ACLs of the committed image, by resource pattern."""
     del request
     return await describe_rules(body, broker.metadata.image, broker.config, broker.clock)

@@ -1,9 +1,8 @@
-"""Create-, Renew-, Expire- and DescribeDelegationToken (KIP-48): passwords that end by themselves.
+"""Create-, Renew-, Expire- and DescribeDelegationToken (KIP-48).
 
-All four: v2 flexible; Create and Describe v3 a requester besides the owner (KIP-373). Changes are
-the controller's (coordinator/controller/security/token_control.py). Only who has proved who he is,
-and not by a token, is answered: on PLAINTEXT nobody is. What is described has its HMAC, the
-password, as in Kafka: to owners, requesters and renewers, and to who may describe it.
+All four: v2 flexible; Create and Describe v3 a requester besides the owner (KIP-373). Rules:
+coordinator/controller/security/token_control.py. The client must have authenticated, not by a
+token. As in Kafka, descriptions contain the HMAC, which is the password.
 
 Source: Kafka's KafkaApis.allowTokenRequests, DelegationTokenManager.filterToken.
 """
@@ -44,21 +43,21 @@ _NOT_ALLOWED: Final = {"error_code": int(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_
 @forwarded
 @handles(ApiKey.CREATE_DELEGATION_TOKEN, needs=(CREATE_TOKENS_OF_USER,), cost=Cost.CONTROLLER)
 async def create_token(broker: Broker, request: Request, body: Any) -> Any:
-    """Make a token for who asks, or for whom he may make one; who has it may log in at once."""
+    """Create a token for the client, or for another user if permitted."""
     return await _forward(broker, request, body)
 
 
 @forwarded
 @handles(ApiKey.RENEW_DELEGATION_TOKEN, needs=(), cost=Cost.CONTROLLER)
 async def renew_token(broker: Broker, request: Request, body: Any) -> Any:
-    """Have a token expire later."""
+    """Extend a token's expiry."""
     return await _forward(broker, request, body)
 
 
 @forwarded
 @handles(ApiKey.EXPIRE_DELEGATION_TOKEN, needs=(), cost=Cost.CONTROLLER)
 async def expire_token(broker: Broker, request: Request, body: Any) -> Any:
-    """End a token; whoever is logged in by it stays until the time that he was told."""
+    """Expire a token; its logins remain until the expiry that they were given."""
     return await _forward(broker, request, body)
 
 
@@ -68,7 +67,7 @@ async def expire_token(broker: Broker, request: Request, body: Any) -> Any:
     cost=Cost.READS,
 )
 async def describe_tokens(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Show what tokens there are, of some owners or of all, as far as they may be seen."""
+    """Describe tokens to owners, requesters, renewers and clients with DESCRIBE."""
     if not _may_ask(request):
         return _NOT_ALLOWED
     secret = broker.config.optional_str(SECRET_KEY)
@@ -78,7 +77,7 @@ async def describe_tokens(broker: Broker, request: Request, body: Any) -> dict[s
     owners: set[str] | None = None
     if body.owners is not None:
         owners = set()
-        for each in body.owners:  # a request may name millions
+        for each in body.owners:  # may be millions
             owners.add(f"{each.principal_type}:{each.principal_name}")
             await slices.turn()
     found: list[dict[str, Any]] = []
@@ -99,7 +98,7 @@ async def _forward(broker: Broker, request: Request, body: Any) -> Any:
 
 
 def _may_ask(request: Request) -> bool:
-    """Tell whether who asks has proved who he is, by more than a token."""
+    """Return whether the client has authenticated, not by a token."""
     principal = request.session.principal
     return principal is not ANONYMOUS and not principal.is_by_token
 

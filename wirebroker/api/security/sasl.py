@@ -1,6 +1,6 @@
-"""SaslHandshake and SaslAuthenticate from a client that does not have to authenticate (any more).
+"""SaslHandshake and SaslAuthenticate of clients that need not authenticate (again).
 
-On a listener with SASL they are served before the handlers (security/sasl/sasl.py).
+On listeners with SASL they are served before the handlers (security/sasl/sasl.py).
 
 Source: Kafka's KafkaApis.handleSaslHandshakeRequest and handleSaslAuthenticateRequest.
 """
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.SASL_HANDSHAKE, needs=(), cost=Cost.BOUNDED)
 def sasl_handshake(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Say that this is not the time for it."""
+    """Refuse the request in the current state."""
     del broker, request, body
     return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}
 
 
 @handles(ApiKey.SASL_AUTHENTICATE, needs=(), cost=Cost.BOUNDED)
 def sasl_authenticate(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Say that this is not the time for it."""
+    """Refuse the request in the current state."""
     del broker, request, body
     return {
         "error_code": ErrorCode.ILLEGAL_SASL_STATE,

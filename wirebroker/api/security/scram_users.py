@@ -1,8 +1,9 @@
-"""DescribeUserScramCredentials and AlterUserScramCredentials: SCRAM users (KIP-554).
+"""DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554).
 
-Both v0 alone. What is kept of a password is never told: mechanisms and iterations are.
+Both v0. Only mechanisms and iterations are described, never keys. Rules:
+coordinator/controller/security/scram_control.py.
 
-Source: Kafka's ScramImage.describe; changes are coordinator/controller/security/scram_control.py's.
+Source: Kafka's ScramImage.describe.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def alter_scram_users(broker: Broker, request: Request, body: Any) -> Any:
-    """Change users; whoever logs in after the answer does so by what they are then."""
+    """Change SCRAM users."""
     return await forward(broker, request, body)
 
 

@@ -1,4 +1,4 @@
-"""The bits of authorized operations (KIP-430). Without an authorizer everyone may do everything.
+"""Bits of authorized operations (KIP-430); without an authorizer all are set.
 
 Source: Kafka's AclOperation codes and AclEntry.supportedOperations.
 """

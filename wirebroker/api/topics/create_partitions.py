@@ -1,7 +1,6 @@
-"""CreatePartitions: more partitions for topics that exist.
+"""CreatePartitions: adds partitions to topics.
 
-v0-1, v2 flexible, v3 quota errors (KIP-599).
-The rules are coordinator/controller/topics/topic_control.py's.
+v0-1, v2 flexible, v3 quota errors (KIP-599). Rules: coordinator/controller/topics/topic_control.py.
 
 Source: Kafka's ControllerApis.createPartitions.
 """
@@ -24,5 +23,5 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.CREATE_PARTITIONS, needs=(ALTER_TOPIC,), cost=Cost.CONTROLLER)
 async def create_partitions(broker: Broker, request: Request, body: Any) -> Any:
-    """Add partitions; they are ready when the answer leaves."""
+    """Add partitions."""
     return await forward(broker, request, body)

@@ -1,7 +1,7 @@
-"""CreateTopics: new topics with partitions, replicas and configs.
+"""CreateTopics: creates topics with partitions, replicas and configs.
 
-v2-3 the first served, v4 defaults by -1 (KIP-464), v5 flexible, answers with configs (KIP-525),
-v6 quota errors, v7 topic ids. The rules are coordinator/controller/topics/topic_control.py's.
+v2-3 the first supported, v4 defaults by -1 (KIP-464), v5 flexible, configs in responses (KIP-525),
+v6 quota errors, v7 topic ids. Rules: coordinator/controller/topics/topic_control.py.
 
 Source: Kafka's ControllerApis.createTopics.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     cost=Cost.CONTROLLER,
 )
 async def create_topics(broker: Broker, request: Request) -> Reply:
-    """Create topics; they are ready when the answer leaves."""
+    """Create topics."""
     body = await decoded(request)
     answer = await forward(broker, request, body)
     topics = elements_of(answer, "topics")

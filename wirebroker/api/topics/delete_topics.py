@@ -1,7 +1,7 @@
-"""DeleteTopics: topics removed by name or id.
+"""DeleteTopics: deletes topics by name or id.
 
 v1 throttle time, v3 TOPIC_DELETION_DISABLED, v4 flexible, v5 error messages (KIP-599), v6 topics
-by id (KIP-516). The rules are coordinator/controller/topics/topic_deletion.py's.
+by id (KIP-516). Rules: coordinator/controller/topics/topic_deletion.py.
 
 Source: Kafka's ControllerApis.deleteTopics.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.DELETE_TOPICS, needs=(DESCRIBE_TOPIC, DELETE_TOPIC), cost=Cost.CONTROLLER)
 async def delete_topics(broker: Broker, request: Request, body: Any) -> Any:
-    """Delete topics; each succeeds or fails by itself."""
+    """Delete topics; each has its own result."""
     answer = await forward(broker, request, body)
     log_topics("deleted", elements_of(answer, "responses"), request.session)
     return answer

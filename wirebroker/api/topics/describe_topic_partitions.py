@@ -1,7 +1,7 @@
-"""DescribeTopicPartitions: topics page by page, with their eligible leader replicas (KIP-966).
+"""DescribeTopicPartitions: pages of topics, with eligible leader replicas (KIP-966).
 
-v0, flexible. Topics come in the order of their names; a page ends after so many partitions and
-names in `next_cursor` where the next one begins.
+v0, flexible. Topics are sorted by name; a page is limited in partitions, and `next_cursor` is the
+start of the next one.
 
 Source: Kafka's DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.
 """
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Request
 
 
-# Names that are looked at between two steps, and sorted in one go: 1 ms.
+# Names per step, and names sorted at a time: 1 ms.
 _STEP: Final = 64
 _RUN: Final = 2048
-# With more of them an answer waits for its turns.
+# More topics are described in slices.
 _AT_ONCE: Final = 500
 
 
@@ -48,7 +48,7 @@ _AT_ONCE: Final = 500
 def describe_topic_partitions(
     broker: Broker, request: Request, body: Any
 ) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-    """Answer one page from the committed image."""
+    """Return a page from the committed image."""
     count = len(body.topics) or len(broker.metadata.image.topics)
     answer = _answer(broker, request, body)
     return in_one_go(answer) if count <= _AT_ONCE else _answer_later(broker, answer)
@@ -75,7 +75,7 @@ def _answer(broker: Broker, request: Request, body: Any) -> Steps[dict[str, Any]
         asking = broker.authorization.asking_of(request)
     shown, denied = yield from _ask(asking, names, are_named=not is_everything)
     if "" in shown:
-        return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka
+        return _refused(body, ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Kafka
     limit = min(
         broker.config.int("max.request.partition.size.limit"), body.response_partition_limit
     )
@@ -97,7 +97,7 @@ def _answer(broker: Broker, request: Request, body: Any) -> Steps[dict[str, Any]
 def _ask(
     asking: Asking | None, names: Iterable[str], *, are_named: bool
 ) -> Steps[tuple[list[str], list[str]]]:
-    """Return what may be described, and what may not: of what was not named, nothing is said."""
+    """Return visible names and denied ones; denied ones only if the request named them."""
     if asking is None:
         return list(names), []
     shown: list[str] = []
@@ -122,7 +122,7 @@ def _each_once(topics: Iterable[Any]) -> Steps[dict[str, None]]:
 
 
 def _in_order(names: list[str], first: str) -> Steps[Iterator[str]]:
-    """Return names from `first` on, sorted: in runs, which are merged as they are taken."""
+    """Return names from `first` on, sorted in runs that are merged lazily."""
     runs: list[list[str]] = []
     for start in range(0, len(names), _RUN):
         runs.append(sorted(name for name in names[start : start + _RUN] if name >= first))
@@ -131,8 +131,6 @@ def _in_order(names: list[str], first: str) -> Steps[Iterator[str]]:
 
 
 class _Page:
-    """What fits into one answer."""
-
     __slots__ = ("_asking", "_image", "_listener", "_remaining", "next_cursor", "topics")
 
     def __init__(
@@ -146,7 +144,7 @@ class _Page:
         self.next_cursor: dict[str, Any] | None = None
 
     def add(self, name: str, start: int) -> bool:
-        """Add a topic from one of its partitions on; False if the page is full."""
+        """Add a topic from a partition on; return False if the page is full."""
         if self._remaining == 0:
             self.next_cursor = {"topic_name": name, "partition_index": 0}
             return False
@@ -208,5 +206,4 @@ def _missing(name: str, operations: int) -> dict[str, Any]:
 
 
 def _refused(body: Any, code: ErrorCode) -> dict[str, Any]:
-    """Refuse the whole request."""
     return {"topics": [{"error_code": int(code), "name": topic.name} for topic in body.topics]}

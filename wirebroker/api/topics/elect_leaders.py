@@ -1,8 +1,7 @@
-"""ElectLeaders: the preferred replica made leader, or any replica if there is no leader (KIP-460).
+"""ElectLeaders: elects preferred replicas, or any replica if there is no leader (KIP-460).
 
-v0 preferred elections, v1 election types and a top-level error, v2 flexible. The rules are
-coordinator/controller/partitions/leader_election.py's; with one broker there is nearly always
-nothing to do.
+v0 preferred elections, v1 election types and a top-level error, v2 flexible. Rules:
+coordinator/controller/partitions/leader_election.py.
 
 Source: Kafka's ControllerApis.handleElectLeaders.
 """
@@ -25,5 +24,5 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.ELECT_LEADERS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def elect_leaders(broker: Broker, request: Request, body: Any) -> Any:
-    """Hold the elections; a refusal of the whole request is repeated for each partition."""
+    """Hold the elections; a refusal is repeated for each partition."""
     return await forward(broker, request, body)

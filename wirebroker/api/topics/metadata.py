@@ -1,11 +1,11 @@
-"""Metadata: the brokers, and topics with their partitions' leaders.
+"""Metadata: brokers, topics and the leaders of partitions.
 
 v0 all topics by an empty list, v1 by null; v2 cluster id, v4 auto creation, v5 offline replicas
 (KIP-112), v7 leader epochs (KIP-320), v8 authorized operations (KIP-430), v9 flexible, v10 topic
 ids, v11 without cluster operations (KIP-700), v12 topics by id (KIP-516), v13 error (KIP-1102).
 
-With advertised.listeners=auto a client is told the address that it reached us at, so that one
-broker serves loopback, containers and the network without being told their names.
+With advertised.listeners=auto a client gets the address to which it connected, so that one broker
+serves loopback, containers and the network without configured names.
 
 Source: Kafka's KafkaApis.handleTopicMetadataRequest.
 """
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
     from wirebroker.request.request import Reply, Request
     from wirebroker.request.session import Session
 
-# From this version on a topic may be asked for by its id.
+# Requests name topics by id from this version on.
 BY_ID_VERSION = 12
 
-# A longer request is parsed in a thread: it names thousands of topics.
+# Longer requests are parsed in a thread.
 _LONGEST_AT_ONCE_BYTES = 64 << 10
 
-# Up to here an answer is made at once: 500 topics that are not cached yet take 3 ms.
+# Topics or partitions without slices: 500 uncached topics take 3 ms.
 _AT_ONCE = 500
 
-# A topic with more partitions is encoded in a thread, 3 us each.
+# Topics with more partitions are encoded in a thread, 3 us per partition.
 _MANY_PARTITIONS = 1_000
 
-# An element to encode: a topic that exists, or what there is to say of one that doesn't.
+# An existing topic, or the error of another.
 _Element = TopicImage | TopicView
 
 
@@ -68,7 +68,7 @@ _Element = TopicImage | TopicView
     ApiKey.METADATA, needs=(DESCRIBE_TOPIC, CREATE_TOPIC, CREATE_IN_CLUSTER), cost=Cost.SLICES
 )
 def metadata(broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
-    """Answer from the committed image."""
+    """Return metadata from the committed image."""
     if len(request.frame) - request.position > _LONGEST_AT_ONCE_BYTES:
         request.keep()
         return _serve_long(broker, request)
@@ -89,9 +89,9 @@ async def _serve_long(broker: Broker, request: Request) -> Reply:
 
 
 def any_live_broker(image: ClusterImage, node_id: int) -> int:
-    """Return the broker that takes what is the controller's: this one if it serves; -1 if none.
+    """Return the broker to name as controller: this one if it is live, else any; -1 if none.
 
-    As in Kafka, clients are never told of the controller itself, which talks to brokers only.
+    As in Kafka, clients never see the controller itself.
     """
     own = image.brokers.get(node_id)
     if own is not None and not own.fenced:
@@ -117,7 +117,7 @@ def advertised(broker: Broker, connection: Session) -> list[tuple[int, str, int,
 
 
 class _Answer:
-    """One Metadata request and its answer, made from one image."""
+    """One Metadata request and its response, from one image."""
 
     __slots__ = ("_asking", "_broker", "_error", "_image", "_request", "_variant", "_wanted")
 
@@ -137,14 +137,14 @@ class _Answer:
 
     @property
     def topic_count(self) -> int:
-        """At most as many topics are answered."""
+        """Upper bound of the number of topics."""
         wanted = self._wanted.topics
         return len(self._image.topics) if wanted is None else len(wanted)
 
     def elements(self) -> Iterator[_Element | None]:
-        """Find what is asked for, each topic once; missing ones may be created meanwhile.
+        """Yield each requested topic once; start to create missing ones.
 
-        None stands for a topic that is not shown, so that looking for those that are has steps.
+        None is a hidden topic: it gives the caller a step in a long search.
         """
         wanted = self._wanted.topics
         if wanted is None:
@@ -173,10 +173,10 @@ class _Answer:
             self._broker.auto_creation.create(missing, self._broker.config, self._request.session)
 
     def _fault(self, *, by_id: bool, is_nameless: bool) -> ErrorCode:
-        """Return what makes the whole request void: how some of its topics are asked for."""
+        """Return the error of a request whose topics are not identified as required."""
         if self._request.version < BY_ID_VERSION:
             return ErrorCode.INVALID_REQUEST if by_id or is_nameless else ErrorCode.NONE
-        # Neither name nor id: an accident in Kafka's handler, and so answered.
+        # Kafka's handler fails on a topic without name and id.
         is_accident = is_nameless and not by_id
         return ErrorCode.UNKNOWN_SERVER_ERROR if is_accident else ErrorCode.NONE
 
@@ -187,7 +187,7 @@ class _Answer:
         return topic if self._is_shown(topic.name) else _denied(None, topic_id)
 
     def _is_shown(self, name: str, *, is_named: bool = True) -> bool:
-        """Tell whether the client may know of a topic; a denial is told if he named it."""
+        """Return whether the client may see a topic; a denial is logged if the client named it."""
         asking = self._asking
         return asking is None or asking.may(DESCRIBE_TOPIC, name, logs_denied=is_named)
 
@@ -206,7 +206,7 @@ class _Answer:
         return self._variant._replace(authorized_operations=operations)
 
     def _missing(self, name: str, missing: list[str]) -> TopicView:
-        """Return what is said of a topic that doesn't exist; note it if it shall be created."""
+        """Return the error of a topic that does not exist; add it to `missing` to create it."""
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
             check_topic_name(name)
@@ -231,7 +231,7 @@ class _Answer:
         )
 
     def encode(self, element: _Element) -> bytes:
-        """Encode one topic, from the cache if it is there."""
+        """Encode one topic, or return it from the cache."""
         if isinstance(element, TopicView):
             self._request.count_error(element.error_code)
             return encode_topic(self._request.version, element)
@@ -244,7 +244,7 @@ class _Answer:
         return encoded
 
     async def answer_in_slices(self) -> Reply:
-        """Make the answer without holding the loop."""
+        """Build the response in slices."""
         slices = Slices(self._broker.clock)
         cache = self._broker.metadata_cache
         topics: list[bytes] = []
@@ -265,7 +265,7 @@ class _Answer:
         return self.reply(topics)
 
     def reply(self, topics: list[bytes]) -> Reply:
-        """Put the answer together."""
+        """Assemble the response."""
         request, broker = self._request, self._broker
         if self._error != ErrorCode.NONE:
             request.count_error(self._error)
@@ -301,5 +301,4 @@ class _Answer:
 
 
 def _denied(name: str | None, topic_id: bytes) -> TopicView:
-    """Return what is told of a topic that the client must not know of, be it there or not."""
     return TopicView(name, topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -1,8 +1,7 @@
-"""AlterPartitionReassignments and ListPartitionReassignments: replicas moved between brokers.
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455).
 
-AlterPartitionReassignments v0 is flexible, v1 may insist on the replication factor (KIP-860);
-ListPartitionReassignments has v0 (KIP-455). The rules are
-coordinator/controller/partitions/reassignment.py's.
+Alter: v0 flexible, v1 may forbid a changed replication factor (KIP-860); List: v0. Rules:
+coordinator/controller/partitions/reassignment.py.
 
 Source: Kafka's ControllerApis.handleAlterPartitionReassignments.
 """
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
 @forwarded
 @handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, needs=(ALTER_CLUSTER,), cost=Cost.CONTROLLER)
 async def alter_partition_reassignments(broker: Broker, request: Request, body: Any) -> Any:
-    """Judge each partition's target by itself."""
+    """Start or cancel reassignments; each partition has its own result."""
     return await forward(broker, request, body)
 
 
 @forwarded
 @handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, needs=(DESCRIBE_CLUSTER,), cost=Cost.CONTROLLER)
 async def list_partition_reassignments(broker: Broker, request: Request, body: Any) -> Any:
-    """Name those under way, of the partitions asked for."""
+    """List ongoing reassignments of the requested partitions."""
     return await forward(broker, request, body)

@@ -1,6 +1,6 @@
-"""One log line for each request that created or deleted topics: which, and who asked.
+"""Log lines for created and deleted topics, one per request, with the client.
 
-A request that did nothing leaves no line: clients that try again would fill the log.
+A request that changed nothing is not logged: clients that retry would fill the log.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _MOST_NAMES: Final = 10
 
 
 def log_topics(what: str, results: Iterable[Any], connection: Session) -> None:
-    """Say which topics a request has changed.
+    """Log the topics that a request has changed.
 
     Args:
         what: "created" or "deleted".
-        results: The request's answers, with `name` and, where it failed, `error_code`.
-        connection: Where the request came from.
+        results: The response's elements.
+        connection: The client's session.
     """
     names = [str(field_of(each, "name")) for each in results if not field_of(each, "error_code")]
     if names:

@@ -1,1 +1,1 @@
-"""Handlers for transactions."""
+"""Handlers for transactions and producer ids."""

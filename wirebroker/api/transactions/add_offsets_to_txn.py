@@ -1,7 +1,7 @@
-"""AddOffsetsToTxn: a group whose offsets are going to be committed in a transaction.
+"""AddOffsetsToTxn: adds a group whose offsets a transaction will commit.
 
-v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 TRANSACTION_ABORTABLE (KIP-890). Clients that go by
-transaction.version 2 do without: TxnOffsetCommit adds the group.
+v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 TRANSACTION_ABORTABLE (KIP-890). With
+transaction.version 2, TxnOffsetCommit adds the group instead.
 
 Source: Kafka's KafkaApis.handleAddOffsetsToTxnRequest.
 """

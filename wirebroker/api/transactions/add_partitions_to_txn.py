@@ -1,9 +1,9 @@
-"""AddPartitionsToTxn: partitions that a producer is going to write to in its transaction.
+"""AddPartitionsToTxn: adds partitions to which a transaction will write.
 
 v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 from brokers: several transactions, and verification
 (KIP-890), v5 TRANSACTION_ABORTABLE.
 
-All partitions are added, or none: if one does not exist, or is internal, the others get
+All partitions are added, or none: if one does not exist or is internal, the others get
 OPERATION_NOT_ATTEMPTED.
 
 Source: Kafka's KafkaApis.handleAddPartitionsToTxnRequest.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _FIRST_FENCED_VERSION = 2
 FIRST_BATCH_VERSION = 4
-# So many partitions are added and answered in one go: about 1 ms.
+# Partitions without slices: about 1 ms.
 _AT_ONCE = 500
 
 
@@ -54,7 +54,7 @@ _AT_ONCE = 500
 def add_partitions_to_txn(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:
-    """Add partitions to one transaction, or to several."""
+    """Add partitions to one or several transactions."""
     if request.version >= FIRST_BATCH_VERSION:
         return _serve_batch(broker, body)
     topics = body.v3_and_below_topics
@@ -68,7 +68,7 @@ def add_partitions_to_txn(
 
 
 async def _serve_many(broker: Broker, version: int, body: Any) -> Response:
-    """Add many at once, but serve others while they are looked at and the response is made."""
+    """Add many partitions in one operation; check them and build the response in slices."""
     slices = Slices(broker.clock)
     outcome = await slices.run(_begin(broker, body))
     if not isinstance(outcome, Claim):
@@ -80,7 +80,6 @@ async def _serve_many(broker: Broker, version: int, body: Any) -> Response:
 
 
 def _begin(broker: Broker, body: Any) -> Steps[Claim | Response]:
-    """Return what is to be added, or the response if some of it cannot be."""
     claim = Claim(
         body.v3_and_below_transactional_id,
         body.v3_and_below_producer_id,
@@ -93,7 +92,7 @@ def _begin(broker: Broker, body: Any) -> Steps[Claim | Response]:
 
 
 def _failed(version: int, topics: Any, error: ErrorCode) -> Steps[Response]:
-    """Return one error, or none, for all that was named."""
+    """Return the response with one error, or none, for all partitions."""
     known = known_error(error, version=version, fenced_from=_FIRST_FENCED_VERSION)
     return {"results_by_topic_v3_and_below": (yield from _same(topics, known))}
 
@@ -140,7 +139,7 @@ def _verified(broker: Broker, claim: Claim, topics: Iterable[Any]) -> Steps[Topi
 
 
 def _wrong(broker: Broker, claim: Claim, asked: Iterable[Any], *, is_client: bool) -> Steps[Topics]:
-    """Return the answer if some partitions cannot be added; nothing if all can."""
+    """Return the error response if some partitions cannot be added, else nothing."""
     topics = broker.metadata.image.topics
     wrong: dict[tuple[str, int], ErrorCode] = {}
     for name, index in claim.partitions:
@@ -166,7 +165,7 @@ def _partitions(topics: Iterable[Any]) -> Steps[frozenset[tuple[str, int]]]:
 
 
 def _same(topics: Iterable[Any], error: ErrorCode) -> Steps[Topics]:
-    """Return one error for all that was asked, as it was asked."""
+    """Return one error for all partitions, as in the request."""
     answered: Topics = []
     for topic in topics:
         results = yield from collected(

@@ -1,4 +1,4 @@
-"""DescribeTransactions: what transactional ids are doing (KIP-664).
+"""DescribeTransactions: the state of transactional ids (KIP-664).
 
 Source: Kafka's KafkaApis.handleDescribeTransactionsRequest.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     cost=Cost.READS,
 )
 async def describe_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Describe each transactional id that is named, once."""
+    """Describe each transactional id once."""
     del request
     slices = Slices(broker.clock)
     states: dict[str, dict[str, Any]] = {}

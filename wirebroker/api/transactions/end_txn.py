@@ -1,7 +1,7 @@
-"""EndTxn: commit or abort a transaction; the markers are written behind the answer.
+"""EndTxn: commits or aborts a transaction; the markers are written after the response.
 
-v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 TRANSACTION_ABORTABLE, v5 a new epoch, or a new
-producer id, with each transaction (KIP-890).
+v2 PRODUCER_FENCED (KIP-588), v3 flexible, v4 TRANSACTION_ABORTABLE, v5 a new epoch or producer id
+with each transaction (KIP-890).
 
 Source: Kafka's KafkaApis.handleEndTxnRequest and TransactionCoordinator.
 """
@@ -40,7 +40,7 @@ _FIRST_EPOCH_BUMP_VERSION = 5
 
 @handles(ApiKey.END_TXN, needs=(WRITE_TRANSACTIONAL_ID,), cost=Cost.LOG)
 def end_txn(broker: Broker, request: Request, body: Any) -> Response | Awaitable[Response]:
-    """Decide a transaction."""
+    """Commit or abort a transaction."""
     version = request.version
     end = End(
         body.transactional_id,
@@ -55,7 +55,7 @@ def end_txn(broker: Broker, request: Request, body: Any) -> Response | Awaitable
 
 
 async def _serve_with_ids(broker: Broker, version: int, end: End) -> Response:
-    # The next epoch may be the first of another id; all others do without.
+    # Only a next epoch that starts another producer id needs one.
     with contextlib.suppress(KafkaError):
         await broker.producer_ids.until_ready()
     return await response_of(_serve(broker, version, end))

@@ -1,6 +1,6 @@
-"""InitProducerId: an id for an idempotent producer, an epoch of its own for a transactional one.
+"""InitProducerId: returns a producer id, or a new epoch of a transactional id.
 
-v0, v2 flexible, v3 the producer's present id and epoch (KIP-360), v4 PRODUCER_FENCED (KIP-588), v5
+v0, v2 flexible, v3 current id and epoch (KIP-360), v4 PRODUCER_FENCED (KIP-588), v5
 TRANSACTION_ABORTABLE (KIP-890).
 
 Source: Kafka's KafkaApis.handleInitProducerIdRequest and TransactionCoordinator.
@@ -45,7 +45,7 @@ _NO_EPOCH = -1
 def handle_init_producer_id(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:
-    """Give out an id, or an epoch."""
+    """Return a producer id or epoch."""
     if (body.producer_id == _NO_ID) != (body.producer_epoch == _NO_EPOCH):
         return refusal(ErrorCode.INVALID_REQUEST)
     if broker.producer_ids.is_ready:

@@ -1,6 +1,6 @@
 """ListTransactions: the transactional ids that this broker coordinates (KIP-664).
 
-v1 filter by duration (KIP-994), v2 by a pattern for the transactional id (KIP-1152).
+v1 filter by duration (KIP-994), v2 by pattern (KIP-1152).
 
 Source: Kafka's KafkaApis.handleListTransactionsRequest.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.LIST_TRANSACTIONS, needs=(DESCRIBE_TRANSACTIONAL_ID,), cost=Cost.READS)
 async def handle_list_transactions(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """List what the filters let pass."""
+    """List the transactional ids that pass the filters."""
     del request
     slices = Slices(broker.clock)
     found: list[dict[str, Any]] = []

@@ -1,8 +1,8 @@
-"""TxnOffsetCommit: how far a group has read, as part of a transaction.
+"""TxnOffsetCommit: stores a group's offsets as part of a transaction.
 
-v2 leader epoch, COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296), v3 flexible, the member that the
-producer works for (KIP-447), v4 TRANSACTION_ABORTABLE, v5 without AddOffsetsToTxn before (KIP-890),
-v6 topic ids instead of names, GROUP_ID_NOT_FOUND (KIP-1319).
+v2 leader epoch, COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296), v3 flexible, the producer's member
+(KIP-447), v4 TRANSACTION_ABORTABLE, v5 without AddOffsetsToTxn (KIP-890), v6 topic ids instead of
+names, GROUP_ID_NOT_FOUND (KIP-1319).
 
 Source: Kafka's KafkaApis.handleTxnOffsetCommitRequest, GroupCoordinatorService.
 commitTransactionalOffsets.
@@ -56,13 +56,13 @@ _FIRST_ADDING_VERSION = 5
 _FIRST_TOPIC_ID_VERSION = 6
 _NO_SEQUENCE = -1
 
-# What cannot be told apart by a client from a coordinator that is not ready.
+# For clients these mean a coordinator that is not ready.
 _AS_COORDINATOR_ERROR = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-# Older clients know no other error after which they ask again without looking for coordinators.
+# The only error after which older clients retry without a new coordinator lookup.
 _AS_LOADING = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 
@@ -72,7 +72,7 @@ _AS_LOADING = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRE
 def txn_offset_commit(
     broker: Broker, request: Request, body: Any
 ) -> Response | Awaitable[Response]:
-    """Store the offsets of those partitions that exist, until the transaction ends."""
+    """Store the offsets of existing partitions, pending until the transaction ends."""
     commit = _TxnOffsetCommit(broker, request.version, body)
     if names_many(body.topics):
         return commit.serve_later()
@@ -81,8 +81,6 @@ def txn_offset_commit(
 
 
 class _TxnOffsetCommit:
-    """One request on its way."""
-
     __slots__ = ("_body", "_broker", "_by_id", "_refused", "_valid", "_version")
 
     def __init__(self, broker: Broker, version: int, body: Any) -> None:
@@ -94,18 +92,18 @@ class _TxnOffsetCommit:
         self._refused: Topics = []
 
     async def serve_later(self) -> Response:
-        """Serve a request that names much; others are served in between."""
+        """Serve a long request in slices."""
         await Slices(self._broker.clock).run(self.sort())
         return await response_of(self.serve())
 
     def sort(self) -> Steps[None]:
-        """Find what can be committed, and what the response says of what does not exist."""
+        """Separate the partitions that exist from the others."""
         self._valid, self._refused = yield from sort_topics(
             self._broker.metadata.image, self._body.topics, by_id=self._by_id
         )
 
     def serve(self) -> Response | Awaitable[Response]:
-        """Ask the transaction's coordinator if need be, then the group's."""
+        """Verify the transaction if necessary, then commit to the group."""
         if not self._valid:
             return {"topics": self._refused}
         if not self._body.group_id:
@@ -130,11 +128,7 @@ class _TxnOffsetCommit:
         return await response_of(self._commit(guard))
 
     def _begin(self) -> VerificationGuard | None:
-        """Return what the commit needs to begin the transaction here; None if that is open.
-
-        Raises:
-            KafkaError: Why the partition cannot be appended to.
-        """
+        """Return a guard for the transaction's start here; None if it is already open."""
         partition = self._partition()
         partition.check_leader()
         body = self._body
@@ -175,9 +169,9 @@ class _TxnOffsetCommit:
         )
 
     async def _commit_in_parts(self, guard: VerificationGuard | None) -> Response:
-        """Store many offsets part by part; each could be a request of its own.
+        """Store many offsets in parts.
 
-        What is refused is refused for all, so that the client aborts, or does it all again.
+        An error of one part is returned for all, so that the client aborts or repeats the whole.
         """
         topics: Topics = []
         for part in commit_portions(self._valid):
@@ -195,7 +189,7 @@ class _TxnOffsetCommit:
         return await Slices(self._broker.clock).run(self._merged(topics))
 
     def _refuse(self, error: ErrorCode) -> Response | Awaitable[Response]:
-        """Refuse all of it, now or, where it names much, in slices."""
+        """Refuse the whole request, in slices if it is long."""
         return begun(self._failed(error), self._broker.clock)
 
     def _failed(self, error: ErrorCode) -> Steps[Response]:
@@ -204,7 +198,7 @@ class _TxnOffsetCommit:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         if self._by_id:
             return (yield from self._merged((yield from with_error(self._valid, error))))
-        # As in Kafka every partition says so, even one that does not exist.
+        # As in Kafka, for all partitions, even those that do not exist.
         asked = [(each.name, each.topic_id, each.partitions) for each in self._body.topics]
         return {"topics": (yield from with_error(asked, error))}
 

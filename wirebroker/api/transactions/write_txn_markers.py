@@ -1,6 +1,6 @@
 """WriteTxnMarkers: other brokers' coordinators, or an administrator, end transactions here.
 
-v1 flexible, v2 the transaction.version that the transaction goes by (KIP-1228).
+v1 flexible, v2 the transaction.version (KIP-1228).
 
 Source: Kafka's KafkaApis.handleWriteTxnMarkersRequest.
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @handles(ApiKey.WRITE_TXN_MARKERS, needs=(CLUSTER_ACTION, ALTER_CLUSTER), cost=Cost.LOG)
 async def write_txn_markers(broker: Broker, request: Request, body: Any) -> dict[str, Any]:
-    """Write each marker into each of its partitions."""
+    """Write each marker to its partitions."""
     del request
-    # Of one that cannot be a marker Kafka's whole request dies; a client must see the same.
+    # In Kafka an invalid marker fails the whole request.
     is_sound = all(each.producer_id >= 0 <= each.producer_epoch for each in body.markers)
     slices = Slices(broker.clock)
     answers: list[dict[str, Any]] = []

@@ -1,1 +1,1 @@
-"""`wirebroker serve --workers N`: brokers of one machine, and the supervisor that keeps them."""
+"""`wirebroker serve --workers N`: several brokers on one machine, and their supervisor."""

@@ -1,8 +1,8 @@
-"""By which workers reach the controller that they bring: a name and a password of one run.
+"""Generated login with which workers reach their controller.
 
-Where clients have to say who they are, or an authorizer says what they may do, the controller's
-port on this machine is no way around it: it takes this one login, which nobody has written down.
-The supervisor makes it up and hands it to the workers with their orders.
+If clients have to authenticate, or an authorizer is configured, the controller's local port must
+not bypass that: it accepts only this login. The supervisor generates it for one run and passes it
+to the workers.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 _AUTHORIZER: Final = "authorizer.class.name"
 _SUPER_USERS: Final = "super.users"
-# Of chance, in the name, which tools show, and in the password.
+# Random bytes in the name, which tools display, and in the password.
 _NAME_BYTES: Final = 8
 _PASSWORD_BYTES: Final = 32
 
 
 def is_protected(config: Config) -> bool:
-    """Tell whether something keeps clients of these settings from doing everything unseen.
+    """Return whether these settings restrict or encrypt clients' access.
 
     Raises:
         ConfigError: A listener cannot be used.
@@ -34,11 +34,11 @@ def is_protected(config: Config) -> bool:
 
 
 def controller_login(config: Config, listener_name: str) -> dict[str, str]:
-    """Return settings for all workers by which they, and nobody else, use a controller's listener.
+    """Return settings by which only the workers can use a controller listener.
 
     Args:
-        config: What is set for all of them.
-        listener_name: The listener's, of protocol SASL_PLAINTEXT: it is bound to this machine.
+        config: The common settings.
+        listener_name: A local SASL_PLAINTEXT listener.
     """
     name = f"worker-{os.urandom(_NAME_BYTES).hex()}"
     password = os.urandom(_PASSWORD_BYTES).hex()

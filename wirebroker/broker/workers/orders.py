@@ -1,11 +1,11 @@
-"""What each worker is told to be: the settings of all, and what differs between them.
+"""Settings of each worker: those of all, and the differences.
 
-    worker 1    node n       --port        the controller, at a port behind the last worker's
+    worker 1    node n       --port        the controller, at a port after the last worker's
     worker 2    node n+1     --port + 1    a member
     worker N    node n+N-1   --port + N-1  a member
 
-A port that is taken is passed over for the next; for 0 the system chooses. All of them are chosen
-before anything starts, so that a worker that is started again is where it was.
+Ports in use are skipped; for 0 the system chooses. All are chosen before anything starts, so that a
+restarted worker keeps its ports.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from wirebroker.broker.worker_layout import WorkerDirectories
 from wirebroker.broker.workers.controller_login import controller_login, is_protected
-from wirebroker.broker.workers.layout import WorkerDirectories
 from wirebroker.codecs.json_text import parse_json
 from wirebroker.config import Config, StartError
 from wirebroker.config.quorum import is_controller_alone, is_member
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 _CONTROLLER_NAMES: Final = "controller.listener.names"
 _PROTOCOLS: Final = "listener.security.protocol.map"
-# In an encoded order: names of the flags that are never shown.
+# Field of an encoded order: names of secret flags.
 _HIDDEN: Final = "hidden_flags"
 _HERE: Final = "127.0.0.1"
 _GREATEST_PORT: Final = 65535
 _MOST_TRIED: Final = 1000
-# Of everything that ends in host:port.
+# Matches addresses that end in host:port.
 _PLACE: Final = re.compile(r"(?:[^:/]+://)?(?P<host>\[[^\]]*\]|[^:/\[\]]*):(?P<port>\d+)")
-# Replicas of the internal topics, and how many of them have to be in sync.
+# Replication factors of the internal topics, with their min.isr.
 _INTERNAL: Final = {
     "offsets.topic.replication.factor": None,
     "transaction.state.log.replication.factor": "transaction.state.log.min.isr",
@@ -47,24 +47,24 @@ class Ports(Protocol):
     """The ports of this machine."""
 
     def is_free(self, host: str, port: int) -> bool:
-        """Tell whether a port can be listened on at a host; empty for every interface."""
+        """Return whether a port can be bound on a host; an empty host means all interfaces."""
         ...
 
     def any_free(self, host: str) -> int:
-        """Return one that can."""
+        """Return a port that can be bound."""
         ...
 
 
 class Order(NamedTuple):
-    """What a worker's process is given.
+    """Arguments of a worker process.
 
     Attributes:
-        worker: Which one, from 1 on.
-        node_id: Which broker it is.
-        flags: Settings before those of file and environment.
-        file: The properties file, if there is one.
-        data_directory: The one place of data, if it was named as such.
-        first_users: What --add-scram was given.
+        worker: Its number, from 1.
+        node_id: Its broker id.
+        flags: Settings that override file and environment.
+        file: The properties file.
+        data_directory: Its directory, if --data-dir was given.
+        first_users: Values of --add-scram.
     """
 
     worker: int
@@ -75,13 +75,13 @@ class Order(NamedTuple):
     first_users: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
-        """Return it as a line."""
+        """Encode it as a line."""
         hidden = [name for name, text in self.flags.items() if isinstance(text, SecretText)]
         return json.dumps({**self._asdict(), _HIDDEN: hidden}).encode() + b"\n"
 
     @classmethod
     def decode(cls, line: bytes) -> Order:
-        """Read what `encode` has made."""
+        """Decode an encoded order."""
         fields = parse_json(line)
         flags = with_secrets(fields.pop("flags"), fields.pop(_HIDDEN))
         order = cls(**fields, flags=flags)
@@ -89,19 +89,16 @@ class Order(NamedTuple):
 
 
 class Orders:
-    """Makes the orders of all workers.
+    """Creates the orders of `count` workers.
 
     Args:
-        config: What is set for all of them.
-        given: The same without the profile of a single node.
-        count: How many workers.
+        config: The common settings.
+        given: The same without the single-node profile.
         flags: Settings of the command line.
-        file: The properties file, if there is one.
-        data_directory: What --data-dir names.
-        ports: Those that can be had.
+        data_directory: Value of --data-dir.
 
     Raises:
-        StartError: The workers can't have a controller of their own.
+        StartError: The workers cannot have their own controller.
     """
 
     def __init__(
@@ -131,7 +128,6 @@ class Orders:
             name.upper() for name in config.list(_CONTROLLER_NAMES) or ("CONTROLLER",)
         }
         named = (*config.list("listeners"), *config.list("wirebroker.http.listeners"))
-        # Those of worker 1.
         self._taken = {_port_of(each.strip()) for each in named}
         self._controller = ""
         self.directories = WorkerDirectories(config.log_directories)
@@ -139,11 +135,11 @@ class Orders:
 
     @property
     def first_node(self) -> int:
-        """The node id of worker 1."""
+        """Node id of worker 1."""
         return self._config.node_id
 
     def first(self, first_users: Sequence[str] = ()) -> Order:
-        """Return the order of worker 1, which holds the controller."""
+        """Return the order of worker 1, which runs the controller."""
         items = [each.strip() for each in self._config.list("listeners")]
         if not self._names_controller:
             port = _port_of(items[0])
@@ -157,7 +153,7 @@ class Orders:
         return self._order(1, settings)._replace(first_users=tuple(first_users))
 
     def member(self, worker: int) -> Order:
-        """Return the order of another worker, from 2 on; call it after `first`."""
+        """Return the order of another worker; call it after `first`."""
         behind = worker - 1
         settings = {
             "process.roles": "broker",
@@ -211,7 +207,7 @@ class Orders:
         return settings
 
     def _controller_protocol(self, given: Config) -> dict[str, str]:
-        """Return how a controller's listener that is ours to add is reached."""
+        """Return the security settings of an added controller listener."""
         protocols = {
             name.strip().upper(): protocol.strip()
             for name, _, protocol in (
@@ -219,11 +215,11 @@ class Orders:
             )
         }
         ours = min(self._controllers)
-        # Kafka's own files map it to PLAINTEXT: that lets in whoever is on the machine.
+        # Kafka's sample files map it to PLAINTEXT, which admits every local user.
         is_open = protocols.get(ours, "PLAINTEXT").upper() == "PLAINTEXT"
         has_login = is_open and not self._names_controller and is_protected(self._config)
         if not has_login and not given.is_set(_PROTOCOLS):
-            return {}  # PLAINTEXT is what such a listener has by itself
+            return {}  # PLAINTEXT is the default
         for name in sorted(self._controllers):
             protocols.setdefault(name, "PLAINTEXT")
         if has_login:
@@ -233,7 +229,6 @@ class Orders:
 
     @property
     def _names_controller(self) -> bool:
-        """Whether the settings say where the controller is to be reached."""
         return any(_name_of(each) in self._controllers for each in self._config.list("listeners"))
 
     def _mine(self, name: str) -> list[str]:
@@ -241,14 +236,14 @@ class Orders:
         return [each for each in items if _name_of(each) not in self._controllers]
 
     def _with_port(self, item: str, behind: int) -> str:
-        """Return a place with the port that a worker so far behind the first has there."""
+        """Return an address with the port of the worker `behind` places after the first."""
         host, port = _host_of(item), _port_of(item)
         if not port:
             return _with(item, self._ports.any_free(host))
         return _with(item, self._chosen(host, port + behind)) if behind else item
 
     def _chosen(self, host: str, port: int) -> int:
-        """Return the first port from there on that can be had, and that no other worker has."""
+        """Return the first port from `port` on that is free and not another worker's."""
         for each in range(port, min(port + _MOST_TRIED, _GREATEST_PORT + 1)):
             if each not in self._taken and self._ports.is_free(host, each):
                 self._taken.add(each)
@@ -257,7 +252,7 @@ class Orders:
 
 
 def _reached_at(listener: str) -> str:
-    """Return host:port by which a listener is reached from this machine."""
+    """Return host:port of a listener for clients on this machine."""
     host = _host_of(listener)
     if host in {"", "0.0.0.0", "::"}:  # noqa: S104 - compared
         host = _HERE

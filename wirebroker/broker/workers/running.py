@@ -1,11 +1,11 @@
-"""`wirebroker serve --workers N` as a process: signals, the ready lines, the exit status.
+"""`wirebroker serve --workers N` as a process: signals, ready lines, exit status.
 
     wirebroker ready on 127.0.0.1:9092 (node 1, cluster MkU3OEVBNTcwNTJENDM2Qk)
       worker 2 on 127.0.0.1:9093 (node 2)
       controller CONTROLLER: 127.0.0.1:9094
       data: /home/me/data/worker1, /home/me/data/worker2
 
-Programs read the first line and the last as those of one broker.
+The first and last line have the format of one broker's, for programs that read them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.base.signals import on_signal
 from wirebroker.broker.log_settings import configure_as
 from wirebroker.broker.port_file import PortFile
-from wirebroker.broker.workers.layout import check_fewer, check_is_no_workers
+from wirebroker.broker.worker_layout import check_fewer, check_is_no_workers
 from wirebroker.broker.workers.orders import Orders
 from wirebroker.broker.workers.supervisor import NotStartedError, Supervisor
 from wirebroker.broker.workers.worker_process import WorkerProcess
@@ -39,16 +39,7 @@ _DATA: Final = "  data: "
 
 
 class Asked(NamedTuple):
-    """What the command line asks for.
-
-    Attributes:
-        workers: How many.
-        flags: Settings by name.
-        file: The properties file, if there is one.
-        data_directory: What --data-dir names.
-        port_file: Where the port of worker 1 is written.
-        first_users: What --add-scram was given.
-    """
+    """Arguments of the command line; `first_users` are the values of --add-scram."""
 
     workers: int
     flags: Mapping[str, str]
@@ -64,24 +55,24 @@ class MachinePorts:
     __slots__ = ()
 
     def is_free(self, host: str, port: int) -> bool:
-        """Tell whether one can be listened on."""
+        """Return whether a port can be bound."""
         return _try(host, port) is not None
 
     def any_free(self, host: str) -> int:
-        """Return one that the system has free; 0 if the host is none of ours."""
+        """Return a free port; 0 if the host is not this machine."""
         return _try(host, 0) or 0
 
 
 def run(config: Config, given: Config, asked: Asked) -> int:
-    """Serve until told to stop; return the exit status.
+    """Serve until stopped; return the exit status.
 
     Args:
-        config: What is set for all workers.
-        given: The same without the profile of a single node.
+        config: The common settings.
+        given: The same without the single-node profile.
         asked: The command line.
 
     Raises:
-        StartError: What keeps the workers from starting.
+        StartError: The workers cannot start.
     """
     check_is_no_workers(config)
     configure_as(config)
@@ -110,7 +101,7 @@ async def _supervise(supervisor: Supervisor, port_file: PortFile) -> int:
 
     def on_interrupt() -> None:
         if told_to_stop.is_set():
-            os._exit(130)  # the workers notice it, and stop
+            os._exit(130)  # the workers notice, and stop
         told_to_stop.set()
 
     on_signal("SIGTERM", told_to_stop.set)
@@ -148,11 +139,7 @@ async def _supervise(supervisor: Supervisor, port_file: PortFile) -> int:
 
 
 def joined_lines(said: Mapping[int, Sequence[str]]) -> list[str]:
-    """Return the ready lines of all workers as those of one broker.
-
-    Args:
-        said: The ready lines of each, by its number from 1 on.
-    """
+    """Combine the ready lines of all workers into those of one broker."""
     first, *more = said[1]
     lines = [first]
     for number in sorted(said)[1:]:
@@ -164,7 +151,7 @@ def joined_lines(said: Mapping[int, Sequence[str]]) -> list[str]:
 
 
 def _try(host: str, port: int) -> int | None:
-    """Return the port that was listened on for a moment, None if it cannot be."""
+    """Bind a port for a moment and return it; None if that fails."""
     is_dual = host in {"", "::"} and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET
     try:

@@ -1,9 +1,8 @@
-"""Keeps the workers running: starts them, starts again who dies, stops them in order.
+"""Starts the workers, restarts those that end, and stops them in order.
 
-Worker 1 begins, for it holds the controller; then all others at once. One that dies is started
-again where it was: after half a second, twice as long each time up to 30 s, and anew from half a
-second once it has run for a minute. When all are to stop the members are first, who have their
-leaderships moved by the controller, and worker 1 is last.
+Worker 1, which runs the controller, starts first; then all others at once. A worker that ends is
+restarted after half a second; the delay doubles up to 30 s, and a run of a minute resets it. At
+shutdown worker 1 is last, because the controller moves the others' leaderships.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ class RunningWorker(Protocol):
         ...
 
     def stop(self) -> None:
-        """Tell it to stop."""
+        """Make it shut down."""
         ...
 
 
 class NotStartedError(Exception):
-    """A worker ended before it served; it has said why."""
+    """A worker ended before it served; it has logged the reason."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"a worker ended with status {status}")
@@ -57,9 +56,9 @@ class Supervisor:
 
     Args:
         first: The order of worker 1.
-        others: Those of the others.
-        start: Starts one.
-        clock: Says how long a worker has run.
+        others: Other orders.
+        start: Starts a worker.
+        clock: Measures how long a worker has run.
     """
 
     __slots__ = ("_clock", "_first", "_keepers", "_others", "_running", "_start")
@@ -80,16 +79,16 @@ class Supervisor:
         self._keepers: list[asyncio.Task[None]] = []
 
     async def start(self) -> dict[int, list[str]]:
-        """Start all; return what each says that serves, by its number.
+        """Start all; return the ready lines by worker.
 
         Raises:
             NotStartedError: One ended; the others are stopped.
-            OSError: No process can be had; the others are stopped.
+            OSError: A process cannot be started; the others are stopped.
         """
         lines: dict[int, list[str]] = {}
         try:
             lines[1] = await self._begin(self._first)
-            # All of them, even if one fails: none may start while the others are stopped.
+            # If one fails, the others must finish starting before they are stopped.
             begun = await asyncio.gather(*map(self._begin, self._others), return_exceptions=True)
             for order, result in zip(self._others, begun, strict=True):
                 lines[order.worker] = _said(result)
@@ -99,7 +98,7 @@ class Supervisor:
         return lines
 
     async def stop(self) -> None:
-        """Stop all, worker 1 last; returns when none is left."""
+        """Stop all, worker 1 last, and wait for their end."""
         for keeper in self._keepers:
             keeper.cancel()
         if self._keepers:
@@ -131,7 +130,7 @@ class Supervisor:
         return worker
 
     async def _keep(self, order: Order, worker: RunningWorker) -> None:
-        """Start a worker again whenever it ends, until that is cancelled."""
+        """Restart a worker whenever it ends, until canceled."""
         pause_s = _FIRST_PAUSE_S
         while True:
             began = self._clock.monotonic()

@@ -1,9 +1,9 @@
 """One worker as a process: `python -m wirebroker.broker.workers.worker`, started by the supervisor.
 
-    in    its order, a line (orders.py); then nothing, until the end tells it to stop
+    in    its order, a line (orders.py)
     out   the ready lines
 
-So it stops, as by SIGTERM, whenever the supervisor asks for it or is gone.
+It shuts down, as on SIGTERM, when its input ends: on `stop`, or with the supervisor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_STARTED: Final = 2
 
 
 def main() -> int:
-    """Serve as the order says; return the exit status."""
+    """Serve by the order; return the exit status."""
     order = Order.decode(sys.stdin.buffer.readline())
     threading.Thread(target=_stop_when_left, name="supervisor watch", daemon=True).start()
     try:
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def _stop_when_left() -> None:
-    # By the descriptor: a buffered reader would be locked when the process ends.
+    # Unbuffered: a buffered reader would be locked when the process ends.
     while os.read(0, 1):
         pass
     signal.raise_signal(signal.SIGTERM)

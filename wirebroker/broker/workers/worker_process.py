@@ -1,4 +1,4 @@
-"""A worker's process as the supervisor sees it."""
+"""A worker's process, used by the supervisor."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from wirebroker.broker.workers.orders import Order
 
-# The ready lines end with it (ready_lines.py).
+# The last of the ready lines (ready_lines.py).
 _LAST_LINE: Final = b"  data: "
 
 
 class WorkerProcess:
-    """One start of a worker. What it logs goes to the standard error of the supervisor."""
+    """One start of a worker, which logs to the supervisor's standard error."""
 
     __slots__ = ("_process",)
 
@@ -26,10 +26,10 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, order: Order) -> WorkerProcess:
-        """Start it, and tell it what it is.
+        """Start a process and send it its order.
 
         Raises:
-            OSError: No process can be had.
+            OSError: The process cannot be started.
         """
         process = await start_module("wirebroker.broker.workers.worker", f"node-{order.node_id}")
         assert process.stdin is not None
@@ -37,7 +37,7 @@ class WorkerProcess:
         return cls(process)
 
     async def ready_lines(self) -> list[str]:
-        """Wait until it serves, and return what it says; nothing if it ended before."""
+        """Wait until it serves, and return its ready lines; empty if it ended before."""
         assert self._process.stdout is not None
         lines: list[str] = []
         while line := await self._process.stdout.readline():
@@ -47,17 +47,17 @@ class WorkerProcess:
         return []
 
     async def ended(self) -> int:
-        """Wait until it has ended, and return its status; below 0, the signal that killed it."""
+        """Wait for its end and return its status; below 0, the signal that killed it."""
         return await self._process.wait()
 
     def stop(self) -> None:
-        """Tell it to stop in order; again does nothing."""
+        """Make it shut down; idempotent."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
 
 def how_it_ended(status: int) -> str:
-    """Return a status as words."""
+    """Describe an exit status."""
     if status >= 0:
         return f"ended with status {status}"
     try:

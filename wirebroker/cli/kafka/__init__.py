@@ -1,6 +1,5 @@
-"""Kafka's own command-line tools by their names and flags: `wirebroker kafka-topics --list …`.
+"""Kafka's command-line tools with their names and flags: `wirebroker kafka-topics --list …`.
 
-What they print to standard output is what Apache Kafka's print, so that its documentation can
-be followed and what reads their output goes on; transcripts hold them to it
+Standard output is the same as Apache Kafka's, for scripts that parse it; transcripts check this
 (tests/unit/wirebroker/scripts/transcripts).
 """

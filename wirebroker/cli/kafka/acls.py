@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 _EVERY_HOST: Final = "*"
-# What a producer does with a topic, a consumer with topics and groups.
 _PRODUCER: Final = ("write", "describe", "create")
 _CONSUMER: Final = {"topic": ("read", "describe"), "group": ("read",)}
 
@@ -142,7 +141,7 @@ def _check(flags: _AclFlags, *, adds: bool) -> None:
 
 
 def _operation(text: str) -> str:
-    """Return a word of the table for `DescribeConfigs` or `describe_configs`."""
+    """Return the table's word for `DescribeConfigs` or `describe_configs`."""
     lower = text.lower().replace("_", "")
     return next((each for each in OPERATIONS if each.replace("_", "") == lower), lower)
 
@@ -173,7 +172,6 @@ def _operations_on(kind: str, flags: _AclFlags) -> list[str]:
 
 
 def _wanted(flags: _AclFlags) -> list[AccessRule]:
-    """Return the rules that the flags spell out."""
     who = [
         (permission, principal, host)
         for permission, principals, hosts in (

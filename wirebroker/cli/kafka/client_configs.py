@@ -1,10 +1,10 @@
-"""What `kafka-configs` shows and changes of users, clients and ips: quotas, and logins by SCRAM.
+"""`kafka-configs` for users, clients and ips: quotas, and logins by SCRAM.
 
     --user alice --add-config SCRAM-SHA-512=[iterations=8192,password=…]
     --entity-type users --entity-name alice --entity-type clients --entity-default …
 
-Both are kept by requests of their own (KIP-546, KIP-554), with names of entities instead of
-resources: a user and a client may be named together.
+Both have their own requests (KIP-546, KIP-554), with names of entities instead of resources: a user
+and a client may be named together.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from wirebroker.codecs.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_NUM
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wirebroker.cli.kafka.config_entities import NamedEntity
+    from wirebroker.cli.kafka.named_entity import NamedEntity
     from wirebroker.cli.plumbing.output import Output
     from wirebroker.client.configs.quotas import Entity
     from wirebroker.client.kafka_client import KafkaClient
 
-# By --entity-type: the protocol's name of its kind, and how what is shown names it.
+# By --entity-type: the protocol's name of the type, and the name in the output.
 CLIENT_KINDS: Final = {
     "users": ("user", "user-principal"),
     "clients": ("client-id", "client-id"),
@@ -45,17 +45,17 @@ _PASSWORD: Final = re.compile(r"(?:iterations=(-?[0-9]+)?,)?password=(.*)", re.D
 
 
 class ClientChanges(NamedTuple):
-    """What is to be changed, quotas or logins; None removes one."""
+    """Changes of quotas or logins; None removes one."""
 
     quotas: dict[str, float | None]
     logins: dict[int, NewPassword | None]  # by the mechanism's number
 
 
 def check_entities(entities: Sequence[NamedEntity], *, is_changed: bool) -> None:
-    """Check that these are users, clients, both, or ips.
+    """Check that the entities are users, clients, both, or ips.
 
     Raises:
-        click.UsageError: They are not, or one that is to be changed has no name.
+        click.UsageError: They are not, or an entity to change has no name.
     """
     kinds = [each.kind for each in entities]
     if len(kinds) > 1 and set(kinds) != {"users", "clients"}:
@@ -67,14 +67,10 @@ def check_entities(entities: Sequence[NamedEntity], *, is_changed: bool) -> None
 def check_changes(
     entities: Sequence[NamedEntity], changes: Mapping[str, str | None]
 ) -> ClientChanges:
-    """Return what is to be changed, read.
-
-    Args:
-        entities: Of whom.
-        changes: By name, as text; None removes.
+    """Parse the changes of entities; a value of None removes.
 
     Raises:
-        click.UsageError: It can't be changed of them, or not in one go.
+        click.UsageError: The changes are invalid for these entities, or not possible together.
     """
     kinds = [each.kind for each in entities]
     logins = {name: text for name, text in changes.items() if name in SCRAM_NUMBERS}
@@ -98,7 +94,7 @@ def _number(name: str, text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        # 1_000 is a number of Python's alone.
+        # Only Python accepts 1_000 as a number.
         return float(text.replace("_", "?"))
     except ValueError:
         raise click.UsageError(f"{name}={text} cannot be used: it must be a number") from None
@@ -113,7 +109,7 @@ def _password(mechanism: str, text: str | None) -> NewPassword | None:
     if not found[2]:
         raise click.UsageError(f"the password of {mechanism} is empty")
     said = found[1] or "-1"
-    # Bounded before it is read: our own CPU hashes as often as it says.
+    # Limited before it is parsed: this process computes that many hashes.
     iterations = int(said) if len(said) < 9 else MOST_ITERATIONS + 1
     if iterations == -1:
         iterations = LEAST_ITERATIONS
@@ -130,10 +126,10 @@ async def alter_client_configs(
     entities: Sequence[NamedEntity],
     changes: ClientChanges,
 ) -> None:
-    """Change what `check_changes` has returned, all or nothing.
+    """Make changes from `check_changes`, all or none.
 
     Raises:
-        ClientError: It is refused, or what is to be removed isn't there.
+        ClientError: They are refused, or a value to remove does not exist.
     """
     named = entities[0].name or _DEFAULT
     if changes.quotas:
@@ -157,10 +153,10 @@ async def alter_client_configs(
 async def describe_client_configs(
     client: KafkaClient, out: Output, entities: Sequence[NamedEntity]
 ) -> None:
-    """Print quotas, and of users without clients their logins.
+    """Print quotas, and logins of users without clients.
 
     Raises:
-        ClientError: They may not be seen.
+        ClientError: The user is not authorized.
     """
     from wirebroker.config.rows.texts import text_of  # noqa: PLC0415 - numbers as Java writes them
 
@@ -188,7 +184,6 @@ async def _describe_logins(client: KafkaClient, out: Output, name: str | None) -
 
 
 def _entity(entities: Sequence[NamedEntity]) -> Entity:
-    """Return the protocol's names of those that have one; None is the default."""
     return {
         CLIENT_KINDS[each.kind][0]: each.name or None for each in entities if each.name is not None
     }

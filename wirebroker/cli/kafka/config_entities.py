@@ -1,4 +1,4 @@
-"""What `kafka-configs` names by --entity-type and --entity-name, or by flags of their own."""
+"""Entities of `kafka-configs`: --entity-type and --entity-name, or a flag such as --topic."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from wirebroker.cli.kafka.client_configs import CLIENT_KINDS, check_entities
+from wirebroker.cli.kafka.named_entity import BROKERS, DEFAULT, NamedEntity
 from wirebroker.client.configs.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from wirebroker.client.errors import ClientError
 from wirebroker.client.groups.groups import list_groups
@@ -17,20 +18,11 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# The name of what all brokers, users, clients or ips have.
-DEFAULT: Final = ""
-BROKERS: Final = "brokers"
 BROKER_LOGGERS: Final = "broker-loggers"
 
 
 class EntityKind(NamedTuple):
-    """A type of entity.
-
-    Attributes:
-        resource: Its resource type in the protocol.
-        source: Where a value comes from that was set of one.
-        default_source: Where one comes from that was set for all of them.
-    """
+    """A type of entity; its values have `source`, those of all entities `default_source`."""
 
     resource: int
     source: str
@@ -46,23 +38,6 @@ KINDS: Final = {
 }
 
 
-class NamedEntity(NamedTuple):
-    """One entity; `name` is None for all of its type."""
-
-    kind: str
-    name: str | None
-
-    @property
-    def is_default(self) -> bool:
-        """Whether it is what all brokers have."""
-        return self.kind == BROKERS and self.name == DEFAULT
-
-    @property
-    def resource_name(self) -> str:
-        """Its name in the protocol."""
-        return self.name or ""
-
-
 def entities_of(
     kinds: Sequence[str],
     names: Sequence[str],
@@ -70,16 +45,16 @@ def entities_of(
     named: Sequence[tuple[str, str | None]],
     is_changed: bool,
 ) -> list[NamedEntity]:
-    """Return what was named: one entity, or a user and a client.
+    """Return the named entities: one, or a user and a client.
 
     Args:
         kinds: --entity-type.
         names: --entity-name, and DEFAULT for each --entity-default, in their order.
-        named: What flags of their own name, with its type.
-        is_changed: Whether it is to be changed, for which each entity must be named.
+        named: Names from the types' own flags.
+        is_changed: Whether names are required.
 
     Raises:
-        click.UsageError: Nothing was, or what can't be.
+        click.UsageError: No entities, or an invalid combination.
     """
     found = [NamedEntity(kind, name) for kind, name in named if name is not None]
     if found and (kinds or names):
@@ -120,10 +95,10 @@ def _check_resource(found: Sequence[NamedEntity], *, is_changed: bool) -> None:
 async def described_entities(
     client: KafkaClient, entities: Sequence[NamedEntity]
 ) -> list[NamedEntity]:
-    """Return what is to be described: one entity, or all of a type.
+    """Return the entities to describe: one, or all of a type.
 
     Raises:
-        ClientError: They can't be listed.
+        ClientError: They cannot be listed.
     """
     (entity,) = entities
     if entity.name is not None:

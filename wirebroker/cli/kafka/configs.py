@@ -14,13 +14,11 @@ from wirebroker.cli.kafka.client_configs import (
 )
 from wirebroker.cli.kafka.config_entities import (
     BROKER_LOGGERS,
-    BROKERS,
-    DEFAULT,
     KINDS,
-    NamedEntity,
     described_entities,
     entities_of,
 )
+from wirebroker.cli.kafka.named_entity import BROKERS, DEFAULT, NamedEntity
 from wirebroker.cli.kafka.plumbing.connection import ConnectionFlags, connection_flags, run_tool
 from wirebroker.cli.kafka.plumbing.properties import properties_in
 from wirebroker.cli.kafka.plumbing.script import ScriptCommand, version_flag
@@ -64,7 +62,7 @@ class _ConfigFlags(ConnectionFlags):
 
 class _ConfigsCommand(ScriptCommand):
     def whole(self, argument: str) -> str:
-        """Read --entity-default as a name, so that it keeps its place among those of entities."""
+        """Treat --entity-default as a name, which keeps its position among the others."""
         found = super().whole(argument)
         return f"--entity-name={DEFAULT}" if found == "--entity-default" else found
 
@@ -138,7 +136,7 @@ def kafka_configs(
 
 
 def _named(flags: _ConfigFlags) -> list[tuple[str, str | None]]:
-    """Return what flags of their own name: names first, defaults behind them, as Kafka's does."""
+    """Return the entities of the types' own flags: names, then defaults, as in Kafka."""
     return [
         ("topics", flags["topic"]),
         ("clients", flags["client"]),
@@ -156,7 +154,6 @@ def _named(flags: _ConfigFlags) -> list[tuple[str, str | None]]:
 
 
 def _of_clients(entities: list[NamedEntity], changes: dict[str, str | None] | None) -> Work:
-    """Return what is to be done with users, clients or ips; None is for showing them."""
     checked = None if changes is None else check_changes(entities, changes)
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -171,7 +168,6 @@ def _of_clients(entities: list[NamedEntity], changes: dict[str, str | None] | No
 def _of_resource(
     entities: list[NamedEntity], changes: dict[str, str | None] | None, *, everything: bool
 ) -> Work:
-    """Return what is to be done with a topic, a broker, a group or clients' metrics; likewise."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         if changes is not None:
@@ -195,7 +191,6 @@ def _changes(flags: _ConfigFlags) -> dict[str, str | None]:
 
 
 def _listed(text: str) -> dict[str, str]:
-    """Read `a=1,b=[2,3]`."""
     found: dict[str, str] = {}
     while text:
         name, equals, rest = text.partition("=")

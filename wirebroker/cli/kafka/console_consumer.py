@@ -191,11 +191,7 @@ def _printing(flags: _ConsumerFlags) -> dict[str, str]:
 
 
 class _Session:
-    """One run.
-
-    Attributes:
-        count: How many records it has read.
-    """
+    """One run; `count` is the number of records read."""
 
     def __init__(
         self,
@@ -219,7 +215,6 @@ class _Session:
         self._out: Output | None = None
 
     async def run(self, client: KafkaClient, out: Output) -> None:
-        """Read until there were enough, or nothing has come for too long."""
         self._out = out
         topics = await self._topics(client)
         for topic in topics:
@@ -292,7 +287,6 @@ class _Session:
         return self.count != most
 
     def _lines(self, place: TopicPartition, record: Record, kind: str) -> list[bytes]:
-        """Return a record as lines; none if formatting fails and errors are skipped."""
         try:
             return [self._formatter(place, record, kind)]
         except ClientError as error:
@@ -303,7 +297,7 @@ class _Session:
 
 
 async def _timestamp_type(client: KafkaClient, topic: str) -> str:
-    """Return what records' timestamps are, as the topic says; CreateTime where it isn't told."""
+    """Return the timestamp type of a topic; CreateTime if it is not known."""
     try:
         configs = await configs_of(client, TOPIC, topic, names=[_TIMESTAMP_TYPE])
     except ClientError as error:

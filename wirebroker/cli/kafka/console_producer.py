@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _READER: Final = "org.apache.kafka.tools.LineMessageReader"
 _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
-# How Kafka's producer gathers and repeats; ours sends what has come, and waits for all replicas.
+# wirebroker sends what has arrived and waits for all replicas.
 _WITHOUT_EFFECT: Final = (
     "--batch-size",
     "--message-send-max-retries",
@@ -128,7 +128,7 @@ class _ProducerFlags(ScriptFlags):
 )
 @script_flags
 def kafka_console_producer(*, sync: bool, **flags: Unpack[_ProducerFlags]) -> int:
-    """Write the lines of standard input to a topic, as kafka-console-producer.sh."""
+    """Write each line of standard input to a topic, as kafka-console-producer.sh."""
     del sync
     told_of_newer_names(
         {

@@ -145,7 +145,7 @@ def kafka_consumer_groups(
     **flags: Unpack[_GroupFlags],
 ) -> int:
     """List, describe, move and delete consumer groups, as kafka-consumer-groups.sh."""
-    del timeout  # what Kafka's waits for in vain by default, too, ours waits for longer
+    del timeout  # all requests wait longer than Kafka's default
     chosen = [list_, describe, delete, reset_offsets, deletes_offsets]
     if chosen.count(True) != 1:
         raise click.UsageError(
@@ -229,7 +229,6 @@ async def _list(client: KafkaClient, out: Output, flags: _GroupFlags) -> None:
 
 
 def _chosen(text: str | None, known: tuple[str, ...]) -> list[str]:
-    """Read names with commas between, in any case."""
     whole = {each.lower(): each for each in known}
     wanted = [each.strip().lower() for each in (text or "").split(",") if each.strip()]
     for each in wanted:
@@ -261,7 +260,7 @@ async def _describe(client: KafkaClient, out: Output, flags: _GroupFlags) -> Non
         except ClientError as error:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-            # Kafka's goes on as if all were well.
+            # Kafka's tool continues as if there were no error.
             what = thrown_for(error.code, f"Group {name} not found.")
             out.line(f"\nError: Executing consumer group command failed due to {what}")
             return

@@ -1,4 +1,4 @@
-"""`wirebroker kafka-dump-log`: files of a partition, no cluster needed."""
+"""`wirebroker kafka-dump-log`: files of a partition, without a cluster."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from wirebroker.inspect.rows.rows import Row
 
-# Kinds of files by the ends of their names, as Kafka's tool tells them.
+# Kinds of files by their name's ending, as in Kafka's tool.
 _LOGS: Final = frozenset({".log", ".checkpoint"})
 _INDEXES: Final = frozenset({".index", ".timeindex"})
 _DECODERS: Final = "org.apache.kafka.tools.api."
 _STRING: Final = f"{_DECODERS}StringDecoder"
-# Size in bytes of the numbers that a Kafka class decodes.
+# Sizes in bytes.
 _NUMBERS: Final = {f"{_DECODERS}IntegerDecoder": 4, f"{_DECODERS}LongDecoder": 8}
 _KNOWN: Final = _LOGS | _INDEXES | {".txnindex", ".snapshot"}
 
@@ -68,9 +68,9 @@ def kafka_dump_log(
     verify_index_only: bool,
     max_bytes: int | None,
 ) -> int:
-    """Print what the files of a partition hold, as kafka-dump-log.sh.
+    """Print the contents of a partition's files, as kafka-dump-log.sh.
 
-    Records of internal topics are printed as JSON, fields as `wirebroker dump` names them.
+    Records of internal topics are printed as JSON, with the field names of `wirebroker dump`.
     """
     decodes = cluster_metadata_decoder or offsets_decoder or transaction_log_decoder
     prints_data = print_data_log or decodes
@@ -117,13 +117,11 @@ def _rows(path: str, *, is_deep: bool, most_bytes: int | None) -> Iterator[Row]:
         has_entries = has_entries or row["type"] != "file"
         yield row
     if not has_entries and path.endswith(".index"):
-        # As Kafka's tool reads the first of the zeros that an index begins with.
+        # Kafka's tool prints this for the first of the zeros at the start of an index.
         yield {"type": "offset_index_entry", "offset": int(Path(path).stem), "position": 0}
 
 
 class _Form:
-    """How rows are printed."""
-
     def __init__(
         self,
         *,
@@ -141,7 +139,6 @@ class _Form:
         self._batch: Row = {}
 
     def lines_of(self, row: Row, path: str) -> Iterator[str]:
-        """Give the lines of a row, if there are any."""
         match row["type"]:
             case "file" if Path(path).suffix in _LOGS:
                 yield f"Log starting offset: {int(Path(path).stem.partition('-')[0])}"
@@ -222,11 +219,7 @@ def _control(decoded: dict[str, Any]) -> str:
 
 
 def _text(data: bytes, decoder: str = _STRING) -> str:
-    """Return a key or value as Kafka's decoder prints it.
-
-    Raises:
-        click.UsageError: It is too short for the decoder.
-    """
+    """Return a key or value as Kafka's decoder prints it; raise UsageError if it is too short."""
     size = _NUMBERS.get(decoder)
     if size is None:
         return data.decode(errors="replace")

@@ -33,7 +33,7 @@ _TIMES: Final = {
     "latest-tiered": -5,
     "earliest-pending-upload": -6,
 }
-# topic:partitions, either of which may be missing; partitions as 3, 0-3, 5- and -3.
+# topic:partitions, both optional; partitions as 3, 0-3, 5- and -3.
 _RULE: Final = re.compile(r"([^:,]*)(?::(?:([0-9]+)|(?:([0-9]+)?-([0-9]+)?))?)?")
 
 
@@ -118,7 +118,7 @@ def _by_rules(text: str) -> Callable[[TopicPartition], bool]:
 
 
 def _rule(text: str) -> Callable[[TopicPartition], bool]:
-    """Read one rule; a range ends before its second number."""
+    """Parse a rule; a range excludes its second number."""
     found = _RULE.fullmatch(text)
     if found is None:
         raise click.UsageError(f"Invalid rule specification: {text}")

@@ -1,4 +1,4 @@
-"""Consumer groups as `kafka-consumer-groups --describe` prints them."""
+"""Output of `kafka-consumer-groups --describe`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 async def offsets_of(client: KafkaClient, name: str, *, verbose: bool) -> list[str]:
-    """Return lines that tell how far a group is.
-
-    Raises:
-        ClientError: There is no such group, or it may not be seen.
-    """
+    """Return the lines with a group's offsets."""
     found = await _described(client, name)
     owners = {place: member for member in found.members for place in member.partitions}
     epochs = await committed_with_epochs(client, name) if verbose else {}
@@ -44,11 +40,7 @@ async def offsets_of(client: KafkaClient, name: str, *, verbose: bool) -> list[s
 
 
 async def members_of(client: KafkaClient, name: str, *, verbose: bool) -> list[str]:
-    """Return lines that tell a group's members.
-
-    Raises:
-        ClientError: As of `offsets_of`.
-    """
+    """Return the lines with a group's members."""
     found = await _described(client, name)
     has_instances = any(each.instance_id is not None for each in found.members)
     titles = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
@@ -70,11 +62,7 @@ async def members_of(client: KafkaClient, name: str, *, verbose: bool) -> list[s
 
 
 async def state_of(client: KafkaClient, name: str, *, verbose: bool) -> list[str]:
-    """Return lines that tell a group's state.
-
-    Raises:
-        ClientError: As of `offsets_of`.
-    """
+    """Return the lines with a group's state."""
     found = await describe_group(client, name)
     broker_id, address = await client.coordinator_of(name)
     titles = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]

@@ -1,4 +1,4 @@
-r"""A line as `kafka-console-producer` reads it: headers, key and value with separators between.
+r"""Lines of `kafka-console-producer`: headers, key and value with separators.
 
 h1:v1,h2:v2 \t key \t value         with parse.headers=true and parse.key=true
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LineReader:
-    """Makes records of lines; counts them, for the message about one that is no record."""
+    """Converts lines to records; counts lines for error messages."""
 
     __slots__ = (
         "_count",
@@ -32,10 +32,10 @@ class LineReader:
     )
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Take how lines are read; unknown properties have no effect, as in Kafka.
+        """Take the properties; unknown ones have no effect, as in Kafka.
 
         Raises:
-            click.UsageError: Separators are the same.
+            click.UsageError: Separators are equal.
         """
 
         def separator(name: str, otherwise: str, *, unless: str | None = None) -> bytes | None:
@@ -57,11 +57,7 @@ class LineReader:
             raise click.UsageError("headers need separators that differ, also from null.marker")
 
     def record_of(self, line: bytes) -> BareRecord:
-        """Return a line's record.
-
-        Raises:
-            ClientError: It lacks a separator.
-        """
+        """Return a line's record; raise ClientError if a separator is missing."""
         self._count += 1
         headers, line = self._cut(line, self._headers_delimiter, "headers delimiter")
         key, value = self._cut(line, self._key_separator, "key separator")

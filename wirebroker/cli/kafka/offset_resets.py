@@ -1,4 +1,4 @@
-"""Where `kafka-consumer-groups --reset-offsets` moves a group: scopes, scenarios, files."""
+"""Targets of `kafka-consumer-groups --reset-offsets`: scopes, scenarios, files."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _DURATION: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:
 
 
 class Scenario(NamedTuple):
-    """Where offsets go; one of them is set.
+    """Target of a reset; one attribute is set.
 
     Attributes:
         timestamp: ms since 1970, EARLIEST or LATEST.
-        offset: There, or to the nearest that there is.
-        shift_by: So many further, or back.
-        to_current: Where they are.
-        file: Where it says.
+        offset: This offset, or the nearest existing one.
+        shift_by: Number of records forward, or back.
+        to_current: The current offsets.
+        file: Offsets from this file.
     """
 
     timestamp: int | None = None
@@ -48,11 +48,7 @@ class Scenario(NamedTuple):
 
 
 def moment_ms(text: str) -> int:
-    """Read a date with a time, in UTC unless it says otherwise.
-
-    Raises:
-        click.UsageError: It is none.
-    """
+    """Parse a date with a time, by default in UTC; raise click.UsageError if it is invalid."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -63,11 +59,7 @@ def moment_ms(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """Read a duration of ISO 8601.
-
-    Raises:
-        click.UsageError: It is none.
-    """
+    """Parse an ISO 8601 duration; raise click.UsageError if it is invalid."""
     found = _DURATION.fullmatch(text)
     if found is None or text in {"P", "PT"}:
         raise click.UsageError(f"{text} is no duration: write P1DT2H3M4S")
@@ -79,11 +71,7 @@ def duration_ms(text: str) -> int:
 async def places_of(
     client: KafkaClient, group: str, topics: Sequence[str], *, all_topics: bool
 ) -> list[TopicPartition]:
-    """Return the partitions that topics, or `topic:0,1`, name, or that a group has committed.
-
-    Raises:
-        ClientError: One is not there.
-    """
+    """Return the partitions of topics, of `topic:0,1`, or of a group's committed offsets."""
     if all_topics:
         return sorted(await committed_of(client, group))
     places: list[TopicPartition] = []
@@ -106,10 +94,10 @@ async def places_of(
 async def goals_of(
     client: KafkaClient, group: str, places: Sequence[TopicPartition], scenario: Scenario
 ) -> dict[TopicPartition, int]:
-    """Return where each partition's offset goes.
+    """Return the new offset of each partition.
 
     Raises:
-        ClientError: There is nothing to shift, or the file names what isn't there.
+        ClientError: No offset can be shifted, or the file names a missing partition.
     """
     if scenario.timestamp is not None:
         return await offsets_at(client, dict.fromkeys(places, scenario.timestamp))
@@ -132,7 +120,7 @@ async def goals_of(
 
 
 def _in_file(file: Path, group: str) -> dict[TopicPartition, int]:
-    """Read `topic,partition,offset`, or the same behind a group's name."""
+    """Parse `topic,partition,offset`, with an optional group first."""
     found: dict[TopicPartition, int] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.reader(lines):
@@ -160,11 +148,7 @@ def scenario_of(
     from_file: Path | None,
     now_ms: int,
 ) -> Scenario:
-    """Return the one that was asked for.
-
-    Raises:
-        click.UsageError: It was not one.
-    """
+    """Return the requested scenario; raise click.UsageError if there is not exactly one."""
     found = [
         *([Scenario(offset=to_offset)] if to_offset is not None else []),
         *([Scenario(timestamp=moment_ms(to_datetime))] if to_datetime is not None else []),

@@ -38,7 +38,7 @@ _LISTS: Final = ("--producer-props", "--command-property")
 
 
 class _ListsCommand(ScriptCommand):
-    """Takes several values behind one flag, as Kafka's parser does for these."""
+    """A command whose flags take several values, as in Kafka's parser."""
 
     takes_repeats = True
 
@@ -112,7 +112,7 @@ def kafka_producer_perf_test(
     reporting_interval: int,
     print_metrics: bool,
 ) -> int:
-    """Write many records and say how fast that went, as kafka-producer-perf-test.sh."""
+    """Measure the throughput of a producer, as kafka-producer-perf-test.sh."""
     del print_metrics
     if [record_size is not None, payload_file is not None, payload_monotonic].count(True) != 1:
         raise click.UsageError("give one of --record-size, --payload-file, --payload-monotonic")
@@ -166,7 +166,6 @@ def _plan(topic: str, count: int, throughput: float, given: dict[str, str], size
 
 
 def _values(size: int | None, file: Path | None, delimiter: str) -> tuple[Iterator[bytes], int]:
-    """Return values without end, and how large they are on the whole."""
     chance = random.Random(0)  # noqa: S311 - the same each time
     if size is not None:
         letters = bytes(range(ord("A"), ord("Z") + 1))

@@ -1,4 +1,4 @@
-"""Topics as `kafka-topics --describe` prints them: fields with tabs between."""
+"""Output of `kafka-topics --describe`: tab-separated fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 
 class Shown(NamedTuple):
-    """What alone is shown; without any all is."""
+    """Filters of what is shown; without any, everything is."""
 
     overrides: bool
     under_replicated: bool
@@ -34,11 +34,7 @@ class Shown(NamedTuple):
 
 
 async def description_lines(client: KafkaClient, names: Sequence[str], shown: Shown) -> list[str]:
-    """Return the lines that describe topics.
-
-    Raises:
-        ClientError: A topic is gone, or may not be seen.
-    """
+    """Return the lines that describe topics."""
     moves = {each.place: each for each in await list_reassignments(client)} if names else {}
     is_whole = not any(shown)
     lines: list[str] = []

@@ -84,8 +84,8 @@ def kafka_topics(
     partition_size_limit_per_response: int | None,
     **flags: Unpack[_TopicFlags],
 ) -> int:
-    """List, make, change and delete topics, as kafka-topics.sh."""
-    del partition_size_limit_per_response  # what an answer holds is the broker's to say
+    """List, create, change and delete topics, as kafka-topics.sh."""
+    del partition_size_limit_per_response  # the broker determines the size of a response
     chosen = [list_, create, delete, describe, alter]
     if chosen.count(True) != 1:
         raise click.UsageError("give one of --list, --create, --delete, --describe and --alter")

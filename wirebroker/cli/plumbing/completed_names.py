@@ -1,7 +1,7 @@
-"""Types of arguments that a shell completes: topics, groups and configs.
+"""Argument types with shell completion: topics, groups and configs.
 
-Topics and groups come from the cluster that the flags before them, the environment or the
-profile name. If it does not respond within two seconds, nothing is completed.
+Topics and groups come from the cluster of the preceding flags, the environment or the profile. If
+it does not respond within two seconds, nothing is completed.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _TIMEOUT_S: Final = 2.0
 
 
 class CompletedName(StringParamType):
-    """Text whose completions are found when a shell asks for them."""
+    """Text with completions."""
 
     def __init__(self, names: Callable[[click.Context], list[str]], *, end: str = "") -> None:
-        """Take the function that returns the names, and the text after each name."""
+        """Take a function that returns the names, and the text after each name."""
         self._names = names
         self._end = end
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the names that begin with the incomplete word."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - for shells alone
+        """Return the names with this prefix."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for completion
 
         del param
         whole = [f"{each}{self._end}" for each in self._names(ctx)]
@@ -47,8 +47,7 @@ class CompletedName(StringParamType):
 
 
 def _asked(ctx: click.Context, names: Names) -> list[str]:
-    """Ask the cluster that the flags before the incomplete word name."""
-    from wirebroker.cli.plumbing.running import asked_quietly  # noqa: PLC0415 - for shells alone
+    from wirebroker.cli.plumbing.running import asked_quietly  # noqa: PLC0415 - only for completion
 
     given: dict[str, Any] = {}
     for each in (ctx.parent, ctx):  # flags of scripts may come before the subcommand
@@ -64,7 +63,7 @@ def _asked(ctx: click.Context, names: Names) -> list[str]:
     try:
         return sorted(asked_quietly(cast("ClusterFlags", flags), names))
     except (ClientError, click.UsageError):
-        return []  # a shell shows no errors during typing
+        return []  # errors would disturb the user's input
 
 
 async def _topics(client: KafkaClient) -> list[str]:
@@ -72,7 +71,7 @@ async def _topics(client: KafkaClient) -> list[str]:
 
 
 async def _groups(client: KafkaClient) -> list[str]:
-    from wirebroker.client.groups.groups import list_groups  # noqa: PLC0415 - for shells alone
+    from wirebroker.client.groups.groups import list_groups  # noqa: PLC0415 - only for completion
 
     return [each.name for each in await list_groups(client)]
 
@@ -83,7 +82,7 @@ async def _brokers(client: KafkaClient) -> list[str]:
 
 def _configs(ctx: click.Context) -> list[str]:
     from wirebroker.config.rows.topic import TOPIC_ROWS  # noqa: PLC0415 - likewise
-    from wirebroker.config.table import ROWS  # noqa: PLC0415 - for shells alone
+    from wirebroker.config.table import ROWS  # noqa: PLC0415 - only for completion
 
     return sorted(ROWS if ctx.params.get("kind") == "broker" else TOPIC_ROWS)
 
@@ -94,7 +93,6 @@ def _resources(ctx: click.Context) -> list[str]:
 
 TOPIC_NAME: Final = CompletedName(lambda ctx: _asked(ctx, _topics))
 GROUP_NAME: Final = CompletedName(lambda ctx: _asked(ctx, _groups))
-# What `config KIND NAME` names: a topic or a broker.
 RESOURCE_NAME: Final = CompletedName(_resources)
 CONFIG_NAME: Final = CompletedName(_configs)
 CONFIG_SETTING: Final = CompletedName(_configs, end="=")

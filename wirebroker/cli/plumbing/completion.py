@@ -1,7 +1,4 @@
-"""`wirebroker completion`: a script with which a shell completes words (click's own).
-
-Types of arguments provide the completions (completed_names.py).
-"""
+"""`wirebroker completion`: a shell completion script from click."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ if TYPE_CHECKING:
     from click.shell_completion import ShellComplete
 
 _SHELLS: Final = ("bash", "zsh", "fish")
-# What click's scripts ask by: the program's name behind an underscore.
+# Variable of click's scripts: derived from the program's name.
 _VARIABLE: Final = "_WIREBROKER_COMPLETE"
 
 
@@ -23,13 +20,13 @@ _VARIABLE: Final = "_WIREBROKER_COMPLETE"
 def completion(context: click.Context, *, shell: str) -> int:
     """Print a shell completion script: bash, zsh or fish.
 
-    It completes verbs, flags, the names of Kafka's configs, and the names of topics, groups and
-    brokers. It asks the cluster given by flags, WIREBROKER_BOOTSTRAP or the profile for those.
+    It completes verbs, flags, Kafka's configs, and the topics, groups and brokers of the cluster
+    given by flags, WIREBROKER_BOOTSTRAP or the profile.
 
     For bash, put `eval "$(wirebroker completion bash)"` into ~/.bashrc; for zsh the same with zsh
     into ~/.zshrc; for fish, `wirebroker completion fish` into a file of its completions folder.
     """
-    from click.shell_completion import get_completion_class  # noqa: PLC0415 - for this verb
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only for this verb
 
     kind: type[ShellComplete] | None = get_completion_class(shell)
     assert kind is not None, shell

@@ -1,4 +1,4 @@
-"""The type of flags that name a file."""
+"""Type of flags that name a file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class FilePath(click.Path):
-    """As click.Path with a path_type, but pathlib waits for a flag that is given.
+    """Like click.Path with a path_type, but imports pathlib on first use.
 
-    Importing it takes a tenth of a short verb's time.
+    The import takes a tenth of a short verb's time.
     """
 
     def convert(
@@ -23,11 +23,7 @@ class FilePath(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Return a path to what was named.
-
-        Raises:
-            click.BadParameter: It isn't as asked for (`exists`, `dir_okay`).
-        """
+        """Return the path; raise click.BadParameter if it does not meet the requirements."""
         from pathlib import Path  # noqa: PLC0415 - see above
 
         return Path(os.fsdecode(super().convert(value, param, ctx)))

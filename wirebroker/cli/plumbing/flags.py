@@ -1,4 +1,4 @@
-"""Flags that several verbs have: partitions, times, `--yes`."""
+"""Flags of several verbs: partitions, times, `--yes`."""
 
 from __future__ import annotations
 
@@ -24,39 +24,33 @@ _LASTING: Final = re.compile(r"(0{0,8}[1-9][0-9]{0,8})([smhdw])")
 
 
 def yes_flag(command: _Command) -> _Command:
-    """Add `--yes` to a command that deletes or changes what can't be brought back."""
-    return click.option("--yes", is_flag=True, help="Do it.")(command)
+    """Add `--yes` to a command whose effect cannot be undone."""
+    return click.option(
+        "--yes", is_flag=True, help=("Make the change instead of only showing it.")
+    )(command)
 
 
 def dry_run_hint(what: str) -> str:
-    """Return the line that follows what a verb has only shown."""
+    """Return the line after the output of a dry run."""
     return f"nothing is changed: this {what}; add --yes to do it"
 
 
 def partition_list(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> list[int] | None:
-    """Read numbers of partitions with commas between (click's callback).
-
-    Raises:
-        click.UsageError: It is something else.
-    """
+    """Parse comma-separated partitions (a click callback)."""
     if text is None:
         return None
     texts = text.split(",")
     if not all(each.isascii() and each.isdigit() for each in texts):
-        raise click.UsageError(f"{text!r} is no list of partitions: write 0,1,2")
+        raise click.UsageError(f"{text!r} is not a list of numbers: write 0,1,2")
     return list(dict.fromkeys(map(int, texts)))
 
 
 def escaped_text(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> bytes | None:
-    r"""Read text with escapes such as `\t` (a click callback).
-
-    Raises:
-        click.UsageError: An escape has no meaning.
-    """
+    r"""Parse text with escapes such as `\t` (a click callback)."""
     if text is None:
         return None
     from wirebroker.cli.plumbing.record_format import text_of  # noqa: PLC0415 - for few verbs
@@ -68,11 +62,7 @@ def escaped_text(
 
 
 def time_ms(_context: click.Context, _option: click.Parameter, text: str | None, /) -> int | None:
-    """Read a time (click's callback): how long ago, ms since 1970, or ISO 8601 (local time).
-
-    Raises:
-        click.UsageError: It is none.
-    """
+    """Parse a time (a click callback): how long ago, ms since 1970, or ISO 8601 (local time)."""
     if text is None:
         return None
     ago = _AGO.fullmatch(text)
@@ -84,33 +74,30 @@ def time_ms(_context: click.Context, _option: click.Parameter, text: str | None,
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:
         raise click.UsageError(
-            f"{text!r} is no time: write 2026-11-22T10:00, ms since 1970, or 2h for two hours ago"
+            f"{text!r} is not a time: write 2026-11-22T10:00, ms since 1970, or 2h for two hours "
+            "ago"
         ) from None
 
 
 def duration_ms(
     _context: click.Context, _option: click.Parameter, text: str | None, /
 ) -> int | None:
-    """Read how long something lasts (click's callback), as 30s, 15m, 12h, 7d or 2w; not nothing.
-
-    Raises:
-        click.UsageError: It is something else.
-    """
+    """Parse a duration such as 30s, 15m, 12h, 7d or 2w (a click callback)."""
     if text is None:
         return None
     found = _LASTING.fullmatch(text)
     if found is None:
-        raise click.UsageError(f"{text!r} is no time: write 30s, 15m, 12h, 7d or 2w")
+        raise click.UsageError(f"{text!r} is not a duration: write 30s, 15m, 12h, 7d or 2w")
     return int(found[1]) * _UNITS_MS[found[2]]
 
 
 def chosen_partitions(
     places: list[TopicPartition], partitions: list[int] | None
 ) -> list[TopicPartition]:
-    """Return the partitions of one topic that are meant; None is all.
+    """Return the selected partitions of one topic; None selects all.
 
     Raises:
-        ClientError: One is not there.
+        ClientError: A partition does not exist.
     """
     if partitions is None:
         return places

@@ -1,7 +1,7 @@
-"""What verbs print: lines, aligned tables, JSON.
+"""Output of verbs: lines, aligned tables, JSON.
 
-Whoever closes our output early (`| head`) has what they wanted: that ends the verb, not as a
-failure. Colours are for terminals, and for those that haven't set NO_COLOR.
+A closed output (`| head`) ends a verb without an error. Colors are used on terminals, unless
+NO_COLOR is set.
 """
 
 from __future__ import annotations
@@ -20,10 +20,7 @@ _PLAIN: Final = "\x1b[0m"
 
 
 class Printer:
-    """Standard output; on leaving, what went wrong with it or with files becomes one line.
-
-    As a context it raises click.ClickException if something cannot be read.
-    """
+    """Standard output as a context, which turns OSErrors into one-line click.ClickExceptions."""
 
     def __init__(self) -> None:
         self._out = sys.stdout
@@ -33,7 +30,7 @@ class Printer:
         self._out.write(text + "\n")
 
     def write(self, data: bytes) -> None:
-        """Print bytes as they are, now: who reads a pipe has them as they come."""
+        """Print bytes unchanged, and flush them for the reader of a pipe."""
         self._out.buffer.write(data)
         self._out.buffer.flush()
 
@@ -48,7 +45,7 @@ class Printer:
         except BrokenPipeError as broken:
             error = error or broken
         if isinstance(error, BrokenPipeError):
-            # Else the interpreter would complain when it flushes what is left.
+            # Otherwise the interpreter would report an error when it flushes the rest.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
             return True
         if isinstance(error, OSError):
@@ -58,11 +55,7 @@ class Printer:
 
 
 class Output(Printer):
-    """Standard output of a verb that answers with rows.
-
-    Attributes:
-        is_json: Whether whoever called wants JSON, one document.
-    """
+    """Standard output of a verb: lines, or one JSON document if `is_json`."""
 
     def __init__(self, *, is_json: bool) -> None:
         super().__init__()
@@ -70,9 +63,9 @@ class Output(Printer):
         self._has_colours = self._out.isatty() and not os.environ.get("NO_COLOR")
 
     def show(self, data: Any, lines: Iterable[str]) -> None:
-        """Print an answer: as JSON, or as lines."""
+        """Print a result as JSON or as lines."""
         if self.is_json:
-            import json  # noqa: PLC0415 - for those who ask for it
+            import json  # noqa: PLC0415 - only for JSON
 
             self.line(json.dumps(data, ensure_ascii=False, indent=2))
             return
@@ -80,12 +73,7 @@ class Output(Printer):
             self.line(each)
 
     def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
-        """Return rows as aligned lines below their titles; numbers stand to the right.
-
-        Args:
-            rows: Values by the columns' names, and perhaps more.
-            columns: Which are shown, in which order.
-        """
+        """Return rows as aligned lines below the columns' titles; numbers are right-aligned."""
         titles = [each.upper().replace("_", "-") for each in columns]
         cells = [[cell(row[each]) for each in columns] for row in rows]
         widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
@@ -100,7 +88,7 @@ class Output(Printer):
         return [self.title(lines[0]), *lines[1:]]
 
     def title(self, text: str) -> str:
-        """Return a title as it is shown."""
+        """Return a title, in bold on a terminal."""
         return f"{_BOLD}{text}{_PLAIN}" if self._has_colours else text
 
 
@@ -110,7 +98,7 @@ def _is_numbers(values: Sequence[Any]) -> bool:
 
 
 def cell(value: Any) -> str:
-    """Return a value as a table shows it."""
+    """Return a value as text for a table."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -121,5 +109,5 @@ def cell(value: Any) -> str:
 
 
 def tell(text: str) -> None:
-    """Print a line for whoever looks on: to standard error, where it is in no pipe's way."""
+    """Print a line to standard error, separate from piped output."""
     click.echo(text, err=True)

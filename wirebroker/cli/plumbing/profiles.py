@@ -1,9 +1,9 @@
-"""Profiles: clusters by names of one's own, each a file of Kafka's client settings.
+"""Profiles: named clusters, each a file of Kafka's client settings.
 
     ~/.config/wirebroker/profiles/NAME.properties        bootstrap.servers=…, security.protocol=…
-    ~/.config/wirebroker/current                         the name of the one that counts
+    ~/.config/wirebroker/current                         the name of the profile in use
 
-WIREBROKER_PROFILE names another than the current one; XDG_CONFIG_HOME is heeded.
+WIREBROKER_PROFILE overrides the profile in use; XDG_CONFIG_HOME applies.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SUFFIX: Final = ".properties"
 
 
 def current_profile() -> str | None:
-    """Return the name of the profile that counts; None if there is none.
+    """Return the name of the profile in use, or None.
 
     Raises:
-        click.ClickException: Nobody can say: a verb must not go to another cluster for that.
+        click.ClickException: It cannot be read: a verb must not use another cluster instead.
     """
     named = os.environ.get(_VARIABLE)
     if named:
@@ -43,29 +43,21 @@ def current_profile() -> str | None:
 
 
 def profile_names() -> list[str]:
-    """Return the names of all profiles, in order."""
+    """Return the names of all profiles, sorted."""
     return sorted(each.stem for each in _profiles().glob(f"*{_SUFFIX}"))
 
 
 def profile_file(name: str) -> Path:
-    """Return the file of a profile, which is there.
-
-    Raises:
-        click.UsageError: There is none of that name.
-    """
+    """Return the file of an existing profile; raise click.UsageError if there is none."""
     file = _file(name)
     if not file.is_file():
         known = ", ".join(profile_names()) or "none"
-        raise click.UsageError(f"there is no profile {name}; there are {known}")
+        raise click.UsageError(f"profile {name} does not exist; existing profiles: {known}")
     return file
 
 
 def write_profile(name: str, settings: Mapping[str, str]) -> Path:
-    """Write a profile, readable by its owner alone, in place of what it was.
-
-    Raises:
-        click.UsageError: That can't be a name.
-    """
+    """Write or replace a profile, readable only by its owner."""
     file = _file(name)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     new = file.with_suffix(".new")
@@ -78,11 +70,7 @@ def write_profile(name: str, settings: Mapping[str, str]) -> Path:
 
 
 def use_profile(name: str | None) -> None:
-    """Let a profile count from now on; None: no one.
-
-    Raises:
-        click.UsageError: There is none of that name.
-    """
+    """Select an existing profile; None selects none."""
     file = _folder() / "current"
     if name is None:
         file.unlink(missing_ok=True)
@@ -92,11 +80,7 @@ def use_profile(name: str | None) -> None:
 
 
 def delete_profile(name: str) -> None:
-    """Delete a profile.
-
-    Raises:
-        click.UsageError: There is none of that name.
-    """
+    """Delete an existing profile."""
     profile_file(name).unlink()
     current = _folder() / "current"
     if current.is_file() and current.read_text(encoding="utf-8").strip() == name:
@@ -105,7 +89,7 @@ def delete_profile(name: str) -> None:
 
 def _file(name: str) -> Path:
     if not _NAME.fullmatch(name):
-        raise click.UsageError(f"{name} cannot be a profile: write letters, digits, . _ and -")
+        raise click.UsageError(f"{name} is not a profile name: use letters, digits, . _ and -")
     return _profiles() / f"{name}{_SUFFIX}"
 
 

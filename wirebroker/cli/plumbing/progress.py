@@ -1,4 +1,4 @@
-"""How far long work is, on standard error: one line that is written over."""
+"""Progress of long work: one line on standard error that is overwritten."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ _ERASE_LINE = "\r\x1b[K"
 
 
 class Progress:
-    """Counts bytes and shows them, at most five times a second.
-
-    Args:
-        stream: Where to; None shows nothing.
-        total_bytes: How much there is to do.
-        clock: For the rate.
-    """
+    """Counts bytes and shows progress, at most five times a second; without a stream, nothing."""
 
     __slots__ = ("_clock", "_done", "_is_shown", "_next", "_started", "_stream", "_total")
 
@@ -32,7 +26,7 @@ class Progress:
         self._is_shown = False
 
     def add(self, count: int) -> None:
-        """Count bytes that are done."""
+        """Count completed bytes."""
         self._done += count
         if self._stream is not None:
             now = self._clock.monotonic()
@@ -41,7 +35,7 @@ class Progress:
                 self._show(now)
 
     def clear(self) -> None:
-        """Take the line away: something else is to be shown, or the work is done."""
+        """Erase the line before other output, or at the end."""
         if self._is_shown and self._stream is not None:
             self._stream.write(_ERASE_LINE)
             self._stream.flush()

@@ -1,8 +1,8 @@
-r"""How `consume` writes a record: by a format in kcat's habit, or as a line of JSON.
+r"""Output formats of `consume`: a format string as in kcat, or lines of JSON.
 
-%s value   %k key   %t topic   %p partition   %o offset   %T timestamp in ms   %h headers
-%S and %K  lengths of value and key, -1 for none          %% a percent sign
-\n \t \r \0 \\ as in C
+- %s value, %k key, %t topic, %p partition, %o offset, %T timestamp in ms, %h headers
+- %S and %K lengths of value and key, -1 for none, %% a percent sign
+- \n \t \r \0 \\ as in C
 """
 
 from __future__ import annotations
@@ -41,42 +41,34 @@ _FIELDS: Final[dict[str, Writer]] = {
 
 
 def writer_of(text: str) -> Writer:
-    """Return what writes records in a format.
-
-    Raises:
-        ValueError: The format has a sign that means nothing.
-    """
+    """Return a function that formats records; raise ValueError for an unknown field or escape."""
     pieces: list[Writer] = []
     for field, escape, plain, lost in _PIECE.findall(text):
         if field:
             if field not in _FIELDS:
-                raise ValueError(f"%{field} means nothing in a format; there are {_known()}")
+                raise ValueError(f"%{field} is unknown in a format; use {_known()}")
             pieces.append(_FIELDS[field])
         elif lost:
-            raise ValueError(f"the format ends with a {lost}")
+            raise ValueError(f"the format ends with a single {lost}")
         elif escape and escape not in _ESCAPES:
-            raise ValueError(f"\\{escape} means nothing in a format")
+            raise ValueError(f"\\{escape} is unknown in a format")
         else:
             pieces.append(_constant(_ESCAPES[escape] if escape else plain.encode()))
     return lambda place, record: b"".join([piece(place, record) for piece in pieces])
 
 
 def text_of(text: str) -> bytes:
-    """Return text with a format's escapes, but without fields, as bytes.
-
-    Raises:
-        ValueError: An escape has no meaning.
-    """
+    """Return text with a format's escapes as bytes; raise ValueError for an unknown one."""
     pieces: list[bytes] = []
     for plain, escape in re.findall(r"([^\\]+)|\\(.?)", text, re.DOTALL):
         if not plain and escape not in _ESCAPES:
-            raise ValueError(f"\\{escape} has no meaning; write \\\\ for a backslash")
+            raise ValueError(f"\\{escape} is unknown; write \\\\ for a backslash")
         pieces.append(plain.encode() if plain else _ESCAPES[escape])
     return b"".join(pieces)
 
 
 def json_line_of(place: TopicPartition, record: Record) -> bytes:
-    """Return a record as a line of JSON; bytes that are no UTF-8 as `{"base64": "…"}`."""
+    """Return a record as a line of JSON; bytes that are not UTF-8 become `{"base64": "…"}`."""
     row = {
         "topic": place.topic,
         "partition": place.partition,
@@ -86,7 +78,7 @@ def json_line_of(place: TopicPartition, record: Record) -> bytes:
         "value": _plain(record.value),
         "headers": [{"key": name, "value": _plain(value)} for name, value in record.headers],
     }
-    # A header's key that is no UTF-8 has surrogates, which only escapes can carry.
+    # A header key that is not UTF-8 has surrogates, which only escapes can represent.
     is_text = all(name.isprintable() for name, _ in record.headers)
     return json.dumps(row, ensure_ascii=not is_text).encode() + b"\n"
 

@@ -1,7 +1,7 @@
-"""What all verbs share that ask a cluster: their flags, the loop they run on, how they end.
+"""Execution of verbs that use a cluster: flags, event loop, exit status.
 
-Exit status: 0 done, 1 the cluster can't be reached or refuses, 2 a mistake in the arguments; 130
-and 143 after SIGINT and SIGTERM, which end a verb quietly.
+Exit status: 0 done, 1 the cluster cannot be reached or refuses, 2 an error in the arguments; 130
+and 143 after SIGINT and SIGTERM, which end a verb without a message.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Answer = TypeVar("_Answer")
 
 
 class ClusterFlags(SecurityFlags):
-    """The flags that every verb has that asks a cluster."""
+    """Flags of every verb that uses a cluster."""
 
     bootstrap: str | None
     timeout_s: float
@@ -50,12 +50,12 @@ class ClusterFlags(SecurityFlags):
 
 
 def cluster_flags(command: _Command) -> _Command:
-    """Add the flags of every verb that asks a cluster to one, which hands them on to `run_verb`."""
+    """Add the flags for a cluster to a command, which passes them to `run_verb`."""
     return _with_flags(security_flags(command, has_config=False))
 
 
 def cluster_flags_beside_config(command: _Command) -> _Command:
-    """Add them to a verb that has a --config of its own."""
+    """Add them to a verb with its own --config."""
     return _with_flags(security_flags(command, has_config=True))
 
 
@@ -65,7 +65,7 @@ def _with_flags(command: _Command) -> _Command:
             "--output",
             type=click.Choice(["table", "json"]),
             default="table",
-            help="Form of what is printed. [default: table]",
+            help="Output format. [default: table]",
         ),
         click.option(
             "--timeout",
@@ -73,13 +73,16 @@ def _with_flags(command: _Command) -> _Command:
             type=click.FloatRange(0.1, 3600),
             default=30.0,
             metavar="SECONDS",
-            help="How long a request may take. [default: 30]",
+            help="Timeout of a request. [default: 30]",
         ),
         click.option(
             "-b",
             "--bootstrap",
             metavar="HOST:PORT,...",
-            help=f"Brokers to begin with. [default: {_VARIABLE}, a profile's, else {_DEFAULT}]",
+            help=(
+                f"Brokers to contact first. [default: {_VARIABLE}, else the profile's, else "
+                f"{_DEFAULT}]"
+            ),
         ),
     ):
         command = option(command)
@@ -94,13 +97,8 @@ def run_verb(
 ) -> int:
     """Connect to the cluster, do the work, and return the exit status.
 
-    Args:
-        flags: Which cluster, and how it is reached.
-        work: What is to be done.
-        flag_names: What a message names that says how to reach another.
-
     Raises:
-        click.UsageError: The addresses are none, or settings can't be used.
+        click.UsageError: An address or setting is invalid.
     """
     client = _client(flags, flag_names)
     output = Output(is_json=flags["output"] == "json")
@@ -115,17 +113,17 @@ def run_verb(
         except ClientError as error:
             tell(f"wirebroker: {error}")
             return FAILED
-    return 0  # whoever read the output has closed it
+    return 0  # the reader closed the output
 
 
 def asked_quietly(
     flags: ClusterFlags, question: Callable[[KafkaClient], Awaitable[_Answer]]
 ) -> _Answer:
-    """Return a cluster's response to a question; print nothing.
+    """Return a cluster's response to a question, without output.
 
     Raises:
         ClientError: The cluster does not respond, or refuses.
-        click.UsageError: As of `run_verb`.
+        click.UsageError: As for `run_verb`.
     """
     client = _client(flags, FLAG_NAMES)
 
@@ -162,7 +160,7 @@ def _client(flags: ClusterFlags, flag_names: FlagNames) -> KafkaClient:
 
 
 def _profile(flags: ClusterFlags) -> Path | None:
-    """Return the settings of the profile in use, unless a file of settings is named."""
+    """Return the file of the profile in use, unless another file is given."""
     if flags["client_config"] or os.environ.get("WIREBROKER_CLIENT_CONFIG"):
         return None
     name = current_profile()
@@ -170,7 +168,7 @@ def _profile(flags: ClusterFlags) -> Path | None:
 
 
 async def _until_terminated(work: Awaitable[None]) -> int:
-    """Do the work; SIGTERM ends it as SIGINT does, so that what it began is ended too."""
+    """Do the work; SIGTERM cancels it like SIGINT."""
     task = asyncio.ensure_future(work)
     is_terminated = False
 
@@ -190,15 +188,11 @@ async def _until_terminated(work: Awaitable[None]) -> int:
 
 
 def pairs(texts: tuple[str, ...], flag: str) -> dict[str, str]:
-    """Read `key=value` flags.
-
-    Raises:
-        click.UsageError: One has no key or no equals sign.
-    """
+    """Parse `key=value` flags; raise click.UsageError if one has no key or equals sign."""
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"{flag} {text} cannot be used: write {flag} key=value")
+            raise click.UsageError(f"{flag} {text} cannot be used: write KEY=VALUE")
         found[key] = value
     return found

@@ -1,10 +1,10 @@
-"""Flags of the verbs that ask a cluster: how it is reached, and who asks.
+"""Flags for TLS and logins, of all verbs that use a cluster.
 
     wirebroker topic list -b kafka:9094 --tls-ca ca.pem --sasl-user alice
     wirebroker topic list --config client.properties
 
-A password is asked of the environment or a file, not of the command line, which others can see.
-Flags stand before what the file says.
+Passwords come from the environment or a file, because other users can see the command line. Flags
+override the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 
 from wirebroker.cli.plumbing.file_path import FilePath
 from wirebroker.config.java.jaas import LOGIN_MODULES, PASSWORD_MECHANISMS, quoted
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 from wirebroker.security.login.outgoing import Way
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 PASSWORD_VARIABLE: Final = "WIREBROKER_SASL_PASSWORD"  # noqa: S105 - a name
 _FILE_VARIABLE: Final = "WIREBROKER_CLIENT_CONFIG"
 _DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
-# Who sets no more than these, and PLAINTEXT, gives nothing to check.
+# With no other settings and PLAINTEXT there is nothing to check.
 _OF_PLAIN_TEXT: Final = frozenset({"bootstrap.servers", "security.protocol"})
 
 
 class SecurityFlags(TypedDict):
-    """What the flags give."""
+    """The values of the flags."""
 
     client_config: Path | None
     tls: bool
@@ -47,17 +47,12 @@ SECURITY_FLAG_NAMES: Final = frozenset(SecurityFlags.__annotations__)
 
 
 def security_flags(command: _Command, *, has_config: bool) -> _Command:
-    """Add them to a command.
-
-    Args:
-        command: The verb.
-        has_config: Whether its --config is another's: the file has its long name alone then.
-    """
+    """Add the flags to a command; `has_config` is whether it has another --config."""
     for option in (
         click.option(
             "--sasl-mechanism",
             type=click.Choice(PASSWORD_MECHANISMS),
-            help=f"How to log in. [default: {_DEFAULT_MECHANISM}]",
+            help=f"SASL mechanism. [default: {_DEFAULT_MECHANISM}]",
         ),
         click.option(
             "--sasl-user",
@@ -67,14 +62,14 @@ def security_flags(command: _Command, *, has_config: bool) -> _Command:
         click.option(
             "--tls-cert",
             metavar="FILE",
-            help="Show this certificate: PEM, with its key. Means --tls.",
+            help="Client certificate with its key, as PEM. Implies --tls.",
         ),
         click.option(
             "--tls-ca",
             metavar="FILE",
-            help="Believe these authorities alone: PEM. Means --tls.",
+            help="Trust only these CAs, as PEM. Implies --tls.",
         ),
-        click.option("--tls", is_flag=True, help="Speak TLS."),
+        click.option("--tls", is_flag=True, help="Use TLS."),
         click.option(
             *(("--client-config",) if has_config else ("--client-config", "--config")),
             "client_config",
@@ -89,10 +84,10 @@ def security_flags(command: _Command, *, has_config: bool) -> _Command:
 
 
 def client_settings(flags: SecurityFlags) -> dict[str, str]:
-    """Return a client's settings by the names that Kafka has for them: the file's, then the flags'.
+    """Return a client's settings by Kafka's names, from the file and the flags.
 
     Raises:
-        click.UsageError: The file can't be read, or flags don't go together.
+        click.UsageError: The file cannot be read, or flags contradict each other.
     """
     settings = _of_file(flags["client_config"] or os.environ.get(_FILE_VARIABLE))
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
@@ -112,14 +107,14 @@ def client_settings(flags: SecurityFlags) -> dict[str, str]:
 
 
 def way_to_cluster(settings: Mapping[str, str]) -> Way:
-    """Return how the cluster is reached.
+    """Return the transport and login for the cluster.
 
     Raises:
-        click.UsageError: A setting can't be used.
+        click.UsageError: A setting is invalid.
     """
     if settings.keys() <= _OF_PLAIN_TEXT and settings["security.protocol"] == "PLAINTEXT":
         return Way(TcpDialer(), None)
-    # The rest is for those who ask for it: it takes a fifth of a short verb's time.
+    # Imported only if needed: it takes a fifth of a short verb's time.
     from wirebroker.client.security.security import client_security  # noqa: PLC0415
     from wirebroker.config.rows.row import ConfigError  # noqa: PLC0415
     from wirebroker.config.sources.sources import local_java_options  # noqa: PLC0415
@@ -151,7 +146,7 @@ def _of_file(path: Path | str | None) -> dict[str, str]:
 def _login(user: str, mechanism: str) -> dict[str, str]:
     password = os.environ.get(PASSWORD_VARIABLE)
     if not password:
-        raise click.UsageError(f"--sasl-user needs a password: put it into {PASSWORD_VARIABLE}")
+        raise click.UsageError(f"--sasl-user needs a password: set {PASSWORD_VARIABLE}")
     module = LOGIN_MODULES[mechanism]
     line = f"{module} required username={quoted(user)} password={quoted(password)};"
     return {"sasl.mechanism": mechanism, "sasl.jaas.config": line}

@@ -1,4 +1,4 @@
-"""Lines of standard input as they come, without a thread that nobody could interrupt."""
+"""Lines of standard input as they arrive, without a thread, which could not be interrupted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BareRecord
 
 _PIECE_BYTES: Final = 1 << 20
-# What is longer is no line for a record: brokers take 1 MiB unless they are told otherwise.
+# Longer lines cannot be records: brokers accept 1 MiB by default.
 _MOST_LINE_BYTES: Final = 100 << 20
 
 
@@ -35,7 +35,7 @@ class LineSplitter:
         self._has_returned = False
 
     def lines_in(self, piece: bytes) -> list[bytes]:
-        """Return the lines that end in a piece, without their ends."""
+        """Return the lines that end in a piece, without their line ends."""
         if self._as_java:
             whole = piece.removeprefix(b"\n") if self._has_returned else piece
             self._has_returned = piece.endswith(b"\r")
@@ -47,7 +47,7 @@ class LineSplitter:
 def records_of(
     lines: Iterable[bytes], record_of: Callable[[bytes], BareRecord]
 ) -> tuple[list[BareRecord], ClientError | None]:
-    """Return the records of the lines before the first bad one, and that one's error."""
+    """Return the records before the first invalid line, and that line's error."""
     records: list[BareRecord] = []
     try:
         records.extend(map(record_of, lines))
@@ -57,11 +57,7 @@ def records_of(
 
 
 async def lines_of(descriptor: int, *, as_java: bool = False) -> AsyncIterator[list[bytes]]:
-    """Give lines without their ends, as many as have come by then.
-
-    Args:
-        descriptor: The file descriptor to read.
-        as_java: As for `LineSplitter`.
+    """Yield the lines that have arrived, without their line ends.
 
     Raises:
         ClientError: A line is longer than 100 MiB.
@@ -78,7 +74,6 @@ async def lines_of(descriptor: int, *, as_java: bool = False) -> AsyncIterator[l
 
 
 async def _piece(descriptor: int) -> bytes:
-    """Wait until something has come, and return it; nothing is the end."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 
@@ -89,7 +84,7 @@ async def _piece(descriptor: int) -> bytes:
     try:
         loop.add_reader(descriptor, wake)
     except PermissionError:
-        return os.read(descriptor, _PIECE_BYTES)  # a file, for which nobody waits
+        return os.read(descriptor, _PIECE_BYTES)  # a file is always ready
     try:
         await ready
     finally:

@@ -1,1 +1,1 @@
-"""The command line's verbs; table.py names them, each module is imported when it is asked for."""
+"""The verbs of the command line; table.py lists them, and each module is imported on first use."""

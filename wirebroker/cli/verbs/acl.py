@@ -1,4 +1,4 @@
-"""`wirebroker acl …`: who may do what."""
+"""`wirebroker acl …`: ACLs."""
 
 from __future__ import annotations
 
@@ -46,8 +46,6 @@ _COLUMNS: Final = (
 
 
 class _ResourceFlags(TypedDict):
-    """What rules are about."""
-
     topics: tuple[str, ...]
     group_names: tuple[str, ...]
     transactional_ids: tuple[str, ...]
@@ -58,27 +56,27 @@ class _ResourceFlags(TypedDict):
 
 def _resource_flags(command: _Command) -> _Command:
     for option in (
-        click.option("--cluster", "of_cluster", is_flag=True, help="The cluster itself."),
+        click.option("--cluster", "of_cluster", is_flag=True, help="Select the cluster itself."),
         click.option(
             "--delegation-token",
             "delegation_tokens",
             multiple=True,
             metavar="ID",
-            help="A delegation token; * is all.",
+            help="Delegation token; * for all (repeatable).",
         ),
         click.option(
             "--user-principal",
             "users",
             multiple=True,
             metavar="PRINCIPAL",
-            help="A user, of tokens, as User:NAME; * is all.",
+            help="Owner of delegation tokens, as User:NAME; * for all (repeatable).",
         ),
         click.option(
             "--transactional-id",
             "transactional_ids",
             multiple=True,
             metavar="ID",
-            help="A transactional id; * is all.",
+            help="Transactional id; * for all (repeatable).",
         ),
         click.option(
             "--group",
@@ -86,7 +84,7 @@ def _resource_flags(command: _Command) -> _Command:
             multiple=True,
             type=GROUP_NAME,
             metavar="GROUP",
-            help="A group; * is all.",
+            help="Group; * for all (repeatable).",
         ),
         click.option(
             "--topic",
@@ -94,7 +92,7 @@ def _resource_flags(command: _Command) -> _Command:
             multiple=True,
             type=TOPIC_NAME,
             metavar="TOPIC",
-            help="A topic; * is all.",
+            help="Topic; * for all (repeatable).",
         ),
     ):
         command = option(command)
@@ -102,7 +100,6 @@ def _resource_flags(command: _Command) -> _Command:
 
 
 def _resources(flags: _ResourceFlags) -> list[tuple[str, str]]:
-    """Return types and names."""
     named = {
         "topic": flags["topics"],
         "group": flags["group_names"],
@@ -116,9 +113,9 @@ def _resources(flags: _ResourceFlags) -> list[tuple[str, str]]:
 
 @click.group()
 def acl() -> None:
-    """Show and change who may do what (ACLs).
+    """Show and change permissions (ACLs).
 
-    A principal is User:NAME, or User:* for everybody.
+    A principal is User:NAME, or User:* for all users.
     """
 
 
@@ -127,18 +124,31 @@ class _CreateFlags(_ResourceFlags, ClusterFlags):
 
 
 @acl.command("create")
-@click.option("--allow", multiple=True, metavar="PRINCIPAL", help="Who may.")
-@click.option("--deny", multiple=True, metavar="PRINCIPAL", help="Who may not, whatever else says.")
+@click.option(
+    "--allow", multiple=True, metavar="PRINCIPAL", help=("Principal to allow (repeatable).")
+)
+@click.option(
+    "--deny",
+    multiple=True,
+    metavar="PRINCIPAL",
+    help=("Principal to deny, even if another rule allows it (repeatable)."),
+)
 @click.option(
     "--operation",
     "operations",
     multiple=True,
     required=True,
     type=click.Choice([each for each in OPERATIONS if each != ANY], case_sensitive=False),
-    help="May do what; may be given many times.",
+    help="Operation (repeatable).",
 )
-@click.option("--host", "hosts", multiple=True, metavar="IP", help="From there alone.")
-@click.option("--prefixed", is_flag=True, help="All names that begin with the one given.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="IP",
+    help=("Limit to clients from this host (repeatable)."),
+)
+@click.option("--prefixed", is_flag=True, help="Match all names with the given prefix.")
 @_resource_flags
 @cluster_flags
 def create(
@@ -150,16 +160,18 @@ def create(
     prefixed: bool,
     **flags: Unpack[_CreateFlags],
 ) -> int:
-    """Add rules: each principal, operation, host and resource together is one."""
+    """Create ACLs, one for each combination of principal, operation, host and resource."""
     who = [("allow", each) for each in allow] + [("deny", each) for each in deny]
     if not who:
         raise click.UsageError("give --allow or --deny")
     resources = _resources(flags)
     if not resources:
-        raise click.UsageError("say what the rules are about: --topic, --group, --cluster, …")
+        raise click.UsageError("name the resources: --topic, --group, --cluster, …")
     for each in flags["users"]:
-        if ":" not in each and each != "*":  # it would apply to nobody
-            raise click.UsageError(f"--user-principal {each!r} is no principal: write User:{each}")
+        if ":" not in each and each != "*":  # it would match no user
+            raise click.UsageError(
+                f"--user-principal {each!r} is not a principal: write User:{each}"
+            )
     rules = [
         AccessRule(
             kind,
@@ -196,22 +208,22 @@ def _filter_flags(command: _Command) -> _Command:
         click.option(
             "--matching",
             is_flag=True,
-            help="All that apply to the name given: also prefixes of it, and *.",
+            help="Select all rules that apply to the given name, also by prefix or *.",
         ),
-        click.option("--host", metavar="IP", help="Of this host."),
+        click.option("--host", metavar="IP", help="Limit to rules for this host."),
         click.option(
             "--permission",
             type=click.Choice(list(PERMISSIONS)),
             default=ANY,
-            help="Which permission. [default: any]",
+            help="Limit to this permission. [default: any]",
         ),
         click.option(
             "--operation",
             type=click.Choice(list(OPERATIONS), case_sensitive=False),
             default=ANY,
-            help="Which operation. [default: any]",
+            help="Limit to this operation. [default: any]",
         ),
-        click.option("--principal", metavar="PRINCIPAL", help="Whose."),
+        click.option("--principal", metavar="PRINCIPAL", help="Limit to rules for this principal."),
     ):
         command = option(command)
     return _resource_flags(command)
@@ -236,7 +248,7 @@ def _filters(flags: _FilterFlags) -> list[RuleFilter]:
 @_filter_flags
 @cluster_flags
 def list_(**flags: Unpack[_FilterFlags]) -> int:
-    """List rules, all or those that the flags name."""
+    """List ACLs: all, or those that match the flags."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rules = await _found(client, _filters(flags))
@@ -250,10 +262,10 @@ def list_(**flags: Unpack[_FilterFlags]) -> int:
 @yes_flag
 @cluster_flags
 def delete(*, yes: bool, **flags: Unpack[_FilterFlags]) -> int:
-    """Delete the rules that the flags name; without --yes say which."""
+    """Delete the ACLs that match the flags; without --yes only list them."""
     filters = _filters(flags)
     if filters == [RuleFilter()]:
-        raise click.UsageError("say which: give --topic, --principal or another of the flags")
+        raise click.UsageError("name the rules: give --topic, --principal or another of the flags")
 
     async def work(client: KafkaClient, out: Output) -> None:
         if not yes:

@@ -1,4 +1,4 @@
-"""`wirebroker bench`: how much a cluster takes and gives, with our own codecs."""
+"""`wirebroker bench`: throughput of a cluster, measured with wirebroker's codecs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 _WINDOW_S: Final = 0.5
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _PLOT_WIDTH: Final = 60
-# Values are taken from this many that differ, so that making them costs the run nothing.
+# Number of distinct values: generating more would slow the measurement.
 _DIFFERENT_VALUES: Final = 64
 
 
@@ -44,7 +44,7 @@ _DIFFERENT_VALUES: Final = 64
     type=click.IntRange(1),
     default=100_000,
     metavar="N",
-    help="How many records. [default: 100000]",
+    help="Number of records. [default: 100000]",
 )
 @click.option(
     "-s",
@@ -52,10 +52,14 @@ _DIFFERENT_VALUES: Final = 64
     type=click.IntRange(1, 1 << 20),
     default=1000,
     metavar="BYTES",
-    help="Of each value. [default: 1000]",
+    help="Size of each value. [default: 1000]",
 )
 @click.option(
-    "-z", "--compression", type=click.Choice(list(_CODECS)), default="none", help="[default: none]"
+    "-z",
+    "--compression",
+    type=click.Choice(list(_CODECS)),
+    default="none",
+    help=("Compression codec. [default: none]"),
 )
 @click.option(
     "-p",
@@ -63,14 +67,14 @@ _DIFFERENT_VALUES: Final = 64
     type=click.IntRange(1, 1000),
     default=3,
     metavar="N",
-    help="Of the topic that is made for it. [default: 3]",
+    help="Partitions of the temporary topic. [default: 3]",
 )
 @click.option(
     "-r",
     "--replicas",
     type=click.IntRange(1),
     metavar="N",
-    help="Of each. [default: the brokers' default.replication.factor]",
+    help="Replicas of each partition. [default: the brokers' default.replication.factor]",
 )
 @click.option(
     "--batch",
@@ -78,23 +82,23 @@ _DIFFERENT_VALUES: Final = 64
     type=click.IntRange(1, 1 << 20),
     default=64 << 10,
     metavar="BYTES",
-    help="Of values in a batch. [default: 65536]",
+    help="Size of the values in a batch. [default: 65536]",
 )
 @click.option(
     "--in-flight",
     type=click.IntRange(1, 1000),
     default=10,
     metavar="N",
-    help="Batches under way at a time. [default: 10]",
+    help="Batches in flight at a time. [default: 10]",
 )
 @click.option(
     "--acks",
     type=click.Choice(["1", "all"]),
     default="all",
-    help="Who must have it. [default: all]",
+    help="Acknowledgments to wait for. [default: all]",
 )
-@click.option("--rate", type=click.FloatRange(1), metavar="N", help="Records a second at most.")
-@click.option("--keep", is_flag=True, help="Leave the topic there.")
+@click.option("--rate", type=click.FloatRange(1), metavar="N", help="Maximum records per second.")
+@click.option("--keep", is_flag=True, help="Keep the topic.")
 @cluster_flags
 def bench(
     *,
@@ -110,9 +114,9 @@ def bench(
     keep: bool,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Write records to a topic made for it, read them back, and say how fast that went.
+    """Measure throughput: write records to a temporary topic and read them back.
 
-    What is measured is this client as well as the cluster: one process of Python.
+    The result includes this client, which is a single Python process.
     """
     topic = f"wirebroker-bench-{random.randrange(1 << 32):08x}"  # noqa: S311
     plan = LoadPlan(
@@ -143,7 +147,7 @@ def bench(
 
 
 def _values(size: int) -> Iterator[bytes]:
-    """Give values without end, half of each easily compressed."""
+    """Yield values endlessly; half of each is compressible."""
     chance = random.Random(1)  # noqa: S311 - the same each time
     half = size // 2
     some = [chance.randbytes(size - half) + bytes(half) for _ in range(_DIFFERENT_VALUES)]
@@ -151,8 +155,6 @@ def _values(size: int) -> Iterator[bytes]:
 
 
 class _Run:
-    """One direction: its meter, and the windows of which the plot is made."""
-
     def __init__(self, client: KafkaClient, what: str, count: int) -> None:
         self.meter = LoadMeter(client.clock.monotonic())
         self.rates: list[float] = []
@@ -162,7 +164,7 @@ class _Run:
         self._tells = sys.stderr.isatty()
 
     async def watch(self) -> None:
-        """Note the rate again and again, and show how far it is on a terminal."""
+        """Record the rate at intervals, and show progress on a terminal."""
         while True:
             await pause(_WINDOW_S)
             self.note()
@@ -172,11 +174,9 @@ class _Run:
                 click.echo(text, err=True, nl=False)
 
     def note(self) -> None:
-        """Close a window."""
         self.rates.append(self.meter.window(self._client.clock.monotonic()).records_per_s)
 
     def row(self) -> dict[str, Any]:
-        """Return what is shown."""
         if self._tells:
             click.echo("\r\x1b[K", err=True, nl=False)
         figures: LoadFigures = self.meter.total(self._client.clock.monotonic())
@@ -236,7 +236,7 @@ def _show(out: Output, topic: str, rows: list[dict[str, Any]]) -> None:
 
 
 def _plot(rates: list[int]) -> str:
-    """Draw rates as bars from 0 to the highest, neighbours together where there are many."""
+    """Draw rates as bars from 0 to the highest; adjacent rates are merged if there are many."""
     step = -(-len(rates) // _PLOT_WIDTH)
     some = [sum(rates[at : at + step]) / step for at in range(0, len(rates), step)]
     most = max(some) or 1

@@ -1,4 +1,4 @@
-"""`wirebroker certs DIR`: an authority, and certificates of a broker and clients, to try with."""
+"""`wirebroker certs DIR`: a CA and certificates for development."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _NO_LIBRARY: Final = "certificates need the library cryptography: pip install 'w
     "hosts",
     multiple=True,
     metavar="HOST",
-    help="A name or address of the broker; many times. [default: those of this machine]",
+    help="Host name or address of the broker (repeatable). [default: those of this machine]",
 )
 @click.option(
     "--client",
     "clients",
     multiple=True,
     metavar="NAME",
-    help="Make a certificate for a client as well; may be given many times.",
+    help="Create a certificate for this client too (repeatable).",
 )
 @click.option(
     "--days",
     type=click.IntRange(1, 36_500),
     default=365,
     metavar="N",
-    help="How long certificates hold. [default: 365]",
+    help="Validity of the certificates in days. [default: 365]",
 )
 def certs(*, folder: Path, hosts: tuple[str, ...], clients: tuple[str, ...], days: int) -> None:
-    """Make an authority and certificates for a broker and clients, for development.
+    """Create a CA and certificates for a broker and clients, for development.
 
     DIR gets ca.pem, which clients trust, and broker.pem, the broker's key and certificate. An
-    authority that is there already signs the new ones.
+    existing CA in DIR signs the new certificates.
     """
     try:
         from wirebroker.security.tls.certificates import Authority  # noqa: PLC0415 - an extra
@@ -55,7 +55,9 @@ def certs(*, folder: Path, hosts: tuple[str, ...], clients: tuple[str, ...], day
         raise click.ClickException(_NO_LIBRARY) from None
     for name in clients:
         if not name or "/" in name or name in ("ca", "ca-key", "broker"):
-            raise click.UsageError(f"--client {name} cannot be used: its file would be {name}.pem")
+            raise click.UsageError(
+                f"--client {name} cannot be used: {name}.pem is reserved or not a file name"
+            )
     now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,13 +76,13 @@ def certs(*, folder: Path, hosts: tuple[str, ...], clients: tuple[str, ...], day
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{folder} cannot be used: {error}") from None
     click.echo(f"{folder / 'broker.pem'}: for {', '.join(names)}")
-    click.echo(f"{folder / _AUTHORITY}: whom clients trust")
+    click.echo(f"{folder / _AUTHORITY}: CA that clients trust")
     for name in clients:
         click.echo(f"{folder / name}.pem: User:CN={name}")
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Replace a file, which nobody reads half."""
+    """Replace a file atomically."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
     with open(

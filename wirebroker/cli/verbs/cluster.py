@@ -1,4 +1,4 @@
-"""`wirebroker cluster`: who is there, what is on the disks, who does not come back."""
+"""`wirebroker cluster`: brokers, data directories, and removal of stopped nodes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def info(**flags: Unpack[ClusterFlags]) -> int:
 )
 @cluster_flags
 def log_dirs(*, brokers: tuple[int, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Show the data directories of brokers, and how full they are."""
+    """Show the data directories of brokers and their usage."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [each._asdict() for each in await log_dirs_of(client, brokers)]
@@ -79,7 +79,7 @@ def log_dirs(*, brokers: tuple[int, ...], **flags: Unpack[ClusterFlags]) -> int:
 @yes_flag
 @cluster_flags
 def unregister(*, broker_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """Unregister a permanently stopped broker; without --yes only show what would be done.
+    """Unregister a permanently stopped broker; without --yes only show the change.
 
     Its replicas are not moved: do that first (`wirebroker reassign`).
     """
@@ -100,7 +100,7 @@ def unregister(*, broker_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> i
 @yes_flag
 @cluster_flags
 def unregister_controller_(*, controller_id: int, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """Unregister a permanently stopped controller; without --yes only show what would be done.
+    """Unregister a permanently stopped controller; without --yes only show the change.
 
     If it is a voter, remove it from the quorum first (kafka-metadata-quorum remove-controller).
     """
@@ -127,7 +127,7 @@ def _show(flags: ClusterFlags) -> int:
         ]
         columns = ["broker", "host", "port", "rack"]
         if controller.is_silent:
-            # Brokers that died since then are still listed: only a controller removes them.
+            # Dead brokers may still be listed: only a controller removes them.
             answers = await who_answers(client, [each["broker"] for each in rows])
             rows = [{**each, "answers": answers[each["broker"]]} for each in rows]
             columns.append("answers")

@@ -1,4 +1,4 @@
-"""`wirebroker config …`: configs of topics and brokers, read and changed."""
+"""`wirebroker config …`: configs of topics and brokers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _ALL_BROKERS: Final = "all"
 
 @click.group()
 def config() -> None:
-    """Read and change configs.
+    """Show and change configs.
 
-    KIND NAME is `topic orders`, `broker 1`, or `broker all` for what all brokers have.
+    KIND NAME is `topic orders`, `broker 1`, or `broker all` for all brokers.
     """
 
 
@@ -36,10 +36,10 @@ _name = click.argument("name", type=RESOURCE_NAME, metavar="NAME")
 @config.command("list")
 @_kind
 @_name
-@click.option("-a", "--all", "everything", is_flag=True, help="Also what is at its default.")
+@click.option("-a", "--all", "everything", is_flag=True, help="List configs at their defaults too.")
 @cluster_flags
 def list_(*, kind: str, name: str, everything: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """List the configs of a topic or broker that were set, or all of them."""
+    """List the configs of a topic or broker: those that are set, or all."""
     number, resource = _resource(kind, name)
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -65,9 +65,9 @@ def list_(*, kind: str, name: str, everything: bool, **flags: Unpack[ClusterFlag
 @click.argument("settings", nargs=-1, required=True, type=CONFIG_SETTING, metavar="KEY=VALUE...")
 @cluster_flags
 def set_(*, kind: str, name: str, settings: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Set configs of a topic or broker; all of them or none."""
+    """Set configs of a topic or broker, all or none of them."""
     number, resource = _resource(kind, name)
-    changes: dict[str, str | None] = {**pairs(settings, "a setting")}
+    changes: dict[str, str | None] = {**pairs(settings, "setting")}
 
     async def work(client: KafkaClient, out: Output) -> None:
         await _alter(client, number, resource, changes)
@@ -82,12 +82,12 @@ def set_(*, kind: str, name: str, settings: tuple[str, ...], **flags: Unpack[Clu
 @click.argument("keys", nargs=-1, required=True, type=CONFIG_NAME, metavar="KEY...")
 @cluster_flags
 def unset(*, kind: str, name: str, keys: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Take configs of a topic or broker back to their defaults."""
+    """Reset configs of a topic or broker to their defaults."""
     number, resource = _resource(kind, name)
 
     async def work(client: KafkaClient, out: Output) -> None:
         await _alter(client, number, resource, dict.fromkeys(keys))
-        lines = [f"{label(number, resource)}: {each} is at its default" for each in keys]
+        lines = [f"{label(number, resource)}: {each} is reset to its default" for each in keys]
         out.show({"unset": list(keys)}, lines)
 
     return run_verb(flags, work)
@@ -97,14 +97,14 @@ async def _alter(client: KafkaClient, kind: int, name: str, changes: dict[str, s
     await _check_that_it_is_there(client, kind, name)
     known = {each.name for each in await configs_of(client, kind, name)}
     for key in changes:
-        # Brokers take names that they don't know for their plugins'; topics have none of those.
+        # Brokers accept unknown names for their plugins; topics have no plugins.
         if kind == TOPIC and key not in known:
             raise ClientError(f"topics have no config {key}{did_you_mean(key, known)}")
     await alter_configs(client, kind, name, changes)
 
 
 async def _check_that_it_is_there(client: KafkaClient, kind: int, name: str) -> None:
-    if kind == TOPIC:  # else its name would get an answer that doesn't say what was meant
+    if kind == TOPIC:  # the response for a missing topic is misleading
         await find_topics(client, [name])
 
 
@@ -114,5 +114,5 @@ def _resource(kind: str, name: str) -> tuple[int, str]:
     if name == _ALL_BROKERS:
         return BROKER, ""
     if not (name.isascii() and name.isdigit()):
-        raise click.UsageError(f"{name} is no broker: write its id, or {_ALL_BROKERS}")
+        raise click.UsageError(f"{name} is not a broker: write its id, or {_ALL_BROKERS}")
     return BROKER, name

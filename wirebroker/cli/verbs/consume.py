@@ -29,7 +29,6 @@ _ISOLATIONS: Final = ["read_uncommitted", "read_committed"]
 
 
 def _offset(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
-    """Read --offset: a number, or one of the words as it is."""
     if text is None or text in _WORDS:
         return text
     try:
@@ -40,47 +39,61 @@ def _offset(_context: click.Context, _option: click.Parameter, text: str | None)
 
 @click.command()
 @click.argument("topics", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
-@click.option("--from-beginning", is_flag=True, help="The same as --offset start.")
+@click.option("--from-beginning", is_flag=True, help="Same as --offset start.")
 @click.option(
     "-o",
     "--offset",
     callback=_offset,
     metavar="WHERE",
-    help="start, end, an offset, or -N for the last N of each partition. [default: end]",
+    help=(
+        "Start at start, end, an offset, or -N for the last N records of each partition. "
+        "[default: end]"
+    ),
 )
 @click.option(
     "--from-time",
     callback=time_ms,
     metavar="TIME",
-    help="What is as late: 2026-11-22T10:00, ms since 1970, or 2h for two hours ago.",
+    help=(
+        "Start at the first record at or after this time: 2026-11-22T10:00, ms since 1970, or 2h "
+        "for two hours ago."
+    ),
 )
 @click.option("-n", "--count", type=click.IntRange(1), metavar="N", help="Stop after N records.")
-@click.option("-e", "--exit", "exits", is_flag=True, help="Stop where the topics end now.")
+@click.option("-e", "--exit", "exits", is_flag=True, help="Stop at the current end of the topics.")
 @click.option(
-    "-p", "--partition", "partitions", callback=partition_list, metavar="N,...", help="Only these."
+    "-p",
+    "--partition",
+    "partitions",
+    callback=partition_list,
+    metavar="N,...",
+    help=("Limit to these partitions."),
 )
 @click.option(
     "-g",
     "--group",
     type=GROUP_NAME,
     metavar="GROUP",
-    help="Read as a member of a consumer group: go on where it has committed, and commit what was"
-    " printed. The flags that say where to begin are for what it hasn't committed.",
+    help=(
+        "Read as a member of a consumer group: start at its committed offsets and commit what is "
+        "printed. The flags for the start apply to partitions without committed offsets."
+    ),
 )
 @click.option(
     "--isolation",
     type=click.Choice(_ISOLATIONS),
     default="read_uncommitted",
-    help="read_committed leaves out what transactions have aborted or not committed yet."
-    " [default: read_uncommitted]",
+    help=(
+        "read_committed skips records of aborted and open transactions. [default: read_uncommitted]"
+    ),
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.option(
     "-f",
     "--format",
     "form",
     metavar="TEXT",
-    help=r"In kcat's habit: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h"
+    help=r"Format as in kcat: %s value, %k key, %t topic, %p partition, %o offset, %T timestamp, %h"
     r" headers, \n. [default: %s\n]",
 )
 @cluster_flags
@@ -99,11 +112,13 @@ def consume(
     form: str | None,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Print the records of topics, and go on as more come."""
+    """Print the records of topics, and wait for more."""
     if [from_beginning, offset is not None, from_time is not None].count(True) > 1:
         raise click.UsageError("give one of --from-beginning, --offset and --from-time")
     if group is not None and partitions is not None:
-        raise click.UsageError("give one of --group and --partition: a group shares partitions out")
+        raise click.UsageError(
+            "give one of --group and --partition: a group assigns partitions itself"
+        )
     writer = _writer(form, as_json=as_json or flags["output"] == "json")
     where = "start" if from_beginning else "end" if offset is None else offset
     read_committed = isolation == "read_committed"
@@ -154,7 +169,6 @@ def _writer(form: str | None, *, as_json: bool) -> Writer:
 async def _positions(
     client: KafkaClient, places: list[TopicPartition], where: int | str, from_time: int | None
 ) -> dict[TopicPartition, int]:
-    """Return where reading begins."""
     if from_time is not None:
         return await offsets_at(client, dict.fromkeys(places, from_time))
     if isinstance(where, str):
@@ -166,15 +180,13 @@ async def _positions(
 
 
 class _Sink:
-    """Prints records until there were enough."""
-
     def __init__(self, out: Output, writer: Writer, most: int | None) -> None:
         self._out = out
         self._writer = writer
         self._left = most
 
     def take(self, place: TopicPartition, records: list[Record]) -> bool:
-        """Print them; return whether more are wanted."""
+        """Print records; return whether more are wanted."""
         if self._left is not None:
             del records[self._left :]
             self._left -= len(records)

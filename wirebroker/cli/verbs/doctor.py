@@ -1,4 +1,4 @@
-"""`wirebroker doctor`: what support would ask, asked."""
+"""`wirebroker doctor`: health checks of a cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIGNS: Final = {Weight.TROUBLE: "!!", Weight.WARNING: "! ", Weight.OPEN: "? "}
     type=click.IntRange(1),
     default=10_000,
     metavar="N",
-    help="Tell of groups so many records behind. [default: 10000]",
+    help="Report groups with a lag of N records or more. [default: 10000]",
 )
 @click.option(
     "--free",
@@ -32,7 +32,7 @@ _SIGNS: Final = {Weight.TROUBLE: "!!", Weight.WARNING: "! ", Weight.OPEN: "? "}
     type=click.FloatRange(0, 100),
     default=10.0,
     metavar="PERCENT",
-    help="Tell of disks with less room. [default: 10]",
+    help="Report disks with less free space. [default: 10]",
 )
 @click.option(
     "--skew",
@@ -40,7 +40,7 @@ _SIGNS: Final = {Weight.TROUBLE: "!!", Weight.WARNING: "! ", Weight.OPEN: "? "}
     type=click.FloatRange(0.1),
     default=5.0,
     metavar="SECONDS",
-    help="Tell of clocks that differ by more. [default: 5]",
+    help="Report clocks that differ by more. [default: 5]",
 )
 @click.option(
     "--wait",
@@ -55,7 +55,7 @@ _SIGNS: Final = {Weight.TROUBLE: "!!", Weight.WARNING: "! ", Weight.OPEN: "? "}
     "metrics_urls",
     multiple=True,
     metavar="URL",
-    help="Check request times in a broker's /metrics page as well. Repeatable.",
+    help="Check request times in a broker's /metrics page too (repeatable).",
 )
 @click.option(
     "--slow",
@@ -63,7 +63,7 @@ _SIGNS: Final = {Weight.TROUBLE: "!!", Weight.WARNING: "! ", Weight.OPEN: "? "}
     type=click.FloatRange(0),
     default=1000.0,
     metavar="MS",
-    help="Report APIs where 1 of 100 requests takes longer, with --metrics. [default: 1000]",
+    help="Report APIs where 1 of 100 requests takes longer; needs --metrics. [default: 1000]",
 )
 @cluster_flags
 def doctor(
@@ -76,12 +76,15 @@ def doctor(
     slow_ms: float,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Ask a cluster what support would ask, and say what to do about each answer.
+    """Check a cluster's health and suggest a fix for each problem.
 
-    Addresses that clients can't reach, partitions without leaders or replicas in sync, groups that
-    hang or lag, disks, controllers and clocks, transactions that stay open, throttles left behind,
-    and with --metrics slow requests and where they wait.
-    Exit status 1 if something is wrong, 0 if nothing is but what could not be asked.
+    The checks cover unreachable advertised addresses, partitions without leaders or in-sync
+    replicas,
+    groups that hang or lag, disks, controllers, clocks, open transactions, leftover throttles, and
+    with
+    --metrics slow requests.
+
+    Exit status 1 if there is a problem, 0 if there is none or only checks that could not be made.
     """
     is_sick = False
 

@@ -1,4 +1,4 @@
-"""`wirebroker elect …`: leaders elected anew."""
+"""`wirebroker elect …`: leader elections."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ if TYPE_CHECKING:
 
 @click.group()
 def elect() -> None:
-    """Have leaders of partitions elected anew."""
+    """Elect leaders of partitions."""
 
 
 _topics = click.argument("topics", nargs=-1, type=TOPIC_NAME, metavar="[TOPIC...]")
 _partitions = click.option(
-    "-p", "--partition", "partitions", callback=partition_list, metavar="N,...", help="Only these."
+    "-p",
+    "--partition",
+    "partitions",
+    callback=partition_list,
+    metavar="N,...",
+    help=("Limit to these partitions."),
 )
 
 
@@ -41,9 +46,9 @@ _partitions = click.option(
 def preferred(
     *, topics: tuple[str, ...], partitions: list[int] | None, **flags: Unpack[ClusterFlags]
 ) -> int:
-    """Give partitions back to the first of their replicas, where it is in sync.
+    """Elect preferred leaders: the first replica of each partition, if it is in sync.
 
-    Without topics, all partitions of the cluster.
+    Without topics, for all partitions of the cluster.
     """
     if partitions is not None and not topics:
         raise click.UsageError("--partition needs a topic")
@@ -67,12 +72,12 @@ def unclean(
     yes: bool,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Let partitions without a leader be led by any replica that lives.
+    """Elect any live replica as leader of partitions without a leader.
 
-    What that replica has missed is lost. Without --yes say which partitions have no leader.
+    Records that the replica lacks are lost. Without --yes only list partitions without a leader.
     """
     if not topics:
-        raise click.UsageError("name the topics: what they have missed is lost")
+        raise click.UsageError("name the topics: records that the new leaders lack are lost")
 
     async def work(client: KafkaClient, out: Output) -> None:
         leaders = await _leaders(client, topics, partitions)
@@ -84,7 +89,7 @@ def unclean(
             await check_cluster_rights(client, "alter", "leaders cannot be elected")
         rows = [place._asdict() for place in lost]
         out.show({"would_elect": rows}, out.table(rows, ("topic", "partition")))
-        tell(dry_run_hint("would be led by a replica that may have missed records"))
+        tell(dry_run_hint("would elect replicas that may lack records"))
 
     return run_verb(flags, work)
 
@@ -92,7 +97,6 @@ def unclean(
 async def _leaders(
     client: KafkaClient, topics: tuple[str, ...], partitions: list[int] | None
 ) -> dict[TopicPartition, int]:
-    """Return the leader of each partition that is meant, -1 where there is none."""
     leaders: dict[TopicPartition, int] = {}
     for topic in (await client.metadata(topics)).topics:
         found = {
@@ -127,4 +131,4 @@ async def _elect(
 
 
 def _result(code: int) -> str:
-    return "has that leader already" if code else "elected"
+    return "already has that leader" if code else "elected"

@@ -1,4 +1,4 @@
-"""`wirebroker features …`: which abilities a cluster has turned on."""
+"""`wirebroker features …`: feature levels of a cluster."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 def features() -> None:
     """Show and change the features of a cluster.
 
-    A feature has a level, which all brokers and controllers must support.
+    All brokers and controllers must support the level of a feature.
     """
 
 
 @features.command("list")
 @cluster_flags
 def list_(**flags: Unpack[ClusterFlags]) -> int:
-    """List features: the level in force, and the levels that the broker asked supports."""
+    """List features with the current level and the levels that the broker supports."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [each._asdict() for each in await features_of(client)]
@@ -46,7 +46,6 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
 def _levels(
     _context: click.Context, _flag: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, int]:
-    """Read NAME=LEVEL."""
     levels: dict[str, int] = {}
     for each in given:
         name, sign, level = each.partition("=")

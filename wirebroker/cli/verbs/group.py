@@ -1,4 +1,4 @@
-"""`wirebroker group …`: consumer groups listed, described, moved, deleted."""
+"""`wirebroker group …`: list, describe, reset and delete consumer groups."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WITHOUT_OFFSETS: Final = "share"
 
 @click.group()
 def group() -> None:
-    """Show consumer groups and their lag, move and delete them."""
+    """Show consumer groups and their lag, move their offsets, delete them."""
 
 
 @group.command("list")
@@ -67,7 +67,7 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
 @click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
 @cluster_flags
 def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Show the members of groups, what they have committed, and how far behind they are."""
+    """Show the members of groups, their committed offsets and their lag."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         data: list[dict[str, Any]] = []
@@ -118,7 +118,7 @@ def _as_data(found: DescribedConsumers, rows: list[dict[str, Any]]) -> dict[str,
 @click.argument("names", nargs=-1, type=GROUP_NAME, metavar="[GROUP...]")
 @cluster_flags
 def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Show how many records groups are behind, by topic; without names all groups."""
+    """Show the lag of groups by topic; without names, of all groups."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         chosen = names or [
@@ -127,7 +127,7 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
         rows: list[dict[str, Any]] = []
         for name in chosen:
             if names:
-                await describe_group(client, name)  # there is one of that name
+                await describe_group(client, name)  # raises an error if the group does not exist
             by_topic: dict[str, list[int]] = {}
             for each in await progress_of(client, name):
                 if each.lag is not None:
@@ -151,7 +151,6 @@ def lag(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 
 
 def _place(_context: click.Context, _option: click.Parameter, text: str | None) -> Any:
-    """Read --to: a word, or an offset."""
     if text is None or text in _WORDS:
         return text
     if not (text.isascii() and text.isdigit()):
@@ -161,14 +160,19 @@ def _place(_context: click.Context, _option: click.Parameter, text: str | None) 
 
 @group.command()
 @click.argument("name", type=GROUP_NAME, metavar="GROUP")
-@click.option("--to", "where", callback=_place, metavar="WHERE", help="start, end, or an offset.")
+@click.option(
+    "--to", "where", callback=_place, metavar="WHERE", help=("Move to start, end, or an offset.")
+)
 @click.option(
     "--to-time",
     callback=time_ms,
     metavar="TIME",
-    help="The first record as late: 2026-11-22T10:00, ms since 1970, or 2h for two hours ago.",
+    help=(
+        "Move to the first record at or after this time: 2026-11-22T10:00, ms since 1970, or 2h "
+        "for two hours ago."
+    ),
 )
-@click.option("--by", type=int, metavar="N", help="So many records forward, or back: -N.")
+@click.option("--by", type=int, metavar="N", help="Move N records forward, or back with -N.")
 @click.option(
     "-t",
     "--topic",
@@ -176,10 +180,15 @@ def _place(_context: click.Context, _option: click.Parameter, text: str | None) 
     multiple=True,
     type=TOPIC_NAME,
     metavar="TOPIC",
-    help="Only there. [default: all that the group has committed]",
+    help="Limit to this topic (repeatable). [default: all topics with committed offsets]",
 )
 @click.option(
-    "-p", "--partition", "partitions", callback=partition_list, metavar="N,...", help="Only these."
+    "-p",
+    "--partition",
+    "partitions",
+    callback=partition_list,
+    metavar="N,...",
+    help=("Limit to these partitions."),
 )
 @yes_flag
 @cluster_flags
@@ -194,9 +203,9 @@ def seek(
     yes: bool,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Move what a group without members has committed; without --yes say where to.
+    """Move the committed offsets of a group without members; without --yes only show them.
 
-    Its consumers go on from there when they start. A group that isn't there is made.
+    Its consumers start from there. A missing group is created.
     """
     if [where is not None, to_time is not None, by is not None].count(True) != 1:
         raise click.UsageError("give one of --to, --to-time and --by")
@@ -236,10 +245,9 @@ async def _chosen(
     topics: tuple[str, ...],
     partitions: list[int] | None,
 ) -> list[TopicPartition]:
-    """Return the partitions whose offsets are to move."""
     if not topics:
         if not committed:
-            raise ClientError(f"group {name} has committed nothing; name a topic by --topic")
+            raise ClientError(f"group {name} has no committed offsets: name a topic with --topic")
         return list(committed)
     return [
         place
@@ -251,7 +259,6 @@ async def _chosen(
 async def _goals(
     client: KafkaClient, places: list[TopicPartition], target: int | str, *, is_time: bool
 ) -> dict[TopicPartition, int]:
-    """Return where each partition's offset is to be."""
     if isinstance(target, str):
         return await offsets_at(client, dict.fromkeys(places, _WORDS[target]))
     if is_time:
@@ -264,7 +271,7 @@ async def _goals(
 @yes_flag
 @cluster_flags
 def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """Delete groups without members; without --yes say what would be deleted."""
+    """Delete groups without members; without --yes only list them."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows: list[dict[str, Any]] = []

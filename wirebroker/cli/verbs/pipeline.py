@@ -1,6 +1,6 @@
-"""`wirebroker pipeline NAME JOB.toml`: a job on Spark, in this process's place.
+"""`wirebroker pipeline NAME JOB.toml`: replace this process by a Spark job.
 
-Nothing of it is imported here: a broker needs no Spark (spark_it/README.md).
+This module imports nothing of it: a broker needs no Spark (spark_it/README.md).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import click
 @click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("words", metavar="[NAME] [JOB.toml]", nargs=-1, type=click.UNPROCESSED)
 def pipeline(words: tuple[str, ...]) -> None:
-    """Run a job on Spark, where wirebroker[spark] is installed.
+    """Run a Spark job (requires wirebroker[spark]).
 
-    ingest, replay, windows, quality, archive, verify or restore; `wirebroker pipeline NAME
-    --help` tells what a job's file says. Java 17 must be there.
+    NAME is ingest, replay, windows, quality, archive, verify or restore; `wirebroker pipeline NAME
+    --help` describes the job's file. Java 17 is required.
     """
     arguments = [sys.executable, "-m", "wirebroker.pipelines", *(words or ("--help",))]
-    # In this process's place, so that signals are the job's.
+    # The job replaces this process, so that it receives signals.
     os.execv(sys.executable, arguments)  # noqa: S606 - our own module, and no shell

@@ -1,4 +1,4 @@
-"""`wirebroker produce TOPIC < lines`: each line becomes a record."""
+"""`wirebroker produce TOPIC < lines`: lines as records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
 
 @click.command()
 @click.argument("topic", type=TOPIC_NAME, metavar="TOPIC")
-@click.option("-k", "--key", metavar="KEY", help="The key of all records.")
+@click.option("-k", "--key", metavar="KEY", help="Key of all records.")
 @click.option(
     "--key-separator",
     metavar="TEXT",
@@ -38,17 +38,29 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Codec}
     help="Text between key and value in each line; \\t is a tab, as in `consume --format`.",
 )
 @click.option(
-    "-H", "--header", "headers", multiple=True, metavar="KEY=VALUE", help="A header of all records."
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=("Header of all records (repeatable)."),
 )
 @click.option(
     "-p",
     "--partition",
     type=click.IntRange(0),
     metavar="N",
-    help="Where all go. [default: by key, as Java's producer; without keys one for each batch]",
+    help=(
+        "Partition of all records. [default: by key, as Java's producer; without keys one per "
+        "batch]"
+    ),
 )
 @click.option(
-    "-z", "--compression", type=click.Choice(list(_CODECS)), default="none", help="[default: none]"
+    "-z",
+    "--compression",
+    type=click.Choice(list(_CODECS)),
+    default="none",
+    help=("Compression codec. [default: none]"),
 )
 @cluster_flags
 def produce(
@@ -61,15 +73,15 @@ def produce(
     compression: str,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Write the lines of standard input to a topic, each as a record.
+    """Write each line of standard input to a topic, as a record.
 
-    Lines are sent as they come, in batches of what has come by then, and acknowledged by all
-    replicas in sync. A topic that is missing is made, if the cluster does that.
+    Lines are sent as they arrive, in batches, and acknowledged by all in-sync replicas. A missing
+    topic is created if the cluster allows it.
     """
     if key is not None and key_separator is not None:
         raise click.UsageError("give one of --key and --key-separator")
     if key_separator == b"":
-        raise click.UsageError("--key-separator is empty")
+        raise click.UsageError("--key-separator must not be empty")
     shape = _Shape(key, key_separator, pairs(headers, "--header"))
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -97,7 +109,7 @@ def produce(
                     raise fault
         except ClientError as error:
             count = sum(each.records for each in writer.stored)
-            before = f"{counted(count, 'record')} before {'is' if count == 1 else 'are'} stored"
+            before = f"{counted(count, 'record')} before it {'is' if count == 1 else 'are'} stored"
             raise ClientError(f"{error}; {before}") from error
         columns = ("partition", "records", "first_offset", "last_offset")
         rows = [{name: getattr(each, name) for name in columns} for each in writer.stored]
@@ -112,8 +124,6 @@ def produce(
 
 
 class _Shape:
-    """How a line becomes a record; counts lines, for the message about one that can't."""
-
     def __init__(self, key: str | None, separator: bytes | None, headers: dict[str, str]) -> None:
         self._key = None if key is None else key.encode()
         self._separator = separator
@@ -121,11 +131,6 @@ class _Shape:
         self._count = 0
 
     def record_of(self, line: bytes) -> BareRecord:
-        """Return a line's record.
-
-        Raises:
-            ClientError: It has no key.
-        """
         self._count += 1
         if self._separator is None:
             return self._key, line, self._headers

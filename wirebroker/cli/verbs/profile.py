@@ -1,4 +1,4 @@
-"""`wirebroker profile …`: clusters by names of one's own."""
+"""`wirebroker profile …`: named clusters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SECRETS = ("password", "jaas", "keystore.key", "secret")
 
 @click.group()
 def profile() -> None:
-    """Keep clusters by names of one's own, and choose which verbs ask.
+    """Manage profiles: named clusters, one of which is in use.
 
-    A profile is a file of Kafka's client settings. Flags and WIREBROKER_BOOTSTRAP count before it;
-    WIREBROKER_PROFILE names another than the one in use.
+    A profile is a file of Kafka's client settings. Flags and WIREBROKER_BOOTSTRAP have precedence
+    over it. WIREBROKER_PROFILE selects a profile other than the one in use.
     """
 
 
@@ -32,9 +32,9 @@ def profile() -> None:
 @click.argument("name", metavar="NAME")
 @click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE...")
 def set_(*, name: str, settings: tuple[str, ...]) -> int:
-    """Set settings of a profile, which is made if need be; `KEY=` takes one away.
+    """Set settings of a new or existing profile; `KEY=` removes one.
 
-    Such as bootstrap.servers=kafka:9092 or security.protocol=SSL.
+    For example bootstrap.servers=kafka:9092 or security.protocol=SSL.
     """
     found = {}
     if name in profile_names():
@@ -42,7 +42,7 @@ def set_(*, name: str, settings: tuple[str, ...]) -> int:
     for each in settings:
         key, equals, value = each.partition("=")
         if not equals or not key.strip():
-            raise click.UsageError(f"{each} is no setting: write key=value")
+            raise click.UsageError(f"{each} is not a setting: write KEY=VALUE")
         found[key.strip()] = value.strip()
     write_profile(name, {key: value for key, value in found.items() if value})
     click.echo(f"{name}: {counted(len([each for each in found.values() if each]), 'setting')}")
@@ -63,10 +63,12 @@ def list_() -> int:
 @profile.command()
 @click.argument("name", required=False, metavar="[NAME]")
 def show(*, name: str | None) -> int:
-    """Show the settings of a profile, the one in use if none is named; secrets are hidden."""
+    """Show the settings of a profile, by default the one in use; secrets are hidden."""
     chosen = name or current_profile()
     if chosen is None:
-        raise click.UsageError("no profile is in use: `wirebroker profile use NAME`")
+        raise click.UsageError(
+            "no profile is in use: select one with `wirebroker profile use NAME`"
+        )
     found = parse_properties(profile_file(chosen).read_text("latin-1"))
     for key, value in sorted(found.items()):
         click.echo(f"{key}={'(hidden)' if any(each in key for each in _SECRETS) else value}")
@@ -75,9 +77,9 @@ def show(*, name: str | None) -> int:
 
 @profile.command()
 @click.argument("name", required=False, metavar="[NAME]")
-@click.option("--none", "nothing", is_flag=True, help="Use none.")
+@click.option("--none", "nothing", is_flag=True, help="Use no profile.")
 def use(*, name: str | None, nothing: bool) -> int:
-    """Let verbs ask this profile's cluster from now on."""
+    """Select the profile that verbs use from now on."""
     if (name is None) != nothing:
         raise click.UsageError("name a profile, or give --none")
     use_profile(name)

@@ -1,4 +1,4 @@
-"""`wirebroker quorum`: which controllers there are, and how far each is."""
+"""`wirebroker quorum`: controllers and their progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @cluster_flags
 def quorum(**flags: Unpack[ClusterFlags]) -> int:
-    """Show the quorum of controllers and who follows it."""
+    """Show the quorum of controllers and its observers."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         found = await quorum_of(client)

@@ -1,4 +1,4 @@
-"""`wirebroker quota …`: how much clients may do."""
+"""`wirebroker quota …`: client quotas."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 
 class _EntityFlags(TypedDict):
-    """Whom quotas are about."""
-
     user: str | None
     client_id: str | None
     ip: str | None
@@ -36,25 +34,26 @@ class _QuotaFlags(_EntityFlags, ClusterFlags):
 
 def _entity_flags(command: _Command) -> _Command:
     for option in (
-        click.option("--default-ip", is_flag=True, help="Each address without a quota of its own."),
-        click.option("--ip", metavar="IP", help="An address, in digits."),
         click.option(
-            "--default-client-id", is_flag=True, help="Each client id without one of its own."
+            "--default-ip", is_flag=True, help=("Default for addresses without their own quota.")
         ),
-        click.option("--client-id", metavar="ID", help="A client id."),
-        click.option("--default-user", is_flag=True, help="Each user without one of their own."),
-        click.option("--user", metavar="NAME", help="A user."),
+        click.option("--ip", metavar="IP", help="IP address."),
+        click.option(
+            "--default-client-id",
+            is_flag=True,
+            help=("Default for client ids without their own quota."),
+        ),
+        click.option("--client-id", metavar="ID", help="Client id."),
+        click.option(
+            "--default-user", is_flag=True, help=("Default for users without their own quota.")
+        ),
+        click.option("--user", metavar="NAME", help="User name."),
     ):
         command = option(command)
     return command
 
 
 def _entity(flags: _EntityFlags, *, is_needed: bool = True) -> Entity:
-    """Return whom the flags name.
-
-    Raises:
-        click.UsageError: They contradict each other, or name nobody who has to be named.
-    """
     entity: Entity = {}
     for kind, name, is_default in (
         ("user", flags["user"], flags["default_user"]),
@@ -66,17 +65,17 @@ def _entity(flags: _EntityFlags, *, is_needed: bool = True) -> Entity:
         if name is not None or is_default:
             entity[kind] = name
     if is_needed and not entity:
-        raise click.UsageError("say whose quota it is: --user, --client-id, both, or --ip")
+        raise click.UsageError("name the entity of the quota: --user, --client-id, both, or --ip")
     return entity
 
 
 @click.group()
 def quota() -> None:
-    """Show and change how much clients may do.
+    """Show and change client quotas.
 
-    Of users and client ids: producer_byte_rate, consumer_byte_rate (bytes a second),
-    request_percentage, controller_mutation_rate (partitions a second); of addresses:
-    connection_creation_rate. The most exact one counts.
+    For users and client ids: producer_byte_rate, consumer_byte_rate (bytes per second),
+    request_percentage, controller_mutation_rate (partitions per second); for addresses:
+    connection_creation_rate. The most specific quota applies.
     """
 
 
@@ -84,7 +83,7 @@ def quota() -> None:
 @_entity_flags
 @cluster_flags
 def list_(**flags: Unpack[_QuotaFlags]) -> int:
-    """List quotas: all of them, or those of whom the flags name."""
+    """List quotas: all, or those of the entities in the flags."""
     wanted = _entity(flags, is_needed=False)
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -104,14 +103,16 @@ def list_(**flags: Unpack[_QuotaFlags]) -> int:
 @_entity_flags
 @cluster_flags
 def set_(*, settings: tuple[str, ...], **flags: Unpack[_QuotaFlags]) -> int:
-    """Set quotas of whom the flags name; all of them or none."""
+    """Set quotas of the entity in the flags, all or none of them."""
     entity = _entity(flags)
     changes: dict[str, float | None] = {}
-    for key, text in pairs(settings, "a quota").items():
+    for key, text in pairs(settings, "quota").items():
         try:
             changes[key] = float(text)
         except ValueError:
-            raise click.UsageError(f"a quota {key}={text} cannot be used: a number") from None
+            raise click.UsageError(
+                f"quota {key}={text} cannot be used: the value must be a number"
+            ) from None
 
     async def work(client: KafkaClient, out: Output) -> None:
         await alter_quotas(client, entity, changes)
@@ -125,7 +126,7 @@ def set_(*, settings: tuple[str, ...], **flags: Unpack[_QuotaFlags]) -> int:
 @_entity_flags
 @cluster_flags
 def unset(*, keys: tuple[str, ...], **flags: Unpack[_QuotaFlags]) -> int:
-    """Remove quotas of whom the flags name."""
+    """Remove quotas of the entity in the flags."""
     entity = _entity(flags)
 
     async def work(client: KafkaClient, out: Output) -> None:

@@ -1,4 +1,4 @@
-"""`wirebroker reassign …`: replicas moved to other brokers."""
+"""`wirebroker reassign …`: moves of replicas to other brokers."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _plan_file = click.argument("file", type=click.File(), metavar="PLAN")
 def reassign() -> None:
     """Move replicas to other brokers.
 
-    PLAN is a file in the form of Kafka's own tool, or - for standard input:
-    `wirebroker reassign plan orders --brokers 2,3 > plan.json`.
+    PLAN is a file in the format of Kafka's tool, or - for standard input.
+
+    `wirebroker reassign plan orders --brokers 2,3 > plan.json` creates one.
     """
 
 
@@ -43,14 +44,14 @@ def reassign() -> None:
     "--brokers",
     callback=partition_list,
     metavar="ID,...",
-    help="Where replicas are to be. [default: all brokers]",
+    help="Brokers for the replicas. [default: all brokers]",
 )
 @click.option(
     "-r",
     "--replicas",
     type=click.IntRange(1),
     metavar="N",
-    help="How many each partition shall have. [default: as many as now]",
+    help="Replicas of each partition. [default: as many as now]",
 )
 @cluster_flags
 def plan(
@@ -60,23 +61,26 @@ def plan(
     replicas: int | None,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Think up where replicas are to be, moving few of them; print the plan, change nothing.
+    """Generate a reassignment plan that moves as few replicas as possible.
 
-    The way back is printed to standard error.
+    Nothing is changed. The current assignment is printed to standard error, as a plan for the way
+    back.
     """
 
     async def work(client: KafkaClient, out: Output) -> None:
         running = await client.broker_ids()
         unknown = sorted(set(brokers or ()) - set(running))
         if unknown:
-            raise ClientError(f"there is no broker {unknown[0]}; running are {_listed(running)}")
+            raise ClientError(
+                f"there is no broker {unknown[0]}; running brokers: {_listed(running)}"
+            )
         current = await replicas_of(client, topics)
         try:
             wanted = planned_replicas(current, brokers or running, count=replicas)
         except ValueError as error:
             raise ClientError(str(error)) from None
         if not out.is_json:
-            tell(f"as it is now: {plan_text(current)}")
+            tell(f"current assignment: {plan_text(current)}")
             moved = sum(wanted[place] != current[place] for place in current)
             tell(f"changed: {moved} of {counted(len(current), 'partition')}")
         out.line(plan_text(wanted))
@@ -91,14 +95,14 @@ def plan(
     "bytes_per_s",
     type=click.IntRange(1),
     metavar="BYTES",
-    help="Most that the moves may take between two brokers, bytes/s; `verify` takes it away.",
+    help="Limit the moves between two brokers, in bytes/s; `verify` removes the limit.",
 )
 @yes_flag
 @cluster_flags
 def execute(
     *, file: IO[str], bytes_per_s: int | None, yes: bool, **flags: Unpack[ClusterFlags]
 ) -> int:
-    """Begin the moves of a plan; without --yes say which."""
+    """Start the moves of a plan; without --yes only list them."""
     wanted = _read(file)
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -125,7 +129,7 @@ def execute(
 @reassign.command("list")
 @cluster_flags
 def list_(**flags: Unpack[ClusterFlags]) -> int:
-    """List the moves that are under way."""
+    """List the moves in progress."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
@@ -147,9 +151,9 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
 @_plan_file
 @cluster_flags
 def verify(*, file: IO[str], **flags: Unpack[ClusterFlags]) -> int:
-    """Say how far the moves of a plan are; when all are done, take their throttle away.
+    """Show the progress of a plan's moves; remove their throttle when all are done.
 
-    Exit status 1 while they are not done.
+    The exit status is 1 until they are done.
     """
     wanted = _read(file)
     is_done = True
@@ -184,7 +188,7 @@ def verify(*, file: IO[str], **flags: Unpack[ClusterFlags]) -> int:
 @yes_flag
 @cluster_flags
 def cancel(*, file: IO[str] | None, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """Take back moves that are under way, those of a plan or all; without --yes say which."""
+    """Cancel moves in progress, those of a plan or all; without --yes only list them."""
     wanted = None if file is None else _read(file)
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -204,7 +208,7 @@ def cancel(*, file: IO[str] | None, yes: bool, **flags: Unpack[ClusterFlags]) ->
         data = {"done": yes, "partitions": rows}
         out.show(data, out.table(rows, ("topic", "partition", "replicas", "goal")))
         if not yes:
-            tell(dry_run_hint("would be taken back"))
+            tell(dry_run_hint("would be canceled"))
 
     return run_verb(flags, work)
 
@@ -214,13 +218,12 @@ def _read(file: IO[str]) -> dict[TopicPartition, list[int]]:
         return read_plan(file.read())
     except ValueError as error:
         name = "standard input" if file is sys.stdin else file.name
-        raise click.UsageError(f"{name} is no plan: {error}") from None
+        raise click.UsageError(f"{name} is not a plan: {error}") from None
 
 
 async def _current(
     client: KafkaClient, wanted: dict[TopicPartition, list[int]]
 ) -> dict[TopicPartition, list[int]]:
-    """Return where the replicas of a plan's partitions are."""
     current = await replicas_of(client, [place.topic for place in wanted])
     for place in wanted:
         if place not in current:
@@ -232,7 +235,10 @@ async def _unthrottle(client: KafkaClient, topics: set[str]) -> None:
     if not topics:
         return
     for broker in await unthrottle(client, sorted(topics), await client.broker_ids()):
-        tell(f"broker {broker} does not answer: verify again when it does, it may be throttled")
+        tell(
+            f"broker {broker} does not respond and may still be throttled: verify again when it "
+            "does"
+        )
 
 
 def _state(current: list[int], goal: list[int], *, is_under_way: bool) -> str:

@@ -1,4 +1,4 @@
-"""`wirebroker shadow BOOTSTRAP`: partitions of any cluster, copied and verified."""
+"""`wirebroker shadow BOOTSTRAP`: verified copies of a cluster's partitions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="REGEX",
-    help="Which topics, by the whole of their names; may be given many times. Internal ones only"
-    " by their very names.",
+    help=(
+        "Topics to copy, by a pattern of the whole name (repeatable). Internal topics need their "
+        "exact names."
+    ),
 )
-@click.option("--data-dir", required=True, metavar="DIR", help="Where the copy lies, or goes on.")
-@click.option("--once", is_flag=True, help="End where the partitions end now.")
+@click.option(
+    "--data-dir", required=True, metavar="DIR", help=("Directory of the new or existing copy.")
+)
+@click.option("--once", is_flag=True, help="Stop at the current end of the partitions.")
 @cluster_flags
 def shadow(
     *,
@@ -43,14 +47,14 @@ def shadow(
     once: bool,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Copy partitions of a cluster, byte for byte, and verify them on the way.
+    """Copy partitions of a cluster byte for byte, and verify them.
 
-    BOOTSTRAP is one of its brokers, host:port. The copy is a data directory that `wirebroker serve`
-    and Apache Kafka open. Stopped, by whatever, it goes on where it was. Exit status 1: something
-    is wrong with what was copied, or with --once there was nothing to copy.
+    BOOTSTRAP is one of its brokers, host:port. The copy is a data directory for `wirebroker serve`
+    or Apache Kafka. A stopped copy continues where it was. Exit status 1: the copy has a problem,
+    or with --once there was nothing to copy.
     """
     if flags["bootstrap"] is not None:
-        raise click.UsageError("name the brokers once: BOOTSTRAP, not -b")
+        raise click.UsageError("give the brokers once: as BOOTSTRAP, not with -b")
     flags["bootstrap"] = address
     try:
         is_wanted = topic_filter(patterns)
@@ -77,6 +81,6 @@ def shadow(
 
     names = FLAG_NAMES._replace(address="BOOTSTRAP, as HOST:PORT")
     status = run_verb(flags, work, flag_names=names)
-    # Whoever makes a backup and mistypes its topics must not take it for done.
+    # A backup with mistyped topics must not look successful.
     is_empty = once and not any(each["partitions"] for each in reports)
     return status or int(is_empty or not all(map(is_fine, reports)))

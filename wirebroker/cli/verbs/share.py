@@ -44,7 +44,7 @@ def list_(**flags: Unpack[ClusterFlags]) -> int:
 @click.argument("names", nargs=-1, required=True, type=GROUP_NAME, metavar="GROUP...")
 @cluster_flags
 def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Show the members of share groups, and how far they are."""
+    """Show the members and the progress of share groups."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         described: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""`wirebroker token …`: delegation tokens, passwords that end by themselves."""
+"""`wirebroker token …`: delegation tokens."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def _check_principal(text: str) -> None:
     kind, colon, name = text.partition(":")
     if not kind or not name:
         wanted = "User:NAME" if colon or not text else f"User:{text}"
-        raise click.UsageError(f"{text!r} is no principal: write {wanted}")
+        raise click.UsageError(f"{text!r} is not a principal: write {wanted}")
 
 
 @click.group()
 def token() -> None:
-    """Make, show, renew and end delegation tokens.
+    """Create, show, renew and expire delegation tokens.
 
-    Who has a token's HMAC logs in as its owner, by SCRAM, until it expires. Who asks has logged in
-    otherwise: by TLS, or by SASL with a password (KIP-48).
+    With a token's HMAC, a client logs in by SCRAM as the token's owner until the token expires. To
+    use these verbs, log in by TLS or by SASL with a password (KIP-48).
     """
 
 
@@ -64,7 +64,7 @@ def token() -> None:
     "--owner",
     metavar="PRINCIPAL",
     callback=_principal,
-    help="Whose it is, as User:NAME. [default: who asks]",
+    help="Owner of the token, as User:NAME. [default: the requester]",
 )
 @click.option(
     "--renewer",
@@ -72,14 +72,14 @@ def token() -> None:
     multiple=True,
     metavar="PRINCIPAL",
     callback=_principals,
-    help="Who may renew and end it besides its owner, as User:NAME; may be given many times.",
+    help="Another principal that may renew and expire it, as User:NAME (repeatable).",
 )
 @click.option(
     "--lifetime",
     "lifetime_ms",
     metavar="TIME",
     callback=duration_ms,
-    help="How long it can be renewed at most, as 12h or 7d. [default: the cluster's]",
+    help="Maximum lifetime, such as 12h or 7d. [default: the cluster's]",
 )
 @cluster_flags
 def create(
@@ -89,7 +89,7 @@ def create(
     lifetime_ms: int | None,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Make a token, and print its id and its HMAC: the user and the password of a login."""
+    """Create a token and print its id and HMAC: user and password of a login."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         made = await create_token(
@@ -104,10 +104,10 @@ def create(
 
 @token.command("list")
 @click.argument("owners", nargs=-1, metavar="[PRINCIPAL...]", callback=_principals)
-@click.option("--hmac", is_flag=True, help="Show their HMACs, which are passwords.")
+@click.option("--hmac", is_flag=True, help="Show HMACs, which are passwords.")
 @cluster_flags
 def list_(*, owners: tuple[str, ...], hmac: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """List tokens that may be seen: all, or those that these own, renew or have made."""
+    """List visible tokens: all, or those that the principals own, renew or requested."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [_row(each) for each in await list_tokens(client, owners)]
@@ -126,11 +126,11 @@ def list_(*, owners: tuple[str, ...], hmac: bool, **flags: Unpack[ClusterFlags])
     "period_ms",
     metavar="TIME",
     callback=duration_ms,
-    help="From now on, as 30m or 12h. [default: the cluster's]",
+    help="Time from now on, such as 30m or 12h. [default: the cluster's]",
 )
 @cluster_flags
 def renew(*, token_id: str, period_ms: int | None, **flags: Unpack[ClusterFlags]) -> int:
-    """Have a token expire later."""
+    """Extend the life of a token."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         expires = _time(await renew_token(client, token_id, _given(period_ms)))
@@ -148,16 +148,16 @@ def renew(*, token_id: str, period_ms: int | None, **flags: Unpack[ClusterFlags]
     "period_ms",
     metavar="TIME",
     callback=duration_ms,
-    help="Not now, but after this time, as 30m.",
+    help="Expire after this time, such as 30m, instead of now.",
 )
 @cluster_flags
 def expire(*, token_id: str, period_ms: int | None, **flags: Unpack[ClusterFlags]) -> int:
-    """End a token; who is logged in by it stays until the time that he was told."""
+    """Expire a token; existing connections stay until their session ends."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         expires = _time(await expire_token(client, token_id, _given(period_ms)))
         out.show(
-            {"token_id": token_id, "expires": expires}, [f"token {token_id} ends at {expires}"]
+            {"token_id": token_id, "expires": expires}, [f"token {token_id} expires at {expires}"]
         )
 
     return run_verb(flags, work)
@@ -181,5 +181,4 @@ def _row(found: ListedToken) -> dict[str, Any]:
 
 
 def _time(time_ms: int) -> str:
-    """Return a time in ISO 8601, of UTC, to the second."""
     return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""`wirebroker topic …`: topics listed, described, made, changed, trimmed, deleted."""
+"""`wirebroker topic …`: list, describe, create, change, trim and delete topics."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TRIM_COLUMNS: Final = ("partition", "start", "before", "end", "records")
 
 @click.group()
 def topic() -> None:
-    """List, make, change and delete topics."""
+    """List, create, change and delete topics."""
 
 
 # --- list ---
@@ -57,14 +57,14 @@ def topic() -> None:
 
 @topic.command("list")
 @click.argument("pattern", required=False, metavar="[REGEX]")
-@click.option("--internal", is_flag=True, help="Also those that Kafka keeps for itself.")
+@click.option("--internal", is_flag=True, help="List internal topics too.")
 @cluster_flags
 def list_(*, pattern: str | None, internal: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """List topics, all or those whose name has a match of REGEX in it."""
+    """List topics: all, or those whose name contains a match of REGEX."""
     try:
         wanted = re.compile(pattern or "")
     except re.error as error:
-        raise click.UsageError(f"{pattern} is no regular expression: {error}") from None
+        raise click.UsageError(f"{pattern} is not a regular expression: {error}") from None
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
@@ -89,7 +89,7 @@ def list_(*, pattern: str | None, internal: bool, **flags: Unpack[ClusterFlags])
 @click.argument("names", nargs=-1, required=True, type=TOPIC_NAME, metavar="TOPIC...")
 @cluster_flags
 def describe(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """Show the partitions of topics, with their offsets, and the configs that were set."""
+    """Show topics' partitions with their offsets, and the configs that are set."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         described = [await _described(client, each) for each in await find_topics(client, names)]
@@ -146,7 +146,7 @@ def _description(out: Output, described: dict[str, Any]) -> list[str]:
     type=click.IntRange(1),
     default=None,
     metavar="N",
-    help="How many each gets. [default: the brokers' num.partitions]",
+    help="Partitions of each topic. [default: the brokers' num.partitions]",
 )
 @click.option(
     "-r",
@@ -154,7 +154,7 @@ def _description(out: Output, described: dict[str, Any]) -> list[str]:
     type=click.IntRange(1),
     default=None,
     metavar="N",
-    help="How many replicas. [default: the brokers' default.replication.factor]",
+    help="Replicas of each partition. [default: the brokers' default.replication.factor]",
 )
 @click.option(
     "-c",
@@ -163,9 +163,9 @@ def _description(out: Output, described: dict[str, Any]) -> list[str]:
     multiple=True,
     type=CONFIG_SETTING,
     metavar="KEY=VALUE",
-    help="A config.",
+    help="Set a config (repeatable).",
 )
-@click.option("--if-not-exists", is_flag=True, help="Leave those alone that are there.")
+@click.option("--if-not-exists", is_flag=True, help="Skip topics that already exist.")
 @cluster_flags_beside_config
 def create(
     *,
@@ -176,7 +176,7 @@ def create(
     if_not_exists: bool,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Make topics."""
+    """Create topics."""
     settings = pairs(configs, "--config")
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -187,7 +187,7 @@ def create(
             configs=settings,
             may_exist=if_not_exists,
         )
-        lines = [f"{name}: {'created' if name in made else 'is there'}" for name in names]
+        lines = [f"{name}: {'created' if name in made else 'already exists'}" for name in names]
         out.show({"created": made}, lines)
 
     return run_verb(flags, work)
@@ -200,7 +200,7 @@ def create(
     "--partitions",
     type=click.IntRange(1),
     metavar="N",
-    help="How many it shall have: more than now. Keys then go to other partitions.",
+    help="New number of partitions, more than now. Keys are then assigned to other partitions.",
 )
 @click.option(
     "-c",
@@ -209,14 +209,14 @@ def create(
     multiple=True,
     type=CONFIG_SETTING,
     metavar="KEY=VALUE",
-    help="Set a config.",
+    help="Set a config (repeatable).",
 )
 @click.option(
     "--unset",
     multiple=True,
     type=CONFIG_NAME,
     metavar="KEY",
-    help="Take a config back to its default.",
+    help="Reset a config to its default (repeatable).",
 )
 @cluster_flags_beside_config
 def alter(
@@ -227,7 +227,7 @@ def alter(
     unset: tuple[str, ...],
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Give a topic more partitions or other configs."""
+    """Add partitions to a topic or change its configs."""
     changes: dict[str, str | None] = {**pairs(configs, "--config"), **dict.fromkeys(unset)}
     if not changes and partitions is None:
         raise click.UsageError("nothing to change: give --partitions, --config or --unset")
@@ -248,7 +248,7 @@ def alter(
 @yes_flag
 @cluster_flags
 def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """Delete topics with all that is in them; without --yes say what would be deleted."""
+    """Delete topics with their records; without --yes only list them."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         known = await find_topics(client, names)
@@ -274,16 +274,19 @@ def delete(*, names: tuple[str, ...], yes: bool, **flags: Unpack[ClusterFlags]) 
     "--before-time",
     callback=time_ms,
     metavar="TIME",
-    help="Keep what is as late: 2026-11-22T10:00, ms since 1970, or 2h for two hours ago.",
+    help=(
+        "Keep records at or after this time: 2026-11-22T10:00, ms since 1970, or 2h for two "
+        "hours ago."
+    ),
 )
-@click.option("--all", "everything", is_flag=True, help="Keep nothing that is there now.")
+@click.option("--all", "everything", is_flag=True, help="Delete all current records.")
 @click.option(
     "-p",
     "--partition",
     "partitions",
     callback=partition_list,
     metavar="N,...",
-    help="Only of these.",
+    help="Limit to these partitions.",
 )
 @yes_flag
 @cluster_flags
@@ -297,7 +300,7 @@ def trim(
     yes: bool,
     **flags: Unpack[ClusterFlags],
 ) -> int:
-    """Delete the oldest records of a topic; without --yes say which would be deleted."""
+    """Delete the oldest records of a topic; without --yes only show how many."""
     if [before_offset is not None, before_time is not None, everything].count(True) != 1:
         raise click.UsageError("give one of --before-offset, --before-time and --all")
     moment = before_time if before_time is not None else LATEST

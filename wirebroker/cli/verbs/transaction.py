@@ -1,4 +1,4 @@
-"""`wirebroker transaction …`: what transactional producers are at."""
+"""`wirebroker transaction …`: state of transactional producers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def transaction() -> None:
     """Show the state of transactional producers, and abort hanging transactions.
 
-    A transaction that stays open keeps consumers from reading on.
+    A transaction that stays open blocks read_committed consumers.
     """
 
 
@@ -37,11 +37,11 @@ def transaction() -> None:
     "states",
     multiple=True,
     metavar="STATE",
-    help="Those in this state alone, as Ongoing; may be given many times.",
+    help="Limit to this state, such as Ongoing (repeatable).",
 )
 @cluster_flags
 def list_(*, states: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """List transactional ids with the state of each."""
+    """List transactional ids with their states."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [
@@ -63,7 +63,7 @@ def list_(*, states: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
 @click.argument("transactional_id", metavar="ID")
 @cluster_flags
 def describe(*, transactional_id: str, **flags: Unpack[ClusterFlags]) -> int:
-    """Show one transaction: its producer, how long it is open, what it has written to."""
+    """Show a transaction: its producer, how long it has been open, and its partitions."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         found = await describe_transaction(client, transactional_id)
@@ -88,7 +88,7 @@ def describe(*, transactional_id: str, **flags: Unpack[ClusterFlags]) -> int:
 @yes_flag
 @cluster_flags
 def abort(*, transactional_id: str, yes: bool, **flags: Unpack[ClusterFlags]) -> int:
-    """Abort a transaction that stays open, and fence its producer; without --yes say so only."""
+    """Abort an open transaction and fence its producer; without --yes only check it."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         if not yes:

@@ -1,4 +1,4 @@
-"""`wirebroker user …`: who may log in by SCRAM."""
+"""`wirebroker user …`: users of SCRAM."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 _DEFAULT: Final = "SCRAM-SHA-512"
-# What nobody types by hand.
+# Longer than any typed password.
 _LONGEST_PASSWORD: Final = 4096
 
 
 @click.group()
 def user() -> None:
-    """Show, make and delete users of SCRAM.
+    """Show, create and delete users of SCRAM.
 
-    Passwords are asked for, or read from standard input: arguments are seen by others.
+    Passwords come from a prompt or standard input, because other users can see arguments.
     """
 
 
@@ -35,7 +35,7 @@ def user() -> None:
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @cluster_flags
 def list_(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
-    """List users by mechanism: all of them, or those named."""
+    """List users by mechanism: all, or those named."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         rows = [each._asdict() for each in await list_users(client, names)]
@@ -50,18 +50,18 @@ def list_(*, names: tuple[str, ...], **flags: Unpack[ClusterFlags]) -> int:
     "--mechanism",
     type=click.Choice(list(SCRAM_NUMBERS), case_sensitive=False),
     default=_DEFAULT,
-    help=f"By what the user logs in. [default: {_DEFAULT}]",
+    help=f"SASL mechanism of the login. [default: {_DEFAULT}]",
 )
 @click.option(
     "--iterations",
     type=click.IntRange(LEAST_ITERATIONS, MOST_ITERATIONS),
     default=LEAST_ITERATIONS,
     metavar="N",
-    help=f"How often the password is hashed. [default: {LEAST_ITERATIONS}]",
+    help=f"Iterations of the password's hash. [default: {LEAST_ITERATIONS}]",
 )
 @cluster_flags
 def set_(*, name: str, mechanism: str, iterations: int, **flags: Unpack[ClusterFlags]) -> int:
-    """Make a user, or give one another password."""
+    """Create a user, or change its password."""
     password = _password(name)
     number = SCRAM_NUMBERS[mechanism]
 
@@ -77,11 +77,11 @@ def set_(*, name: str, mechanism: str, iterations: int, **flags: Unpack[ClusterF
 @click.option(
     "--mechanism",
     type=click.Choice(list(SCRAM_NUMBERS), case_sensitive=False),
-    help="This login alone. [default: all that there are]",
+    help="Delete only this login. [default: all]",
 )
 @cluster_flags
 def delete(*, name: str, mechanism: str | None, **flags: Unpack[ClusterFlags]) -> int:
-    """Delete a user; whoever is logged in stays."""
+    """Delete a user; existing connections stay."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         held = [each.mechanism for each in await list_users(client, [name])]
@@ -95,16 +95,11 @@ def delete(*, name: str, mechanism: str | None, **flags: Unpack[ClusterFlags]) -
 
 
 def _password(name: str) -> str:
-    """Return a password from whoever sits there, or the first line of what is piped.
-
-    Raises:
-        click.UsageError: There is none.
-    """
     if sys.stdin.isatty():
         typed: str = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
         return typed
     with open(sys.stdin.fileno(), "rb", closefd=False) as piped:
         line = piped.readline(_LONGEST_PASSWORD).rstrip(b"\r\n").decode("utf-8", "replace")
     if not line:
-        raise click.UsageError("the password is the first line of standard input: there is none")
+        raise click.UsageError("there is no password: write it as the first line of standard input")
     return line

@@ -1,1 +1,1 @@
-"""Checks of a cluster: what `doctor` asks, and what a dry run asks before a change."""
+"""Checks of a cluster, for `doctor` and for dry runs."""

@@ -1,7 +1,7 @@
-"""What support would ask of a cluster: each question's answers, with the next step.
+"""Checks of a cluster's health, each with the next step for every symptom.
 
-A question that the cluster does not answer, or not to this user, is said to be open, and so is one
-whose answer leaves out what this user may not see; it is no trouble of the cluster's.
+A check is reported as open, not as trouble, if the cluster does not respond or if this user may not
+see everything.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _GIB: Final = 1 << 30
 _ASK_OTHERWISE: Final = "ask as a user who may, or a newer broker"
 _PARTITIONS: Final = "partitions"
 _REQUESTS: Final = "requests"
-# Of which questions an answer leaves out what the user may not describe, and what that is.
+# Checks whose responses silently omit what the user may not describe.
 _OF_THOSE_SEEN: Final = {
     _PARTITIONS: "partitions",
     "groups": "groups",
     "transactions": "transactions",
 }
-# Examples that a sentence names.
+# Names in a symptom.
 _FEW: Final = 3
 
 
 class Weight(Enum):
-    """How much a symptom counts."""
+    """The severity of a symptom."""
 
     TROUBLE = "trouble"
     WARNING = "warning"
@@ -59,12 +59,12 @@ class Weight(Enum):
 
 
 class Symptom(NamedTuple):
-    """Something that is not as it should be.
+    """A problem of the cluster.
 
     Attributes:
-        weight: How much it counts.
-        what: What was seen.
-        next_step: What to do about it.
+        weight: Its severity.
+        what: What was observed.
+        next_step: How to fix it.
     """
 
     weight: Weight
@@ -73,15 +73,15 @@ class Symptom(NamedTuple):
 
 
 class CheckupLimits(NamedTuple):
-    """From where on something is told.
+    """Thresholds for symptoms.
 
     Attributes:
         lag: Records that a group is behind.
-        free_share: Of a disk that is left, 0 to 1.
-        skew_ms: By which clocks differ.
-        patience_s: How long a rebalance may take.
-        is_local: Whether the cluster was asked for at an address of this machine.
-        metrics_urls: Pages of brokers' metrics, for times of requests; none: they are not checked.
+        free_share: Free share of a disk, 0 to 1.
+        skew_ms: Difference of clocks.
+        patience_s: Duration of a rebalance.
+        is_local: Whether the bootstrap address is of this machine.
+        metrics_urls: Brokers' metrics pages, for request times; empty to skip that check.
         slow_ms: Time that 99 of 100 requests of an API may take.
     """
 
@@ -95,11 +95,7 @@ class CheckupLimits(NamedTuple):
 
 
 async def ask_all(client: KafkaClient, limits: CheckupLimits) -> dict[str, list[Symptom]]:
-    """Ask every question, one after the other; return what each has shown, by its name.
-
-    Raises:
-        ClientError: No broker answers at all.
-    """
+    """Run all checks one after the other; return the symptoms by check."""
     sight = await sight_of(client)
     found: dict[str, list[Symptom]] = {}
     for name, question in QUESTIONS.items():
@@ -119,7 +115,7 @@ def _next_step(error: ClientError) -> str:
 
 
 def _unseen(question: str, sight: Sight) -> list[Symptom]:
-    """Say what an answer leaves out without a word."""
+    """Return a symptom for what this user may not see."""
     what = _OF_THOSE_SEEN.get(question)
     if what is None:
         return []
@@ -135,7 +131,7 @@ def _unseen(question: str, sight: Sight) -> list[Symptom]:
 
 
 async def _addresses(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
-    """Ask each broker at the address that it tells clients."""
+    """Check that each broker responds at its advertised address."""
     found: list[Symptom] = []
     for each in (await client.metadata()).brokers:
         try:
@@ -152,7 +148,7 @@ async def _addresses(client: KafkaClient, limits: CheckupLimits) -> list[Symptom
 
 
 async def _partitions(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
-    """Look for partitions without leaders, or with replicas that are not in sync."""
+    """Find partitions without a leader or with out-of-sync replicas."""
     del limits
     answer = await client.metadata()
     running = {each.node_id for each in answer.brokers}
@@ -197,7 +193,7 @@ async def _partitions(client: KafkaClient, limits: CheckupLimits) -> list[Sympto
 
 
 async def _groups(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
-    """Look for groups that hang, and that are behind."""
+    """Find groups that hang in a rebalance or are behind."""
     found: list[Symptom] = []
     names = [each.name for each in await list_groups(client) if each.kind in _CONSUMERS]
     unsettled: list[str] = []
@@ -228,7 +224,7 @@ async def _groups(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
 
 
 async def _disks(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
-    """Ask each broker for its log directories."""
+    """Check each broker's log directories."""
     found: list[Symptom] = []
     for broker in await client.broker_ids():
         answer = await client.request_of(broker, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
@@ -248,7 +244,7 @@ async def _disks(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
 
 
 async def _quorum(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
-    """Look at the controllers, and at the leader's clock."""
+    """Check the controllers, and the leader's clock."""
     found: list[Symptom] = []
     try:
         quorum = await quorum_soon(client)
@@ -280,7 +276,7 @@ async def _quorum(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
 
 
 async def _transactions(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
-    """Look for transactions that stay open."""
+    """Find transactions that stay open."""
     found: list[Symptom] = []
     for each in await list_transactions(client, states=["Ongoing"]):
         described = await describe_transaction(client, each.transactional_id)
@@ -295,7 +291,7 @@ async def _transactions(client: KafkaClient, limits: CheckupLimits) -> list[Symp
 
 
 async def _moves(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
-    """Look for throttles that nobody needs any more."""
+    """Find throttles that are no longer needed."""
     del limits
     if await list_reassignments(client):
         return []
@@ -311,7 +307,7 @@ async def _moves(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
 
 
 async def _requests(client: KafkaClient, limits: CheckupLimits) -> list[Symptom]:
-    """Look for APIs whose requests take long."""
+    """Find APIs with slow requests."""
     del client
     found: list[Symptom] = []
     for url in limits.metrics_urls:

@@ -1,7 +1,6 @@
-"""The checks of dry runs: what the cluster would refuse. They change nothing.
+"""Checks of dry runs: what the cluster would refuse. They change nothing.
 
-Brokers report which operations a user is allowed (KIP-430). Operations that a broker does not
-report, or is too old to, are not checked.
+Brokers report the operations that a user is allowed (KIP-430); others are not checked.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.client.topics.leaders import TopicPartition
 
-# The value in responses if operations were not requested.
+# Value in responses if operations were not requested.
 _NOT_TOLD: Final = -(1 << 31)
-# The first versions with operations of topics and of groups.
+# First versions with operations.
 _FIRST_OF_TOPICS: Final = 8
 _FIRST_OF_GROUPS: Final = 3
 _ONLY_COMPACTED: Final = "its cleanup.policy is compact; records are deleted only with delete in it"
@@ -40,11 +39,11 @@ async def check_topic_rights(
     Args:
         client: The cluster.
         names: The topics.
-        operation: A word of OPERATIONS.
-        what: What would be done, as `deleted`.
+        operation: A key of OPERATIONS.
+        what: The action in words, such as `deleted`.
 
     Raises:
-        ClientError: The user is not allowed (TOPIC_AUTHORIZATION_FAILED).
+        ClientError: TOPIC_AUTHORIZATION_FAILED.
     """
 
     def body(version: int) -> dict[str, Any]:
@@ -63,11 +62,11 @@ async def check_cluster_rights(client: KafkaClient, operation: str, what: str) -
 
     Args:
         client: The cluster.
-        operation: A word of OPERATIONS.
-        what: What would fail, as `replicas cannot be moved`.
+        operation: A key of OPERATIONS.
+        what: The failure in words, such as `replicas cannot be moved`.
 
     Raises:
-        ClientError: The user is not allowed (CLUSTER_AUTHORIZATION_FAILED).
+        ClientError: CLUSTER_AUTHORIZATION_FAILED.
     """
     found = await describe_cluster(client, operations=True)
     if not _is_allowed(found, "cluster_authorized_operations", operation):
@@ -78,7 +77,7 @@ async def check_deletable_topics(client: KafkaClient, names: Sequence[str]) -> N
     """Check that topics can be deleted.
 
     Raises:
-        ClientError: They cannot (TOPIC_AUTHORIZATION_FAILED, TOPIC_DELETION_DISABLED).
+        ClientError: TOPIC_AUTHORIZATION_FAILED, TOPIC_DELETION_DISABLED.
     """
     await check_topic_rights(client, names, "delete", "deleted")
     for broker in (await client.broker_ids())[:1]:  # none if all are fenced
@@ -90,8 +89,8 @@ async def check_deletable_records(client: KafkaClient, places: Sequence[TopicPar
     """Check that the oldest records of a topic's partitions can be deleted.
 
     Raises:
-        ClientError: They cannot: the topic is Kafka's own (INVALID_TOPIC_EXCEPTION) or only
-            compacted (POLICY_VIOLATION), or the user is not allowed.
+        ClientError: INVALID_TOPIC_EXCEPTION for an internal topic, POLICY_VIOLATION for a compacted
+            one, TOPIC_AUTHORIZATION_FAILED.
     """
     name = places[0].topic
     (topic,) = (await client.metadata([name])).topics
@@ -111,7 +110,7 @@ async def check_group_deletion(client: KafkaClient, name: str) -> None:
     """Check that a group can be deleted.
 
     Raises:
-        ClientError: It cannot (NON_EMPTY_GROUP, GROUP_AUTHORIZATION_FAILED).
+        ClientError: NON_EMPTY_GROUP, GROUP_AUTHORIZATION_FAILED.
     """
     what = f"group {name} cannot be deleted"
     await _check_group_rights(client, name, "delete", what)
@@ -124,8 +123,8 @@ async def check_offset_commit(
     """Check that offsets can be committed for a group without members.
 
     Raises:
-        ClientError: They cannot (UNKNOWN_MEMBER_ID for a group with members,
-            GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED).
+        ClientError: UNKNOWN_MEMBER_ID for a group with members, GROUP_AUTHORIZATION_FAILED,
+            TOPIC_AUTHORIZATION_FAILED.
     """
     what = f"offsets of group {name} cannot be committed"
     await _check_group_rights(client, name, "read", what)
@@ -137,7 +136,7 @@ async def check_broker_unregistration(client: KafkaClient, broker_id: int) -> No
     """Check that a broker can be unregistered.
 
     Raises:
-        ClientError: It cannot (BROKER_ID_NOT_REGISTERED, CLUSTER_AUTHORIZATION_FAILED).
+        ClientError: BROKER_ID_NOT_REGISTERED, CLUSTER_AUTHORIZATION_FAILED.
     """
     what = f"broker {broker_id} cannot be unregistered"
     await check_cluster_rights(client, "alter", what)
@@ -149,8 +148,7 @@ async def check_controller_unregistration(client: KafkaClient, controller_id: in
     """Check that a controller can be unregistered, as far as brokers report.
 
     Raises:
-        ClientError: It cannot: it is the active one (INVALID_REQUEST), or the user is not allowed
-            (CLUSTER_AUTHORIZATION_FAILED).
+        ClientError: INVALID_REQUEST for the active controller, CLUSTER_AUTHORIZATION_FAILED.
     """
     what = f"controller {controller_id} cannot be unregistered"
     await check_cluster_rights(client, "alter", what)
@@ -162,8 +160,8 @@ async def check_moves(client: KafkaClient, moves: Mapping[TopicPartition, Collec
     """Check that replicas can be moved.
 
     Raises:
-        ClientError: They cannot (INVALID_REPLICA_ASSIGNMENT for a broker that is not registered,
-            CLUSTER_AUTHORIZATION_FAILED).
+        ClientError: INVALID_REPLICA_ASSIGNMENT for an unregistered broker,
+            CLUSTER_AUTHORIZATION_FAILED.
     """
     await check_cluster_rights(client, "alter", "replicas cannot be moved")
     known = await _registered(client)
@@ -199,7 +197,7 @@ async def _check_idle(client: KafkaClient, name: str, code: int, what: str) -> N
 
 
 async def _registered(client: KafkaClient) -> frozenset[int]:
-    """Return the ids of all registered brokers, also of fenced ones."""
+    """Return the ids of all registered brokers, fenced ones included."""
     found = await describe_cluster(client, fenced=True)
     return frozenset(each.broker_id for each in found.brokers)
 

@@ -1,9 +1,9 @@
-"""What a user may not see of a cluster: a list without it looks like one that is whole.
+"""Detection of what a user may not see of a cluster.
 
-Metadata, ListGroups and ListTransactions leave out what a user may not describe, and say nothing of
-it. DescribeLogDirs asks for Describe on the cluster alone, and names every topic that a broker has.
+Metadata, ListGroups and ListTransactions silently omit what the user may not describe.
+DescribeLogDirs only requires Describe on the cluster, and names all topics of a broker.
 
-Source: Kafka's KafkaApis (which operations each request needs), KIP-113.
+Source: Kafka's KafkaApis, KIP-113.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Sight(NamedTuple):
-    """How far a user sees.
+    """The extent of what a user can see.
 
     Attributes:
-        is_whole: Whether the cluster may be described, so that lists of groups are whole.
-        hidden_topics: Names of topics that are there and may not be described, in order.
+        is_whole: Whether the user may describe the cluster, so that lists of groups are complete.
+        hidden_topics: Existing topics that the user may not describe, sorted.
     """
 
     is_whole: bool
@@ -31,11 +31,7 @@ class Sight(NamedTuple):
 
 
 async def sight_of(client: KafkaClient) -> Sight:
-    """Find out what the user sees. A broker that doesn't answer is asked for nothing.
-
-    Raises:
-        ClientError: No broker answers.
-    """
+    """Return what the user can see; brokers that do not respond are ignored."""
     is_whole = True
     kept: set[str] = set()
     for broker in await client.broker_ids():
@@ -43,13 +39,13 @@ async def sight_of(client: KafkaClient) -> Sight:
             answer = await client.request_of(broker, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
         except ClientError:
             continue
-        # Before version 3 a refusal is an answer without any directory.
+        # Before version 3, a refusal is a response without directories.
         is_whole = is_whole and bool(answer.results)
         kept |= {topic.name for each in answer.results for topic in each.topics}
     hidden: list[str] = []
     unseen = kept - {each.name for each in (await client.metadata()).topics}
     if unseen:
-        # Not one that has been deleted meanwhile.
+        # Skip topics that were deleted meanwhile.
         hidden = [
             each.name
             for each in (await client.metadata(sorted(unseen))).topics

@@ -1,7 +1,7 @@
-"""Finds slow requests in what a broker's /metrics says of recent ones, and names where they wait.
+"""Slow requests in a broker's /metrics, and the phase in which they wait.
 
-The metrics are Kafka's, as wirebroker and the JMX exporter with Strimzi's or Confluent's rules name
-them: `kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"}`.
+The names are those of wirebroker, and of the JMX exporter with Strimzi's or Confluent's rules:
+`kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"}`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _SAMPLE: Final = re.compile(
 )
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 _QUANTILE: Final = "0.99"
-# These wait for records or for other members by design.
+# They wait for records or members by design.
 _WAITING: Final = frozenset({"Fetch", "FetchConsumer", "FetchFollower", "JoinGroup", "SyncGroup"})
 _MOST_BYTES: Final = 64 << 20
 _PATIENCE_S: Final = 10.0
 
-# Phase -> how a sentence calls it, and what to do.
+# Phase -> its description, and how to fix it.
 _PHASES: Final = {
     "requestqueuetimems": (
         "waiting for the broker's other requests",
@@ -50,10 +50,10 @@ class SlowRequests(NamedTuple):
     """An API whose recent requests are slow.
 
     Attributes:
-        name: The API, in Kafka's spelling.
-        ms: A time that one of a hundred exceeds, in milliseconds.
-        where: In which phase most of it passes.
-        next_step: What to do about it.
+        name: Kafka's name of the API.
+        ms: The 99th percentile, in ms.
+        where: The phase that takes most of it.
+        next_step: How to fix it.
     """
 
     name: str
@@ -63,11 +63,11 @@ class SlowRequests(NamedTuple):
 
 
 def read_metrics(url: str) -> str:
-    """Return the page of a broker's metrics. Blocks.
+    """Return a broker's metrics page; blocks.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: The URL is not one of HTTP.
+        OSError: The page cannot be read.
+        ValueError: The URL is not an HTTP URL.
     """
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url} is not an http:// or https:// address of a /metrics page")
@@ -76,9 +76,9 @@ def read_metrics(url: str) -> str:
 
 
 def slow_requests(page: str, slow_ms: float) -> list[SlowRequests]:
-    """Return the APIs whose slowest hundredth of recent requests takes over `slow_ms`.
+    """Return the APIs whose 99th percentile is over `slow_ms`.
 
-    Waiting for records and for members of a group does not count.
+    Waiting for records and for group members does not count.
     """
     found: list[SlowRequests] = []
     for name, phases in sorted(_by_request(page).items()):

@@ -1,1 +1,1 @@
-"""The cluster itself: brokers, the controllers' quorum, features."""
+"""The cluster itself: brokers, quorum, features."""

@@ -1,4 +1,4 @@
-"""The versions of requests that nodes serve, in the words of Kafka's tools."""
+"""The API versions that nodes serve, as Kafka's tools print them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,22 @@ from wirebroker.codecs.api_keys import API_VERSIONS, CONTROLLER_API_VERSIONS, Ap
 if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
-# Requests of clients that brokers serve only with a plugin for clients' metrics (KIP-714).
+# Brokers serve these only with a plugin for clients' metrics (KIP-714).
 _TELEMETRY: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
 _KNOWN: Final = frozenset(map(int, ApiKey))
-# The body of an ApiVersions request.
+# Body of an ApiVersions request.
 OUR_SOFTWARE: Final = {"client_software_name": "wirebroker", "client_software_version": "1"}
 
 
 async def api_versions_of(client: KafkaClient, node_id: int) -> Any:
-    """Return the ApiVersionsResponse of a node.
-
-    Raises:
-        ClientError: It does not respond or refuses.
-    """
+    """Return a node's ApiVersionsResponse."""
     answer = await client.request_of(node_id, ApiKey.API_VERSIONS, OUR_SOFTWARE)
     check(answer.error_code, f"the versions of node {node_id} cannot be read")
     return answer
 
 
 def version_lines(answer: Any) -> list[str]:
-    """Return a line for each request that the node serves, or that this client knows."""
+    """Return a line for each API that the node serves or this client knows."""
     served = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
     return [
         f"{_name(key)}({key}): {_range(key, served.get(key))}"

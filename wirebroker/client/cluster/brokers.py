@@ -1,4 +1,4 @@
-"""Brokers of a cluster: what each has on its disks, and brokers that do not come back (KIP-631)."""
+"""Brokers: their log directories, and their unregistration (KIP-631)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,18 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 
-# How long a broker may take to say which versions it serves.
+# Timeout of an ApiVersions request.
 _PATIENCE_S: Final = 5.0
 
 
 class LogDir(NamedTuple):
-    """A data directory of a broker.
+    """A log directory of a broker.
 
     Attributes:
-        broker_id: Whose it is.
-        path: Where it lies there.
-        error: Why it is not served; None if it is.
-        replica_count: How many replicas of partitions it has.
-        size_bytes: What their logs take.
-        total_bytes: The size of its disk; None if the broker does not say.
-        usable_bytes: What is free there; None likewise.
+        error: Why it is offline; None if it is not.
+        size_bytes: Size of its logs.
+        total_bytes: Size of its disk; None if unknown.
+        usable_bytes: Free space; None if unknown.
     """
 
     broker_id: int
@@ -40,7 +37,7 @@ class LogDir(NamedTuple):
 
 
 async def who_answers(client: KafkaClient, broker_ids: Iterable[int]) -> dict[int, bool]:
-    """Ask brokers for their versions, all at once; tell of each whether it answers."""
+    """Return whether each broker responds to an ApiVersions request."""
     asked = list(broker_ids)
     answers = await client.together(*(_answers(client, each) for each in asked))
     return dict(zip(asked, answers, strict=True))
@@ -56,11 +53,7 @@ async def _answers(client: KafkaClient, broker_id: int) -> bool:
 
 
 async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> list[LogDir]:
-    """Return the data directories of brokers, of all that are running if none is named.
-
-    Raises:
-        ClientError: A broker may not tell, or is not there.
-    """
+    """Return the log directories of brokers; without ids, of all running ones."""
     found = await described_log_dirs(client, broker_ids or await client.broker_ids())
     return [_log_dir(broker_id, each) for broker_id, results in found.items() for each in results]
 
@@ -68,11 +61,7 @@ async def log_dirs_of(client: KafkaClient, broker_ids: Sequence[int] = ()) -> li
 async def described_log_dirs(
     client: KafkaClient, broker_ids: Sequence[int]
 ) -> dict[int, list[Any]]:
-    """Return the results of DescribeLogDirsResponses, with all partitions, by broker.
-
-    Raises:
-        ClientError: As of `log_dirs_of`.
-    """
+    """Return the results of DescribeLogDirsResponses, with all partitions, by broker."""
     answers = await client.together(
         *(
             client.request_of(each, ApiKey.DESCRIBE_LOG_DIRS, {"topics": None})
@@ -104,20 +93,20 @@ def _log_dir(broker_id: int, result: Any) -> LogDir:
 
 
 async def unregister_broker(client: KafkaClient, broker_id: int) -> None:
-    """Have the cluster forget a broker that is stopped and does not come back.
+    """Unregister a broker that is stopped permanently.
 
     Raises:
-        ClientError: It is not registered, or the user may not.
+        ClientError: It is not registered.
     """
     answer = await client.request_of_controller(ApiKey.UNREGISTER_BROKER, {"broker_id": broker_id})
     check(answer.error_code, f"broker {broker_id} cannot be unregistered", answer.error_message)
 
 
 async def unregister_controller(client: KafkaClient, controller_id: int) -> None:
-    """Have the cluster forget a controller that is stopped and does not come back.
+    """Unregister a controller that is stopped permanently.
 
     Raises:
-        ClientError: It is not registered, or the user may not.
+        ClientError: It is not registered.
     """
     request = {"controller_id": controller_id}
     answer = await client.request_of_controller(ApiKey.UNREGISTER_CONTROLLER, request)

@@ -1,4 +1,4 @@
-"""Features of a cluster: what its brokers support and what is finalized (KIP-584, KIP-1022)."""
+"""Features: what brokers support and what is finalized (KIP-584, KIP-1022)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# Kinds of changes, UpdateFeatures' upgrade_type.
+# UpdateFeatures' upgrade_type.
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
 UNSAFE_DOWNGRADE: Final = 3
@@ -23,10 +23,10 @@ class Feature(NamedTuple):
     """One feature.
 
     Attributes:
-        name: As Kafka spells it.
-        lowest: The lowest level that the broker that was asked supports.
-        highest: The highest one.
-        level: Which is in force in the cluster; 0 if none is.
+        name: Kafka's name.
+        lowest: Lowest level that the requested broker supports.
+        highest: Highest level that it supports.
+        level: The cluster's finalized level; 0 for none.
     """
 
     name: str
@@ -36,20 +36,12 @@ class Feature(NamedTuple):
 
 
 async def features_of(client: KafkaClient) -> list[Feature]:
-    """Return the features that a broker supports or the cluster has, in order of their names.
-
-    Raises:
-        ClientError: No broker responds.
-    """
+    """Return the supported and finalized features, by name."""
     return (await features_and_epoch(client))[0]
 
 
 async def features_and_epoch(client: KafkaClient) -> tuple[list[Feature], int]:
-    """Return the same, and the offset in the metadata that it is as of; -1 if that is unknown.
-
-    Raises:
-        ClientError: No broker responds.
-    """
+    """Return the features, and the metadata offset that they are from; -1 if unknown."""
     answer = await client.request(ApiKey.API_VERSIONS, OUR_SOFTWARE)
     check(answer.error_code, "the features cannot be read")
     supported = {each.name: each for each in answer.supported_features}
@@ -65,19 +57,16 @@ async def features_and_epoch(client: KafkaClient) -> tuple[list[Feature], int]:
 async def update_features(
     client: KafkaClient, levels: Mapping[str, int], kind: int, *, is_trial: bool
 ) -> dict[str, str | None]:
-    """Change the levels of features; all of them or none.
+    """Change the levels of features, all or none.
 
     Args:
         client: The cluster.
         levels: By name; 0 disables a feature.
-        kind: UPGRADE, SAFE_DOWNGRADE or UNSAFE_DOWNGRADE, which may lose what it has no place for.
-        is_trial: Whether to find out only whether it would be done.
+        kind: UPGRADE, SAFE_DOWNGRADE, or UNSAFE_DOWNGRADE, which may lose metadata.
+        is_trial: Whether only to validate.
 
     Returns:
-        By name why a feature was refused; None where it was not.
-
-    Raises:
-        ClientError: The cluster refuses the whole request, or does not answer.
+        By name, why a feature was refused; None if it was not.
     """
 
     def body(version: int) -> dict[str, Any]:

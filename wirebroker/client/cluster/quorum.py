@@ -1,4 +1,4 @@
-"""The quorum of controllers, as DescribeQuorum tells of it (KIP-642, KIP-836)."""
+"""The quorum of controllers (DescribeQuorum, KIP-642, KIP-836)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ if TYPE_CHECKING:
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _UNKNOWN_TIME: Final = -1
-# How long is waited for a controller before the rest is shown without it.
+# Timeout for a controller's response, before the rest is shown without it.
 _PATIENCE_S: Final = 5.0
 
 
 class QuorumReplica(NamedTuple):
-    """A controller or broker that has the metadata log.
+    """A node that has the metadata log; times are by the leader's clock, None if unknown.
 
     Attributes:
-        node_id: Which node.
-        is_voter: Whether it votes; others only follow.
-        end_offset: Where its log ends.
-        lag: Records that it lacks, by the leader's log.
-        lag_ms: How long ago it was caught up, by the leader's clock; None if that is not told.
-        directory_id: The directory of its log; zeros if that is not told.
-        fetched_ms: When it last fetched, by the leader's clock; None if that is not told.
-        caught_up_ms: When it was last caught up; None likewise.
+        is_voter: Whether it is a voter; else an observer.
+        end_offset: Its log end offset.
+        lag: Records behind the leader.
+        lag_ms: Time since it was caught up.
+        directory_id: Its log directory; zeros if unknown.
+        fetched_ms: Time of its last fetch.
+        caught_up_ms: Time when it was last caught up.
     """
 
     node_id: int
@@ -42,15 +41,13 @@ class QuorumReplica(NamedTuple):
 
 
 class DescribedQuorum(NamedTuple):
-    """Who leads, and how far the others are.
+    """The leader, and the progress of the others.
 
     Attributes:
-        leader_id: The leader.
-        leader_epoch: Its epoch.
         high_watermark: Of the metadata log.
         replicas: Voters, then observers.
-        now_ms: The leader's clock; None if that is not told.
-        endpoints: By node: where it is reached, as `CONTROLLER://host:9093`.
+        now_ms: The leader's clock; None if unknown.
+        endpoints: By node, such as `CONTROLLER://host:9093`.
     """
 
     leader_id: int
@@ -65,7 +62,7 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
     """Return the quorum.
 
     Raises:
-        ClientError: The cluster has none (before KRaft), or may not tell.
+        ClientError: The cluster has none (before KRaft).
     """
     asked = {"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}
     answer = await client.request_of_controller(ApiKey.DESCRIBE_QUORUM, {"topics": [asked]})
@@ -94,11 +91,7 @@ async def quorum_of(client: KafkaClient) -> DescribedQuorum:
 
 
 async def quorum_soon(client: KafkaClient) -> DescribedQuorum:
-    """Return the quorum, but wait 5 s at most: the rest can be shown without it.
-
-    Raises:
-        ClientError: As of `quorum_of`.
-    """
+    """Return the quorum within 5 s, since other output does not depend on it."""
     return await quorum_of(client.within(min(client.timeout_s, _PATIENCE_S)))
 
 
@@ -106,9 +99,9 @@ class ActiveNode(NamedTuple):
     """The active controller, or why it is unknown.
 
     Attributes:
-        node_id: The controller's id; -1 if it is unknown.
-        problem: Why it is unknown; None if it is known.
-        is_silent: Whether it is unknown because no controller responds.
+        node_id: Its id; -1 if unknown.
+        problem: Why it is unknown, or None.
+        is_silent: Whether no controller responds.
     """
 
     node_id: int
@@ -121,7 +114,7 @@ async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
 
     Args:
         client: The cluster.
-        controller_id: What its metadata says, which counts before KRaft.
+        controller_id: The one of Metadata, for clusters before KRaft.
     """
     try:
         quorum = await quorum_soon(client)
@@ -135,7 +128,7 @@ async def controller_of(client: KafkaClient, controller_id: int) -> ActiveNode:
 
 
 def is_silence(error: ClientError) -> bool:
-    """Tell whether a request to the controller failed because none responds."""
+    """Return whether a request failed because no controller responds."""
     is_refused = error.code not in {0, ErrorCode.REQUEST_TIMED_OUT}
     return not is_refused and not isinstance(error, UnservedError)
 

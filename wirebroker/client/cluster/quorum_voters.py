@@ -1,4 +1,4 @@
-"""Voters of the quorum added and removed (KIP-853)."""
+"""Voters of the quorum: addition and removal (KIP-853)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST_WITH_ACK: Final = 1
 
 
 class AddedVoter(NamedTuple):
-    """A controller: its id, the directory of its metadata log, its listeners by name."""
+    """A controller with its metadata log directory, and its listeners by name."""
 
     node_id: int
     directory_id: bytes
@@ -25,11 +25,7 @@ class AddedVoter(NamedTuple):
 
 
 async def add_voter(client: KafkaClient, voter: AddedVoter) -> None:
-    """Make a controller a voter; return when the other voters have committed that.
-
-    Raises:
-        ClientError: It is refused.
-    """
+    """Make a controller a voter; return when the other voters have committed that."""
     listeners = [
         {"name": name, "host": each.host, "port": each.port}
         for name, each in voter.endpoints.items()
@@ -50,11 +46,7 @@ async def add_voter(client: KafkaClient, voter: AddedVoter) -> None:
 
 
 async def remove_voter(client: KafkaClient, node_id: int, directory_id: bytes) -> None:
-    """Remove a controller from the voters.
-
-    Raises:
-        ClientError: It is refused.
-    """
+    """Remove a controller from the voters."""
     body = {"cluster_id": None, "voter_id": node_id, "voter_directory_id": directory_id}
     answer = await client.request_of_controller(ApiKey.REMOVE_RAFT_VOTER, body)
     check(answer.error_code, f"controller {node_id} cannot be removed", answer.error_message)

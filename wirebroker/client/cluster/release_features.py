@@ -1,4 +1,4 @@
-"""The levels of features by Kafka release: names of metadata.version, what a release sets.
+"""Feature levels of Kafka releases.
 
 Source: Apache Kafka 4.4's MetadataVersion and the *Version enumerations of its features.
 """
@@ -10,17 +10,17 @@ from typing import Final, NamedTuple
 from wirebroker.config.rows.releases import METADATA_VERSIONS
 
 METADATA_VERSION: Final = "metadata.version"
-# The last level that is for production in Kafka 4.4; later ones can be named, not set by default.
+# The last production level in Kafka 4.4; later ones are not set by default.
 LATEST_RELEASE: Final = "4.4-IV2"
 
 
 class ReleasedFeature(NamedTuple):
-    """A feature whose levels come with metadata versions.
+    """A feature whose levels depend on metadata.version.
 
     Attributes:
         name: The feature.
-        since: By level, from level 1: the metadata.version that a release sets it from.
-        needs: By level: the metadata.version that the level depends on.
+        since: By level, from 1: the metadata.version whose release sets it.
+        needs: By level: the metadata.version that it requires.
     """
 
     name: str
@@ -45,10 +45,10 @@ RELEASED: Final = (
 
 
 def release_level(release: str) -> int:
-    """Return the level of metadata.version of a release, as 4.0 or 4.0-IV2.
+    """Return the metadata.version level of a release such as 4.0 or 4.0-IV2.
 
     Raises:
-        ValueError: There is no such release; the message lists those that can be named.
+        ValueError: The release is unknown; the message lists the known ones.
     """
     if release in METADATA_VERSIONS:
         return METADATA_VERSIONS[release]
@@ -64,7 +64,7 @@ def release_level(release: str) -> int:
 
 
 def release_name(level: int) -> str | None:
-    """Return the name of a level of metadata.version; None if it has none."""
+    """Return the name of a metadata.version level, or None."""
     return next((name for name, each in METADATA_VERSIONS.items() if each == level), None)
 
 

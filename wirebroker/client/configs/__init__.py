@@ -1,1 +1,1 @@
-"""Configs and quotas, read and changed."""
+"""Configs and quotas."""

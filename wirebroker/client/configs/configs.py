@@ -1,4 +1,4 @@
-"""Configs of topics and brokers, read and changed (KIP-339)."""
+"""Configs of topics, brokers and other resources (KIP-339)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# Resource types of the protocol.
+# Resource types.
 TOPIC: Final = 2
 BROKER: Final = 4
 BROKER_LOGGER: Final = 8
@@ -22,7 +22,7 @@ GROUP: Final = 32
 _SET: Final = 0
 _DELETE: Final = 1
 
-# Kafka's ConfigSource: where a value comes from.
+# Kafka's ConfigSource.
 _SOURCES: Final = {
     1: "topic",
     2: "this broker",
@@ -33,7 +33,7 @@ _SOURCES: Final = {
     7: "client metrics",
     8: "group",
 }
-# As Kafka's own tools name them.
+# Names in Kafka's tools.
 _NAMES: Final = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -44,30 +44,30 @@ _NAMES: Final = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-# Those that AlterConfigs has set for a resource itself. Every topic has some of all brokers: a new
-# cluster sets min.insync.replicas for them.
+# Set by AlterConfigs for the resource itself. A topic also has values of all brokers, such as
+# min.insync.replicas in a new cluster.
 _SET_SOURCES: Final = frozenset({1, 2, 3, 6, 7, 8})
 _SET_SOURCES_OF_TOPIC: Final = frozenset({1})
 
 
 class ConfigSynonym(NamedTuple):
-    """One of the places that a config's value may come from, the first that counts."""
+    """One of the sources of a config's value, the one in effect first."""
 
-    source: str  # as Kafka's own tools name it
+    source: str  # name in Kafka's tools
     name: str
     value: str | None
 
 
 class ConfigEntry(NamedTuple):
-    """One config of a topic or broker."""
+    """One config."""
 
     name: str
-    value: str | None  # None where it is a secret
+    value: str | None  # None for a secret
     source: str
-    is_set: bool  # for it, by who altered it, not by a file or default
+    is_set: bool  # for this resource, not by a file or default
     is_read_only: bool
     is_sensitive: bool
-    synonyms: tuple[ConfigSynonym, ...]  # none unless they were asked for
+    synonyms: tuple[ConfigSynonym, ...]  # empty unless requested
 
 
 async def configs_of(
@@ -78,17 +78,17 @@ async def configs_of(
     names: Sequence[str] | None = None,
     synonyms: bool = False,
 ) -> list[ConfigEntry]:
-    """Return the configs of a topic or broker, in order of their names.
+    """Return the configs of a resource, by name.
 
     Args:
         client: The cluster.
-        kind: TOPIC, BROKER or another of the resource types.
-        name: The topic's name; the broker's id, or "" for the defaults of all brokers.
-        names: Which configs; None is all.
-        synonyms: Whether each comes with its other values, which it would have otherwise.
+        kind: The resource type, such as TOPIC.
+        name: The resource's name; a broker's id, or "" for the defaults of all brokers.
+        names: Only these configs; None for all.
+        synonyms: Whether to include the values of other sources.
 
     Raises:
-        ClientError: There is none of that name.
+        ClientError: The resource does not exist.
     """
     keys = None if names is None else list(names)
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
@@ -122,11 +122,7 @@ async def configs_of(
 async def alter_configs(
     client: KafkaClient, kind: int, name: str, changes: Mapping[str, str | None]
 ) -> None:
-    """Set configs of a topic or broker; None takes one back to its default.
-
-    Raises:
-        ClientError: It is refused; nothing is changed then.
-    """
+    """Set configs of a resource, all or none; None restores a default."""
     rows = [
         {"name": key, "config_operation": _DELETE if value is None else _SET, "value": value}
         for key, value in changes.items()
@@ -143,7 +139,7 @@ async def alter_configs(
 
 
 def label(kind: int, name: str) -> str:
-    """Return how a resource is called in a sentence."""
+    """Return a resource's name for sentences."""
     if kind == TOPIC:
         return f"topic {name}"
     if kind == GROUP:
@@ -159,7 +155,7 @@ async def _ask(
     client: KafkaClient, key: ApiKey, kind: int, name: str, body: Mapping[str, Any]
 ) -> Any:
     is_change = key is ApiKey.INCREMENTAL_ALTER_CONFIGS
-    # The active controller changes the configs of any node; the rest only the node itself knows.
+    # The active controller alters configs of any node; everything else only the node itself knows.
     of_node = {BROKER_LOGGER} if client.asks_controllers and is_change else {BROKER, BROKER_LOGGER}
     if kind in of_node and name:
         return await client.request_of(int(name), key, body)

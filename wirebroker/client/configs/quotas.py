@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and addresses, read and changed (KIP-546)."""
+"""Quotas of users, client ids and addresses (KIP-546)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXACT: Final = 0
 _DEFAULT: Final = 1
 _ANY: Final = 2
 
-# By kind (user, client-id, ip) the name; None is the default of its kind.
+# Name by kind (user, client-id, ip); None for the kind's default.
 Entity = dict[str, str | None]
 
 
@@ -30,16 +30,13 @@ class EntityQuotas(NamedTuple):
 async def list_quotas(
     client: KafkaClient, wanted: Entity, *, any_of: Iterable[str] = (), is_strict: bool = False
 ) -> list[EntityQuotas]:
-    """Return the quotas of an entity, and of those that it is a part of; of all if it is empty.
+    """Return the quotas of all entities that contain the wanted parts.
 
     Args:
         client: The cluster.
-        wanted: The entity.
-        any_of: Kinds of which any name will do, the default too.
-        is_strict: Whether entities with further parts are left out.
-
-    Raises:
-        ClientError: They may not be seen.
+        wanted: Parts of the entity; empty for all.
+        any_of: Kinds that match any name, and the default.
+        is_strict: Whether to exclude entities with further parts.
     """
     components = [
         {
@@ -66,11 +63,7 @@ async def list_quotas(
 async def alter_quotas(
     client: KafkaClient, entity: Entity, changes: Mapping[str, float | None]
 ) -> None:
-    """Set quotas of an entity; None removes one.
-
-    Raises:
-        ClientError: It is refused; nothing is changed then.
-    """
+    """Set quotas of an entity, all or none; None removes one."""
     parts = [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()]
     ops = [
         {"key": key, "value": value or 0.0, "remove": value is None}
@@ -84,7 +77,7 @@ async def alter_quotas(
 
 
 def shown_entity(entity: Entity) -> str:
-    """Return how an entity is called in a sentence."""
+    """Return an entity's name for sentences."""
     return ", ".join(
         f"{kind} {'<default>' if name is None else name}" for kind, name in sorted(entity.items())
     )

@@ -1,1 +1,1 @@
-"""Consumer and share groups: membership, members, offsets."""
+"""Consumer and share groups."""

@@ -1,10 +1,11 @@
-"""What consumers tell each other through their group: who wants and who reads what.
+"""Subscriptions and assignments of consumers, as their groups transport them.
 
     subscription := int16 version, []string topic, bytes user data
     assignment   := int16 version, [](string topic, []int32 partition), bytes user data
 
-Source: Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment; later versions only add
-to the end.
+Later versions only append fields.
+
+Source: Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NO_USER_DATA: Final = _INT32.pack(-1)
 
 
 def assignment_of(data: bytes) -> list[TopicPartition]:
-    """Return a member's partitions; none if it isn't a consumer's assignment."""
+    """Return the partitions of an assignment; empty if it is malformed."""
     try:
         return _read(data)
     except (struct_error, UnicodeDecodeError, ValueError):
@@ -34,7 +35,7 @@ def assignment_of(data: bytes) -> list[TopicPartition]:
 
 
 def assignment_bytes(places: Iterable[TopicPartition]) -> bytes:
-    """Return what tells a member its partitions."""
+    """Return an encoded assignment."""
     topics: dict[str, list[int]] = {}
     for place in places:
         topics.setdefault(place.topic, []).append(place.partition)
@@ -48,7 +49,7 @@ def assignment_bytes(places: Iterable[TopicPartition]) -> bytes:
 
 
 def subscription_of(data: bytes) -> list[str]:
-    """Return the topics that a member wants; none if it isn't a consumer's subscription."""
+    """Return the topics of a subscription; empty if it is malformed."""
     try:
         _, count = _VERSION_AND_COUNT.unpack_from(data)
         position = _VERSION_AND_COUNT.size
@@ -62,7 +63,7 @@ def subscription_of(data: bytes) -> list[str]:
 
 
 def subscription_bytes(topics: Iterable[str]) -> bytes:
-    """Return what tells a group which topics a member wants."""
+    """Return an encoded subscription."""
     names = [_string(each) for each in topics]
     return _VERSION_AND_COUNT.pack(_VERSION, len(names)) + b"".join(names) + _NO_USER_DATA
 

@@ -1,7 +1,7 @@
-"""Records read as a member of a group: its share of the partitions, committed as they are taken.
+"""Reading of records as a group member, with commits.
 
-What was taken is committed before partitions go to another member, each few seconds, and at the
-end, however that comes: at least once, and once if nobody is killed.
+Offsets are committed before partitions move to another member, every few seconds, and at the end:
+at least once, and exactly once unless a member is killed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.record import Record
 
-    # Finds an offset for each of some partitions.
+    # Returns an offset for each partition.
     Places: TypeAlias = Callable[[list[TopicPartition]], Awaitable[dict[TopicPartition, int]]]
 
-# Between two heartbeats; a rebalance is noticed so late. Java's default is 3 s.
+# Also the delay until a rebalance is noticed. Java's default is 3 s.
 _HEARTBEAT_S: Final = 1.0
-# Every so many heartbeats what was taken is committed (auto.commit.interval.ms is 5 s).
+# Heartbeats between commits (auto.commit.interval.ms is 5 s).
 _COMMIT_EVERY: Final = 5
-# How long a member that ends waits for its last commit.
+# Timeout of the last commit.
 _GOODBYE_S: Final = 5.0
 
 
 class GroupReader:
-    """Reads a member's share, whatever that is by then."""
+    """A reader of a member's assigned partitions."""
 
     __slots__ = ("_client", "_committed", "_membership", "_take")
 
@@ -45,22 +45,22 @@ class GroupReader:
         membership: GroupMembership,
         take: Callable[[TopicPartition, list[Record]], bool],
     ) -> None:
-        """Take the group, and what is given the records as of PartitionsReader."""
+        """Use a membership; `take` receives records as in PartitionsReader."""
         self._client = client
         self._membership = membership
         self._take = take
         self._committed: dict[TopicPartition, int] = {}
 
     async def run(self, begin: Places, end: Places | None, *, read_committed: bool = False) -> None:
-        """Read until nothing more is wanted, then leave the group.
+        """Read until `take` returns False or the end, then leave the group.
 
         Args:
-            begin: Says where to begin in partitions that the group has committed nothing for.
-            end: Says where reading ends; None: it doesn't.
-            read_committed: As of PartitionsReader.
+            begin: Returns the first offsets of partitions without committed ones.
+            end: Returns the end offsets; None to read forever.
+            read_committed: See PartitionsReader.
 
         Raises:
-            ClientError: The group or the leaders don't answer, or refuse.
+            ClientError: The coordinator or leaders do not respond, or return an error.
         """
         try:
             while not await self._read_share(begin, end, read_committed=read_committed):
@@ -69,7 +69,7 @@ class GroupReader:
             self._membership.abort()
 
     async def _read_share(self, begin: Places, end: Places | None, *, read_committed: bool) -> bool:
-        """Read until partitions are shared out anew; return whether all is read."""
+        """Read until the next rebalance; return whether everything is read."""
         places = await self._membership.join()
         self._committed = {
             place: offset
@@ -104,14 +104,14 @@ class GroupReader:
         return is_read
 
     async def _read(self, reader: PartitionsReader, *, is_bounded: bool) -> None:
-        """Read; who was given no partition waits for some, unless it is to stop at their ends."""
+        """Read; without partitions, wait for a rebalance unless the reading is bounded."""
         if reader.positions or is_bounded:
             await reader.run()
             return
         await asyncio.get_running_loop().create_future()
 
     async def _beat(self, reader: PartitionsReader) -> None:
-        """Say that this member is alive until partitions are shared out anew."""
+        """Send heartbeats until a rebalance."""
         count = 0
         while await self._membership.goes_on():
             count += 1
@@ -120,7 +120,7 @@ class GroupReader:
             await pause(_HEARTBEAT_S)
 
     async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit what has changed; what a group no longer takes others will read again."""
+        """Commit changed positions; other members read again what the group refuses."""
         changed = {place: at for place, at in positions.items() if self._committed.get(place) != at}
         if changed and await self._membership.commit(changed) is None:
             self._committed |= changed
@@ -140,7 +140,7 @@ class GroupReader:
 
 
 async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> list[BaseException | None]:
-    """End tasks and return what came of each."""
+    """Cancel tasks and return their outcomes."""
     for task in tasks:
         task.cancel()
     return await asyncio.gather(*tasks, return_exceptions=True)

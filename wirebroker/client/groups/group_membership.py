@@ -1,8 +1,8 @@
-"""This process as a member of a consumer group, by the classic protocol, which every Kafka speaks.
+"""Membership in a consumer group, by the classic protocol, which every Kafka serves.
 
-    join  ->  (heartbeat, commit)*  ->  join again when the group says so  ->  leave
+    join  ->  (heartbeat, commit)*  ->  join again after a rebalance  ->  leave
 
-Who leads shares the partitions out by range, which is what other clients' consumers offer too.
+As leader it assigns by range, which other clients' consumers offer too.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 _PROTOCOL_TYPE: Final = "consumer"
 _RANGE: Final = "range"
-# Java's defaults: how long a silent member counts as there, and how long others wait for it.
+# Java's defaults for session.timeout.ms, and for the wait for other members.
 _SESSION_MS: Final = 45_000
 _REBALANCE_MS: Final = 60_000
-# The last version that names topics by name.
+# Last version with topic names.
 _COMMIT_BY_NAME: Final = 9
-# The last version that is about one member.
+# Last version for one member.
 _LEAVE_OF_ONE: Final = 2
-# What tells a member to join again; for the last it does so as a new one.
+# The member joins again; after the last one, as a new member.
 _JOIN_AGAIN: Final = frozenset(
     {
         ErrorCode.REBALANCE_IN_PROGRESS,
@@ -48,7 +48,7 @@ _JOIN_AGAIN: Final = frozenset(
 
 
 class GroupMembership:
-    """A place in a group.
+    """A member of a group.
 
     Attributes:
         group: The group's id.
@@ -58,10 +58,10 @@ class GroupMembership:
     __slots__ = ("_client", "_generation", "_member_id", "_topics", "group", "is_member")
 
     def __init__(self, client: KafkaClient, group: str, topics: Sequence[str]) -> None:
-        """Take the group and the topics that are wanted; nothing is asked yet."""
+        """Store the group and the topics; nothing is sent yet."""
         self.group = group
         self.is_member = False
-        # On connections of its own: while a group forms, its coordinator answers nothing else.
+        # Separate connections: a coordinator's other responses wait while the group forms.
         self._client = client.apart().within(max(client.timeout_s, _REBALANCE_MS / 1000 + 10))
         self._topics = list(dict.fromkeys(topics))
         self._generation = -1
@@ -72,11 +72,10 @@ class GroupMembership:
         self._client.abort()
 
     async def join(self) -> list[TopicPartition]:
-        """Join, or join again, and return the partitions that this member is to read.
+        """Join or rejoin, and return the assigned partitions.
 
         Raises:
-            ClientError: It is refused: the group has other members than consumers, or none that
-                agree to share by range.
+            ClientError: The group is not a consumer group, or does not support range assignment.
         """
         async for _ in self._client.tries():
             joined = await self._ask(ApiKey.JOIN_GROUP, self._join_body)
@@ -98,11 +97,7 @@ class GroupMembership:
         raise ClientError(f"group {self.group} does not come to rest")
 
     async def goes_on(self) -> bool:
-        """Say that this member is alive; return whether what it reads is still its own.
-
-        Raises:
-            ClientError: The coordinator does not answer, or refuses.
-        """
+        """Send a heartbeat; return whether the assignment is still valid."""
         body = {
             "group_id": self.group,
             "generation_id": self._generation,
@@ -115,13 +110,13 @@ class GroupMembership:
         return True
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> str | None:
-        """Commit the offsets to go on from.
+        """Commit offsets.
 
         Returns:
-            What is wrong if the group has gone on without this member; None if it is done.
+            An error if the group continued without this member, else None.
 
         Raises:
-            ClientError: It is refused for another reason.
+            ClientError: The coordinator returns another error.
         """
         topics: dict[str, list[dict[str, int]]] = defaultdict(list)
         for place, offset in offsets.items():
@@ -147,11 +142,7 @@ class GroupMembership:
         return None
 
     async def leave(self) -> None:
-        """Leave the group, so that its others go on at once.
-
-        Raises:
-            ClientError: The coordinator does not answer.
-        """
+        """Leave the group, so that the other members continue immediately."""
         self.is_member = False
         body = {"group_id": self.group, "member_id": self._member_id}
         await self._ask(ApiKey.LEAVE_GROUP, body, at_most=_LEAVE_OF_ONE)
@@ -196,7 +187,7 @@ class GroupMembership:
         return body
 
     async def _shares(self, joined: Any) -> dict[str, list[TopicPartition]]:
-        """Share the partitions out, as the leader."""
+        """Assign the partitions, as the leader."""
         wanted = {each.member_id: subscription_of(bytes(each.metadata)) for each in joined.members}
         topics = sorted({topic for each in wanted.values() for topic in each})
         answer = await self._client.metadata(topics)

@@ -1,4 +1,4 @@
-"""Consumer groups: which there are, their members, what they have committed; moved and deleted."""
+"""Consumer groups: lists, members, committed offsets, deletion."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# The last versions that are about one group, and name topics by name.
+# Last versions for one group, with topics by name.
 _FETCH_OF_ONE_GROUP: Final = 7
 _COMMIT_BY_NAME: Final = 9
 _NO_OFFSET: Final = -1
 _NO_EPOCH: Final = -1
-# What classic coordinators say of a group that isn't there.
+# State of a missing group, in classic coordinators.
 _DEAD: Final = "Dead"
 
 
 class ListedGroup(NamedTuple):
-    """A group in a list; `kind` is None before Kafka 3.8, `state` before 2.6."""
+    """A listed group; `kind` is None before Kafka 3.8, `state` before 2.6."""
 
     name: str
     state: str | None
@@ -35,7 +35,7 @@ class ListedGroup(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A member with its partitions; groups of the new protocol have epochs, and targets."""
+    """A member; `epoch` and `target` are of the consumer protocol (KIP-848)."""
 
     member_id: str
     instance_id: str | None
@@ -47,7 +47,7 @@ class GroupMember(NamedTuple):
 
 
 class DescribedConsumers(NamedTuple):
-    """A group with its members; groups of the new protocol have epochs."""
+    """A group with its members; epochs are of the consumer protocol (KIP-848)."""
 
     name: str
     state: str
@@ -58,7 +58,7 @@ class DescribedConsumers(NamedTuple):
 
 
 class GroupProgress(NamedTuple):
-    """How far a group is in one partition; None where nothing is known."""
+    """A group's progress in one partition; None if unknown."""
 
     place: TopicPartition
     committed: int | None
@@ -66,18 +66,14 @@ class GroupProgress(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """How many records are before it."""
+        """Number of records behind the end."""
         if self.committed is None or self.end is None:
             return None
         return max(0, self.end - self.committed)
 
 
 async def list_groups(client: KafkaClient) -> list[ListedGroup]:
-    """Return the groups of all coordinators, by name.
-
-    Raises:
-        ClientError: A broker doesn't answer.
-    """
+    """Return the groups of all coordinators, by name."""
     asked = [
         client.request_of(broker_id, ApiKey.LIST_GROUPS, {})
         for broker_id in await client.broker_ids()
@@ -95,7 +91,7 @@ async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
     """Return a group of either protocol with its members.
 
     Raises:
-        ClientError: There is none of that name.
+        ClientError: The group does not exist.
     """
     answer = await client.request_of_coordinator(
         name,
@@ -129,7 +125,7 @@ async def describe_group(client: KafkaClient, name: str) -> DescribedConsumers:
 
 
 async def _describe_new(client: KafkaClient, name: str) -> DescribedConsumers | None:
-    """Return a group of the new protocol (KIP-848), None if there is none."""
+    """Return a group of the consumer protocol (KIP-848), or None."""
     try:
         answer = await client.request_of_coordinator(
             name,
@@ -169,11 +165,7 @@ def _places_of(assignment: Any) -> list[TopicPartition]:
 
 
 async def committed_of(client: KafkaClient, name: str) -> dict[TopicPartition, int]:
-    """Return what a group has committed, by partition.
-
-    Raises:
-        ClientError: It is refused.
-    """
+    """Return a group's committed offsets, by partition."""
     found = await committed_with_epochs(client, name)
     return {place: offset for place, (offset, _) in found.items()}
 
@@ -181,11 +173,7 @@ async def committed_of(client: KafkaClient, name: str) -> dict[TopicPartition, i
 async def committed_with_epochs(
     client: KafkaClient, name: str
 ) -> dict[TopicPartition, tuple[int, int | None]]:
-    """Return the same with the leader epoch of the last record read, None if it wasn't told.
-
-    Raises:
-        ClientError: It is refused.
-    """
+    """Return a group's committed offsets with leader epochs, None if unknown."""
     answer = await client.request_of_coordinator(
         name,
         ApiKey.OFFSET_FETCH,
@@ -210,11 +198,7 @@ async def committed_with_epochs(
 async def progress_of(
     client: KafkaClient, name: str, assigned: Iterable[TopicPartition] = ()
 ) -> list[GroupProgress]:
-    """Return how far a group is wherever it has committed, and in `assigned` partitions.
-
-    Raises:
-        ClientError: It is refused.
-    """
+    """Return a group's progress in partitions that are committed or in `assigned`."""
     committed = await committed_of(client, name)
     places = sorted({*committed, *assigned})
     there = await _still_there(client, places)
@@ -225,7 +209,7 @@ async def progress_of(
 async def _still_there(
     client: KafkaClient, places: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
-    """Return the partitions whose topics have not been deleted since."""
+    """Return the partitions that were not deleted."""
     places = list(places)
     answer = await client.metadata(sorted({place.topic for place in places}))
     known = {
@@ -238,10 +222,10 @@ async def _still_there(
 
 
 async def commit(client: KafkaClient, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit offsets for a group without members, as administrators may.
+    """Commit offsets for a group without members.
 
     Raises:
-        ClientError: It has members, or it is refused.
+        ClientError: The group has members.
     """
     topics: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for place, offset in offsets.items():
@@ -262,10 +246,10 @@ def _first_error(answer: Any) -> int:
 
 
 async def delete_group(client: KafkaClient, name: str) -> None:
-    """Delete a group without members, with what it has committed.
+    """Delete a group without members, and its offsets.
 
     Raises:
-        ClientError: It has members, or there is none.
+        ClientError: The group has members, or does not exist.
     """
     answer = await client.request_of_coordinator(
         name,
@@ -279,13 +263,10 @@ async def delete_group(client: KafkaClient, name: str) -> None:
 async def delete_offsets(
     client: KafkaClient, name: str, places: Iterable[TopicPartition]
 ) -> tuple[int, dict[TopicPartition, int]]:
-    """Delete what a group has committed for some partitions.
+    """Delete a group's committed offsets of partitions.
 
     Returns:
-        The group's error code, and each partition's; those of partitions only if the first is 0.
-
-    Raises:
-        ClientError: The coordinator does not answer.
+        The group's error code; if it is 0, also each partition's.
     """
     topics: dict[str, list[dict[str, int]]] = defaultdict(list)
     for place in places:

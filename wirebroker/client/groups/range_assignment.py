@@ -1,8 +1,8 @@
-"""Who of a group reads which partitions, when it falls to us to say: runs of each topic's numbers.
+"""Assignment by range, for a group that this client leads.
 
     a topic of 5 partitions, members A and B:    A: 0 1 2    B: 3 4
 
-Source: Kafka's RangeAssignor, without racks; the name under which members agree on it is "range".
+Source: Kafka's RangeAssignor ("range" in the protocol), without racks.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def assigned_by_range(
     subscriptions: Mapping[str, Sequence[str]], partition_counts: Mapping[str, int]
 ) -> dict[str, list[TopicPartition]]:
-    """Share partitions out.
+    """Assign partitions.
 
     Args:
-        subscriptions: The topics that each member wants, by the member's id.
-        partition_counts: How many each topic has; a topic that isn't there has none.
+        subscriptions: Topics by member id.
+        partition_counts: By topic; a missing topic has none.
 
     Returns:
-        Each member's partitions, perhaps none.
+        Each member's partitions, possibly none.
     """
     shares: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
     for topic in sorted({topic for topics in subscriptions.values() for topic in topics}):

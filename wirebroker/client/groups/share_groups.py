@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): their members, and how far they are."""
+"""Share groups (KIP-932): members and progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNKNOWN: Final = -1
 
 
 class ShareMember(NamedTuple):
-    """A member with the partitions that it reads, perhaps beside others."""
+    """A member with its partitions, which others may read too."""
 
     member_id: str
     client_id: str
@@ -38,12 +38,12 @@ class DescribedShareGroup(NamedTuple):
 
 
 class SharedProgress(NamedTuple):
-    """How far a share group is in one partition; None where it isn't told.
+    """A share group's progress in one partition; None if unknown.
 
     Attributes:
         place: The partition.
-        start: All records before this offset are done with.
-        lag: How many records are not done with.
+        start: Offset below which all records are finished.
+        lag: Number of unfinished records.
     """
 
     place: TopicPartition
@@ -52,11 +52,7 @@ class SharedProgress(NamedTuple):
 
 
 async def list_share_groups(client: KafkaClient) -> list[ListedGroup]:
-    """Return the share groups, by name.
-
-    Raises:
-        ClientError: A broker doesn't answer.
-    """
+    """Return the share groups, by name."""
     return [each for each in await list_groups(client) if each.kind == SHARE]
 
 
@@ -64,7 +60,7 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
     """Return a share group with its members.
 
     Raises:
-        ClientError: There is none of that name, or the cluster serves none.
+        ClientError: The group does not exist, or the cluster has no share groups.
     """
     answer = await client.request_of_coordinator(
         name, ApiKey.SHARE_GROUP_DESCRIBE, {"group_ids": [name]}, error_of=_first_error
@@ -93,11 +89,7 @@ async def describe_share_group(client: KafkaClient, name: str) -> DescribedShare
 
 
 async def shared_progress_of(client: KafkaClient, name: str) -> list[SharedProgress]:
-    """Return how far a share group is in each partition that it has begun to read.
-
-    Raises:
-        ClientError: It is refused.
-    """
+    """Return a share group's progress in each partition that it has begun."""
     what = f"the offsets of share group {name} cannot be read"
     answer = await client.request_of_coordinator(
         name,

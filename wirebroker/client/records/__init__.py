@@ -1,1 +1,1 @@
-"""Records read and written."""
+"""Producing and consuming of records."""

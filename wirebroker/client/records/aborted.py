@@ -1,6 +1,6 @@
-"""What of a partition's batches a reader of committed records is given.
+"""A filter of aborted transactions for read_committed consumers.
 
-Source: Kafka's CompletedFetch, isolation level read_committed (KIP-98).
+Source: Kafka's CompletedFetch (KIP-98).
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class AbortedFilter:
-    """Tells the batches of aborted transactions in one partition, which is read in order."""
+    """A filter for one partition, whose batches must come in order."""
 
     __slots__ = ("_aborting", "_waiting")
 
     def __init__(self) -> None:
-        # Producers whose transaction is one that was aborted, from here to its marker.
+        # Producers in an aborted transaction, up to its marker.
         self._aborting: set[int] = set()
         self._waiting: list[Any] = []
 
     def begin(self, aborted: Sequence[Any]) -> None:
-        """Take the aborted transactions of an answer (`producer_id`, `first_offset`)."""
+        """Use a response's aborted transactions (`producer_id`, `first_offset`)."""
         self._waiting = sorted(aborted, key=lambda each: each.first_offset)
 
     def lets_through(self, header: BatchHeader, batch: memoryview) -> bool:
-        """Tell whether a batch has records that were committed; ask for each, in order."""
+        """Return whether a batch has committed records; call it for each batch in order."""
         while self._waiting and self._waiting[0].first_offset <= header.last_offset:
             self._aborting.add(self._waiting.pop(0).producer_id)
         if header.is_control:

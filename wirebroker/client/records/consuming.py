@@ -1,7 +1,7 @@
-"""Records read from partitions, from all their leaders at once, and on as more come.
+"""Reading of partitions, from all their leaders concurrently.
 
-A leader that moves or a broker that starts again is followed; only when nothing has been answered
-for as long as a request may take, that ends the reading.
+Moved leaders and restarted brokers are followed; reading ends only if no request succeeds within
+the client's timeout.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
     from wirebroker.codecs.records.record import Record
 
-# The last version that names topics by name.
+# Last version with topic names.
 _BY_NAME: Final = 12
-# How long a leader waits for records that are not there yet, ms.
+# How long a leader waits for new records.
 _WAIT_MS: Final = 500
 _ANSWER_BYTES: Final = 8 << 20
 _PARTITION_BYTES: Final = 1 << 20
-# Before a partition that has moved, or a broker that is gone, is looked for again.
+# Pause before a retry.
 _AGAIN_S: Final = 0.1
 _MOVED: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR}
-# Asked again, it would be answered the same.
+# Errors that a retry does not fix.
 _REFUSED: Final = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 
 
 class PartitionsReader:
-    """Reads some partitions.
+    """A reader of partitions.
 
     Attributes:
         positions: The next offset of each.
@@ -64,17 +64,15 @@ class PartitionsReader:
         until: Mapping[TopicPartition, int] | None = None,
         read_committed: bool = False,
     ) -> None:
-        """Take what is to be read.
+        """Store what to read.
 
         Args:
             client: The cluster.
-            positions: From which offset on; one that a partition doesn't have becomes the nearest
-                that it has.
-            take: Is given the records as they come, those of a partition in order, never none; it
-                returns whether more are wanted.
-            until: Where reading a partition ends; without it reading goes on for ever.
-            read_committed: Whether records of transactions that were aborted, or are open, are
-                left out.
+            positions: First offsets; one that is out of range becomes the nearest valid one.
+            take: Called with each non-empty list of records, in order for each partition; returns
+                whether to continue.
+            until: End offsets, exclusive; None to read forever.
+            read_committed: Whether to skip records of open and aborted transactions.
         """
         self.positions = dict(positions)
         self._client = client
@@ -87,10 +85,10 @@ class PartitionsReader:
         self._failing_since: float | None = None
 
     async def run(self) -> None:
-        """Read until everything is read or nothing more is wanted.
+        """Read until the end, or until `take` returns False.
 
         Raises:
-            ClientError: Leaders don't answer, refuse, or send what is no record batch.
+            ClientError: Leaders do not respond, return an error, or send malformed batches.
         """
         while not self._is_done and (places := self._open()):
             try:
@@ -111,14 +109,14 @@ class PartitionsReader:
         return [place for place, at in self.positions.items() if at < self._until[place]]
 
     def _goes_on(self) -> bool:
-        """Tell whether it is worth trying again, after a failure."""
+        """Return whether to retry after a failure."""
         now = self._client.clock.monotonic()
         if self._failing_since is None:
             self._failing_since = now
         return now - self._failing_since < self._client.timeout_s
 
     async def _read_from(self, by_leader: Mapping[int, list[TopicPartition]]) -> None:
-        """Read from several leaders until one has no more to give, or has lost a partition."""
+        """Read from several leaders until one is finished or has lost a partition."""
         tasks = [
             asyncio.create_task(self._follow(leader, places))
             for leader, places in by_leader.items()
@@ -153,7 +151,7 @@ class PartitionsReader:
                     if self._is_done:
                         return
             self._failing_since = None
-            # Who stands first gets a batch of any size: each in turn.
+            # Rotate: the first partition gets a batch of any size.
             places = [*places[1:], places[0]]
 
     def _question(self, places: list[TopicPartition], wait_ms: int) -> dict[str, Any]:
@@ -172,7 +170,7 @@ class PartitionsReader:
         return {"replica_id": -1, **limits, **isolation, "topics": rows}
 
     async def _took(self, place: TopicPartition, row: Any) -> bool:
-        """Hand on what a leader has answered for a partition; say if it is another's by now."""
+        """Pass on a partition's records; return False if its leader moved."""
         if row.error_code in _MOVED:
             return False
         if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -196,7 +194,7 @@ class PartitionsReader:
                 if self._is_done:
                     break
                 behind = header.last_offset + 1
-                if self._until is not None:  # what came meanwhile is not read yet
+                if self._until is not None:  # records after the end are not read
                     behind = min(behind, self._until[place])
                 self.positions[place] = max(self.positions[place], behind)
         except KafkaError as error:

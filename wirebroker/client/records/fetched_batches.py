@@ -1,4 +1,4 @@
-"""The batches that a Fetch has brought of one partition."""
+"""The batches in a Fetch response of one partition."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def fetched_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Walk whole batches, control batches among them; the last, which may be cut off, is left out.
+    """Yield whole batches, also control batches; skip a truncated last one.
 
     Raises:
-        KafkaError: As read_batch_header, and CORRUPT_MESSAGE for a wrong checksum.
+        KafkaError: See read_batch_header; CORRUPT_MESSAGE for a wrong checksum.
     """
     position = 0
     while len(data) - position >= HEADER_BYTES:

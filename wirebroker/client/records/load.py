@@ -1,7 +1,6 @@
-"""Many records written as fast as the cluster takes them, or at a rate: for measurements.
+"""Records written at full speed or at a rate, for measurements.
 
-Several batches are under way at a time, so their order is not kept; what is refused for a passing
-reason ends the run, as any error does.
+Several batches are in flight, so order is not kept. Any error ends the run, also a retriable one.
 """
 
 from __future__ import annotations
@@ -22,21 +21,19 @@ if TYPE_CHECKING:
     from wirebroker.client.topics.leaders import TopicPartition
     from wirebroker.codecs.records.compression import Codec
 
-# The last version that names topics by name.
+# Last version with topic names.
 _BY_NAME: Final = 12
 
 
 class LoadPlan(NamedTuple):
-    """What is to be written.
+    """A load to write.
 
     Attributes:
-        topic: Where; it is there.
-        records: How many.
-        batch_records: How many in a batch, at least 1.
-        in_flight: Batches under way at a time.
-        codec: How batches are compressed.
-        acks: 1, or -1 for all replicas in sync.
-        records_per_s: The rate; None is as fast as can be.
+        records: Number of records.
+        batch_records: Records per batch, at least 1.
+        in_flight: Batches in flight.
+        acks: 1, or -1 for all in-sync replicas.
+        records_per_s: The rate; None for full speed.
     """
 
     topic: str
@@ -56,13 +53,13 @@ class LoadWriter:
     def __init__(
         self, client: KafkaClient, plan: LoadPlan, on_stored: Callable[[int, int, float], None]
     ) -> None:
-        """Take the plan.
+        """Store the plan.
 
         Args:
             client: The cluster.
-            plan: What is written.
-            on_stored: Is told of each batch how many records and bytes of values it had, and how
-                long it took, in seconds.
+            plan: What to write.
+            on_stored: Called for each batch with its records, the bytes of their values, and the
+                latency in seconds.
         """
         self._client = client
         self._plan = plan
@@ -74,11 +71,7 @@ class LoadWriter:
         self._leaders: list[tuple[TopicPartition, int]] = []
 
     async def run(self, values: Iterator[bytes]) -> None:
-        """Write the next of these values until there were enough.
-
-        Raises:
-            ClientError: A batch is refused.
-        """
+        """Write as many of these values as planned."""
         found = await partitions_of(self._client, [self._plan.topic], may_create=True)
         self._leaders = list(found.items())
         self._start = self._client.clock.monotonic()

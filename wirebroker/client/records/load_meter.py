@@ -1,4 +1,4 @@
-"""What a run has moved: rates, latencies, and how they went over time."""
+"""Rates and latencies of a run, over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MEGABYTE: Final = 1 << 20
 
 
 class LoadFigures(NamedTuple):
-    """Figures of a stretch of time; latencies are in ms, 0 if there was nothing."""
+    """Figures of a period; latencies in ms, 0 without records."""
 
     records: int
     size: int
@@ -20,31 +20,31 @@ class LoadFigures(NamedTuple):
 
     @property
     def records_per_s(self) -> float:
-        """Records a second."""
+        """Records per second."""
         return self.records / self.seconds if self.seconds else 0.0
 
     @property
     def megabytes_per_s(self) -> float:
-        """MiB of values a second."""
+        """MiB of values per second."""
         return self.size / _MEGABYTE / self.seconds if self.seconds else 0.0
 
 
 class LoadMeter:
-    """Counts batches, each as soon as it is done; time is handed in, in seconds."""
+    """A meter of completed batches; the caller passes the time in seconds."""
 
     __slots__ = ("_batches", "_start", "_window", "_window_start")
 
     def __init__(self, now: float) -> None:
-        """Begin to measure."""
+        """Start measuring."""
         self._start = now
         self._window_start = now
-        # Records, bytes and seconds of each batch: of all, and where the window begins.
+        # Records, bytes and seconds of each batch; index of the window's first batch.
         self._batches: list[tuple[int, int, float]] = []
         self._window = 0
 
     @property
     def records(self) -> int:
-        """How many there were."""
+        """Number of records."""
         return sum(each[0] for each in self._batches)
 
     def add(self, records: int, size: int, seconds: float) -> None:
@@ -52,18 +52,18 @@ class LoadMeter:
         self._batches.append((records, size, seconds))
 
     def window(self, now: float) -> LoadFigures:
-        """Return what came since the last window, and begin another."""
+        """Return the figures since the last window, and start a new one."""
         figures = _figures(self._batches[self._window :], now - self._window_start)
         self._window_start = now
         self._window = len(self._batches)
         return figures
 
     def total(self, now: float) -> LoadFigures:
-        """Return what came since the beginning."""
+        """Return the figures since the start."""
         return _figures(self._batches, now - self._start)
 
     def percentiles_ms(self, *shares: float) -> list[float]:
-        """Return the latencies that these shares of records stayed below, each 0 to 1."""
+        """Return latency percentiles, weighted by records; each share is 0 to 1."""
         ordered = sorted((seconds, records) for records, _, seconds in self._batches)
         if not ordered:
             return [0.0] * len(shares)

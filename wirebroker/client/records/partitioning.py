@@ -1,4 +1,4 @@
-"""To which partition a record goes, as Java's producer decides.
+"""The partition of a record, as in Java's producer.
 
 Source: Kafka's BuiltInPartitioner and Utils.murmur2 (MurmurHash2 by Austin Appleby, 32 bits).
 """
@@ -16,7 +16,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return the hash of a key, 0 to 2**32 - 1."""
+    """Return a key's hash, 0 to 2**32 - 1."""
     value = _SEED ^ len(data)
     whole = len(data) & ~3
     for position in range(0, whole, 4):
@@ -30,12 +30,12 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for(key: bytes, count: int) -> int:
-    """Return the partition, of so many, that records with a key go to."""
+    """Return the partition of a key, out of `count`."""
     return (murmur2(key) & 0x7FFFFFFF) % count
 
 
 class Partitioner:
-    """Chooses a partition for each record: by its key, else one for each batch."""
+    """A choice of partitions: by key, else one for each batch."""
 
     __slots__ = ("_count", "_random", "_sticky")
 
@@ -45,13 +45,13 @@ class Partitioner:
         self._sticky = random.randrange(count)
 
     def partition_of(self, key: bytes | None) -> int:
-        """Return the partition, 0 to the topic's partition count - 1."""
+        """Return the partition of a record."""
         if key is None:
             return self._sticky
         return partition_for(key, self._count)
 
     def turn(self) -> None:
-        """Begin another batch: records without a key go to another partition from now on."""
+        """Begin a new batch, with another partition for records without a key."""
         if self._count > 1:
             step = self._random.randrange(1, self._count)
             self._sticky = (self._sticky + step) % self._count

@@ -1,8 +1,7 @@
-"""Records written to a topic: in batches, acknowledged by all replicas in sync, in order.
+"""Records written to a topic in batches with acks=all, in order.
 
-One batch of a partition is under way at a time, so order is kept without idempotence. What a leader
-has refused for a passing reason is sent again; when a connection is lost it is not known whether
-its records were stored, and that ends the work with a message that says so.
+Each partition has one batch in flight, so order is kept without idempotence. Retriable errors are
+retried. If a connection is lost, it is unknown whether its records were stored, and writing ends.
 """
 
 from __future__ import annotations
@@ -24,32 +23,32 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BareRecord
     from wirebroker.codecs.records.compression import Codec
 
-# The last version that names topics by name.
+# Last version with topic names.
 _BY_NAME: Final = 12
 _ALL_IN_SYNC: Final = -1
-# Half of Kafka's default max.message.bytes; a single record may be larger.
+# Half of the default max.message.bytes; a single record may be larger.
 _BATCH_BYTES: Final = 512 << 10
-# What a record costs besides its key and value, at most.
+# Maximum overhead of a record, beyond key and value.
 _RECORD_OVERHEAD_BYTES: Final = 21
-# A leader may learn of a new topic after whoever was asked for metadata.
+# A leader may learn of a new topic later than the broker that returned metadata.
 _AGAIN: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class Stored(NamedTuple):
-    """What has been written to one partition."""
+    """The records stored in one partition."""
 
     partition: int
     records: int
     first_offset: int
     last_offset: int
-    append_time_ms: int  # of the last, where the topic has LogAppendTime; else -1
+    append_time_ms: int  # of the last record with LogAppendTime, else -1
 
 
 class TopicWriter:
-    """Writes records to the partitions of one topic.
+    """A writer to the partitions of one topic.
 
     Attributes:
-        partition_count: How many the topic has.
+        partition_count: The topic's number of partitions.
     """
 
     __slots__ = ("_client", "_codec", "_leaders", "_stored", "_topic", "partition_count")
@@ -64,14 +63,14 @@ class TopicWriter:
 
     @property
     def stored(self) -> list[Stored]:
-        """What has been acknowledged, by partition."""
+        """Acknowledged records, by partition."""
         return [self._stored[each] for each in sorted(self._stored)]
 
     async def open(self) -> None:
-        """Find the topic, which the cluster may make now, and its leaders.
+        """Find the topic, which the cluster may create now, and its leaders.
 
         Raises:
-            ClientError: It is not there.
+            ClientError: The topic does not exist.
         """
         found = await partitions_of(self._client, [self._topic], may_create=True)
         self._leaders = {place.partition: leader for place, leader in found.items()}
@@ -80,15 +79,15 @@ class TopicWriter:
     async def write(
         self, records: Sequence[tuple[int, BareRecord]], *, timestamp_ms: int | None = None
     ) -> None:
-        """Write records to their partitions, and return when all are acknowledged.
+        """Write records, and return when all are acknowledged.
 
         Args:
-            records: Each with the number of its partition.
-            timestamp_ms: When they were created, since 1970; None: now.
+            records: Each with its partition.
+            timestamp_ms: Creation time, ms since 1970; None for now.
 
         Raises:
-            ClientError: Some are refused, or may be stored or not; UNKNOWN_TOPIC_OR_PARTITION
-                before any is written.
+            ClientError: Records are refused, or it is unknown whether they are stored. If a
+                partition does not exist, nothing is written (UNKNOWN_TOPIC_OR_PARTITION).
         """
         for partition, _ in records:
             if partition not in self._leaders:
@@ -115,7 +114,7 @@ class TopicWriter:
     async def _write_firsts(
         self, waiting: dict[int, deque[list[BareRecord]]], timestamp_ms: int | None
     ) -> list[int]:
-        """Send the first batch of each partition; return those that have moved."""
+        """Send each partition's first batch; return the partitions to retry."""
         by_leader: dict[int, list[int]] = defaultdict(list)
         for partition in waiting:
             by_leader[self._leaders[partition]].append(partition)
@@ -164,7 +163,7 @@ class TopicWriter:
 
 
 def _batches(records: Sequence[tuple[int, BareRecord]]) -> dict[int, deque[list[BareRecord]]]:
-    """Cut records into batches for each partition, in order."""
+    """Group records into batches by partition, in order."""
     found: dict[int, deque[list[BareRecord]]] = defaultdict(deque)
     sizes: dict[int, int] = {}
     for partition, record in records:

@@ -1,4 +1,4 @@
-"""Leaders elected anew (KIP-183, KIP-460)."""
+"""Leader elections (KIP-183, KIP-460)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
-# Brokers before Kafka 2.4 know no other election.
+# Kafka before 2.4 has only preferred elections.
 _FIRST_WITH_KINDS: Final = 1
 
 
 class Elected(NamedTuple):
-    """What came of one partition's election.
+    """The result of one partition's election.
 
     Attributes:
         place: The partition.
-        code: 0: it has another leader; ELECTION_NOT_NEEDED: it has the right one already.
-        message: What is wrong, in words; None if nothing is.
-        told: The message of the response, if it has one.
+        code: 0 for a new leader; ELECTION_NOT_NEEDED if the right one leads already.
+        message: The error in words, or None.
+        told: The response's message, or None.
     """
 
     place: TopicPartition
@@ -37,26 +37,23 @@ class Elected(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether the partition has not the leader that was asked for."""
+        """Whether the election failed."""
         return self.code not in {0, ErrorCode.ELECTION_NOT_NEEDED}
 
 
 async def elect_leaders(
     client: KafkaClient, kind: int, places: Iterable[TopicPartition] | None
 ) -> list[Elected]:
-    """Have leaders elected.
+    """Elect leaders.
 
     Args:
         client: The cluster.
-        kind: PREFERRED: the first replica of each partition, if it is in sync. UNCLEAN: any that
-            lives, where there is no leader, at the price of what it has missed.
-        places: Which partitions; None: all.
+        kind: PREFERRED for the first replica if it is in sync. UNCLEAN for any live replica of a
+            partition without a leader, which may lose records.
+        places: The partitions; None for all.
 
     Returns:
-        A row for each partition; with None only for those whose leader changed or should have.
-
-    Raises:
-        ClientError: None is elected at all: the user may not.
+        A result for each partition; with None, only for changed leaders and failures.
     """
     topics: dict[str, list[int]] = {}
     for place in places or ():

@@ -1,4 +1,4 @@
-"""Replicas moved between the data directories of their brokers (KIP-113)."""
+"""Moves of replicas between log directories of their brokers (KIP-113)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PlacedReplica(NamedTuple):
-    """A replica of a partition on a broker; in the order of Kafka's tools."""
+    """A replica on a broker, sorted like in Kafka's tools."""
 
     broker_id: int
     place: TopicPartition
@@ -28,7 +28,7 @@ class PlacedReplica(NamedTuple):
 
 
 class ReplicaDirectories(NamedTuple):
-    """Where a replica is, and where it is being moved to; None if nowhere."""
+    """A replica's directory, and the one it is moving to; None for none."""
 
     current: str | None
     future: str | None
@@ -37,11 +37,7 @@ class ReplicaDirectories(NamedTuple):
 async def directories_of(
     client: KafkaClient, replicas: Collection[PlacedReplica]
 ) -> dict[PlacedReplica, ReplicaDirectories]:
-    """Return the data directories of replicas.
-
-    Raises:
-        ClientError: A broker does not respond, or the user is not allowed to see it.
-    """
+    """Return the log directories of replicas."""
     brokers = sorted({each.broker_id for each in replicas})
     found = dict.fromkeys(replicas, ReplicaDirectories(None, None))
     for broker_id, results in (await described_log_dirs(client, brokers)).items():
@@ -59,13 +55,10 @@ async def directories_of(
 async def move_directories(
     client: KafkaClient, wanted: Mapping[PlacedReplica, str]
 ) -> list[PlacedReplica]:
-    """Start moving replicas into directories of their brokers.
+    """Start moving replicas to other directories.
 
     Returns:
-        The replicas whose moves were started; the others are not on their brokers yet.
-
-    Raises:
-        ClientError: A move is refused.
+        The replicas that move; the others are not on their brokers yet.
     """
     started: list[PlacedReplica] = []
     for broker_id in sorted({each.broker_id for each in wanted}):

@@ -1,9 +1,9 @@
-"""Which replicas partitions are to have: a file of Kafka's own form, and how one is thought up.
+"""Reassignment plans: Kafka's file format, and generated plans.
 
     {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 
-A plan moves as little as it can: replicas that are where they may be stay, those that must go get
-the brokers with the fewest; leaders are spread over all.
+A generated plan moves few replicas: those on allowed brokers stay, the others go to the brokers
+with the fewest. Leaders are spread over all brokers.
 
 Source: the format of kafka-reassign-partitions.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _VERSION: Final = 1
-# A plan leaves the choice of a directory to the broker.
+# The broker chooses the directory.
 ANY_DIRECTORY: Final = "any"
 
 
@@ -32,15 +32,15 @@ def planned_replicas(
     *,
     count: int | None = None,
 ) -> dict[TopicPartition, list[int]]:
-    """Say where replicas are to be so that they lie on some brokers alone.
+    """Return a plan that puts all replicas on the given brokers.
 
     Args:
-        current: Where they are, by partition, the preferred leader first.
-        brokers: Those that are to have them.
-        count: How many each partition shall have; None: as many as now.
+        current: Replicas by partition, the preferred leader first.
+        brokers: The allowed brokers.
+        count: Replicas of each partition; None for as many as now.
 
     Raises:
-        ValueError: A partition shall have more replicas than there are brokers.
+        ValueError: A partition would have more replicas than there are brokers.
     """
     held = Counter(dict.fromkeys(brokers, 0))
     led: Counter[int] = Counter()
@@ -55,7 +55,7 @@ def planned_replicas(
                 f" on {counted(len(brokers), 'broker')}"
             )
         kept = [each for each in replicas if each in held]
-        while len(kept) > wanted:  # the fullest gives up its own
+        while len(kept) > wanted:  # remove from the fullest broker
             dropped = max(kept, key=lambda each: (held[each], kept.index(each)))
             kept.remove(dropped)
             held[dropped] -= 1
@@ -70,16 +70,16 @@ def planned_replicas(
 
 
 def plan_text(plan: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """Return a plan as a file has it."""
+    """Return a plan in the file format."""
     rows = [{**place._asdict(), "replicas": list(replicas)} for place, replicas in plan.items()]
     return json.dumps({"version": _VERSION, "partitions": rows}, separators=(",", ":"))
 
 
 def plan_directories(text: str) -> dict[tuple[TopicPartition, int], str]:
-    """Return the data directories that a plan names, by partition and broker.
+    """Return a plan's log directories, by partition and broker.
 
     Raises:
-        ValueError: A partition has other numbers of directories than of replicas.
+        ValueError: A partition has a different number of directories and replicas.
     """
     found: dict[tuple[TopicPartition, int], str] = {}
     for each in parse_json(text)["partitions"]:
@@ -97,10 +97,10 @@ def plan_directories(text: str) -> dict[tuple[TopicPartition, int], str]:
 
 
 def read_plan(text: str) -> dict[TopicPartition, list[int]]:
-    """Read a plan as it stands in a file.
+    """Parse a plan's file.
 
     Raises:
-        ValueError: It is none; the message says what is wrong.
+        ValueError: The plan is invalid; the message explains it.
     """
     try:
         found: Any = parse_json(text)

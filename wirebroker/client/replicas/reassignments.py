@@ -1,4 +1,4 @@
-"""Replicas moved to other brokers (KIP-455)."""
+"""Moves of replicas to other brokers (KIP-455)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Reassignment(NamedTuple):
-    """A partition whose replicas are under way."""
+    """A partition whose replicas are moving."""
 
     place: TopicPartition
     replicas: list[int]
@@ -26,16 +26,12 @@ class Reassignment(NamedTuple):
 
     @property
     def goal(self) -> list[int]:
-        """The replicas that it will have."""
+        """The replicas after the move."""
         return [each for each in self.replicas if each not in self.removing]
 
 
 async def list_reassignments(client: KafkaClient) -> list[Reassignment]:
-    """Return what is under way.
-
-    Raises:
-        ClientError: The user may not see it.
-    """
+    """Return the reassignments in progress."""
     body = {"timeout_ms": int(client.timeout_s * 1000), "topics": None}
     answer = await client.request_of_controller(ApiKey.LIST_PARTITION_REASSIGNMENTS, body)
     check(answer.error_code, "reassignments cannot be listed", answer.error_message)
@@ -54,13 +50,13 @@ async def list_reassignments(client: KafkaClient) -> list[Reassignment]:
 async def move_replicas(
     client: KafkaClient, replicas: Mapping[TopicPartition, Sequence[int] | None]
 ) -> list[TopicPartition]:
-    """Have replicas moved; None takes back what is under way.
+    """Start moves; None cancels one.
 
     Returns:
-        The partitions for which there was nothing to take back.
+        Partitions that had no move to cancel.
 
     Raises:
-        ClientError: One is refused; others may be under way.
+        ClientError: A move is refused; others may have started.
     """
     idle: list[TopicPartition] = []
     for place, each in (await alter_reassignments(client, replicas)).items():
@@ -81,11 +77,8 @@ async def alter_reassignments(
 
     Args:
         client: The cluster.
-        replicas: The new replicas of each partition; None cancels a move.
-        keeps_factor: Whether a move that changes the replication factor is refused (KIP-860).
-
-    Raises:
-        ClientError: The request is refused as a whole.
+        replicas: New replicas by partition; None cancels a move.
+        keeps_factor: Whether to refuse changes of the replication factor (KIP-860).
     """
     topics: dict[str, list[dict[str, Any]]] = {}
     for place, wanted in replicas.items():
@@ -112,10 +105,10 @@ async def alter_reassignments(
 async def replicas_of(
     client: KafkaClient, topics: Iterable[str]
 ) -> dict[TopicPartition, list[int]]:
-    """Return where the replicas of all partitions of topics are, the preferred leader first.
+    """Return the replicas of all partitions of topics, the preferred leader first.
 
     Raises:
-        ClientError: A topic is not there.
+        ClientError: A topic does not exist.
     """
     return {
         TopicPartition(topic.name, each.partition_index): list(each.replica_nodes)

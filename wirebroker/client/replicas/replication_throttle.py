@@ -1,7 +1,6 @@
-"""A bound on what moving replicas may take from the network (KIP-73), set and taken away.
+"""Replication throttles for moves (KIP-73).
 
-What is moved is named by its topics' configs, the rate is one of brokers; brokers hold leaders and
-followers to it. Sets nothing on brokers and topics that no move is about.
+Topic configs name the throttled replicas, broker configs the rate.
 
 Source: kafka-reassign-partitions --throttle.
 """
@@ -23,7 +22,7 @@ _LEADERS: Final = "leader.replication.throttled.replicas"
 _FOLLOWERS: Final = "follower.replication.throttled.replicas"
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
-# What bounds moves between directories.
+# For moves between log directories.
 DIRECTORY_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
@@ -33,11 +32,7 @@ async def throttle(
     goal: Mapping[TopicPartition, Sequence[int]],
     bytes_per_s: int,
 ) -> None:
-    """Bound the moves from where replicas are to where they are to be.
-
-    Raises:
-        ClientError: It is refused.
-    """
+    """Throttle the moves from the current to the new replicas."""
     for topic in _topics(goal):
         moved = [place for place in goal if place.topic == topic]
         sources = [f"{each.partition}:{broker}" for each in moved for broker in current[each]]
@@ -56,13 +51,10 @@ async def throttle(
 async def unthrottle(
     client: KafkaClient, topics: Sequence[str], brokers: Sequence[int]
 ) -> list[int]:
-    """Take the bound away.
+    """Remove the throttles.
 
     Returns:
-        The brokers that don't answer, and keep theirs.
-
-    Raises:
-        ClientError: It is refused.
+        Brokers that do not respond, and keep theirs.
     """
     for topic in topics:
         await alter_configs(client, TOPIC, topic, dict.fromkeys((_LEADERS, _FOLLOWERS)))

@@ -1,1 +1,1 @@
-"""ACLs, users and tokens of a cluster, and the settings by which a client logs in."""
+"""ACLs, users and tokens of a cluster, and settings for a client's login."""

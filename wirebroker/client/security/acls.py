@@ -1,4 +1,4 @@
-"""Access rules (ACLs) of a cluster: listed, made, deleted.
+"""ACLs: list, create, delete.
 
 Source: Kafka's ResourceType, PatternType, AclOperation, AclPermissionType; KIP-11, KIP-290.
 """
@@ -47,12 +47,12 @@ OPERATIONS: Final = {
     "two_phase_commit": 15,
 }
 PERMISSIONS: Final = {ANY: 1, "deny": 2, "allow": 3}
-# The name of the one resource of type cluster.
+# The only resource of type cluster.
 CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class AccessRule(NamedTuple):
-    """One ACL; all words are of the tables above."""
+    """One ACL, with words of the tables above."""
 
     resource_type: str
     resource_name: str
@@ -64,7 +64,7 @@ class AccessRule(NamedTuple):
 
 
 class RuleFilter(NamedTuple):
-    """Which ACLs are meant; None is any name."""
+    """A filter of ACLs; None matches any name."""
 
     resource_type: str = ANY
     resource_name: str | None = None
@@ -76,10 +76,10 @@ class RuleFilter(NamedTuple):
 
 
 async def list_acls(client: KafkaClient, wanted: RuleFilter) -> list[AccessRule]:
-    """Return the ACLs that a filter lets through.
+    """Return the matching ACLs.
 
     Raises:
-        ClientError: The user may not see them, or the cluster has no authorizer.
+        ClientError: The cluster has no authorizer.
     """
     answer = await client.request(ApiKey.DESCRIBE_ACLS, _filter_row(wanted))
     _check(answer.error_code, "ACLs cannot be listed", answer.error_message)
@@ -87,10 +87,10 @@ async def list_acls(client: KafkaClient, wanted: RuleFilter) -> list[AccessRule]
 
 
 async def create_acls(client: KafkaClient, rules: Sequence[AccessRule]) -> None:
-    """Make ACLs; those that are there already stay.
+    """Create ACLs; existing ones stay.
 
     Raises:
-        ClientError: One is refused; others may have been made.
+        ClientError: One is refused; others may have been created.
     """
     rows = [
         {
@@ -111,11 +111,7 @@ async def create_acls(client: KafkaClient, rules: Sequence[AccessRule]) -> None:
 
 
 async def delete_acls(client: KafkaClient, wanted: RuleFilter) -> list[AccessRule]:
-    """Delete the ACLs that a filter lets through, and return them.
-
-    Raises:
-        ClientError: It is refused.
-    """
+    """Delete the matching ACLs, and return them."""
     body = {"filters": [_filter_row(wanted)]}
     answer = await client.request_of_controller(ApiKey.DELETE_ACLS, body)
     (result,) = answer.filter_results
@@ -159,5 +155,5 @@ def _rule(row: Any, resource: Any) -> AccessRule:
 
 
 def _word(table: Mapping[str, int], number: int) -> str:
-    """Return what a number is called; newer brokers have others than we know."""
+    """Return a number's word; newer brokers may have unknown ones."""
     return next((word for word, each in table.items() if each == number), f"unknown({number})")

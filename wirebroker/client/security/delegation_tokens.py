@@ -1,7 +1,7 @@
-"""Delegation tokens of a cluster: made, seen, renewed and ended (KIP-48).
+"""Delegation tokens: create, list, renew, expire (KIP-48).
 
-A token is named by its id, which is no secret; what changes one is asked for by its HMAC, which
-those who may change it are shown.
+Users name a token by its id, which is not secret. Requests that change one need its HMAC, which
+only allowed users see.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 _FIRST_WITH_OWNER: Final = 3
-# What a cluster makes its own default of, or (for an end) now.
+# The cluster's default; for an expiry, now.
 UNSET_MS: Final = -1
 
 
 class ListedToken(NamedTuple):
-    """A token, as who may see it is shown it; times are ms since 1970.
+    """A token; times are ms since 1970.
 
     Attributes:
-        hmac: In base64, as SCRAM takes it for a password: a secret.
+        hmac: Secret, in base64; the password for SCRAM.
     """
 
     token_id: str
@@ -46,16 +46,13 @@ async def create_token(
     renewers: Sequence[str] = (),
     lifetime_ms: int = UNSET_MS,
 ) -> ListedToken:
-    """Make a token.
+    """Create a token.
 
     Args:
         client: The cluster.
-        owner: Another than who asks, as `User:alice`.
-        renewers: Who may prolong and end it besides, likewise.
-        lifetime_ms: Beyond which it can't be renewed; the cluster knows a bound.
-
-    Raises:
-        ClientError: It is refused.
+        owner: Another user than the requester, such as `User:alice`.
+        renewers: Further users who may renew and expire it.
+        lifetime_ms: Maximum lifetime; the cluster limits it.
     """
     fields: dict[str, Any] = {
         "renewers": [_principal(each) for each in renewers],
@@ -84,11 +81,7 @@ async def create_token(
 
 
 async def list_tokens(client: KafkaClient, owners: Sequence[str] = ()) -> list[ListedToken]:
-    """Return the tokens that who asks may see: all of them, or those of some owners.
-
-    Raises:
-        ClientError: They may not be seen.
-    """
+    """Return the tokens that the user may see, of all or of some owners."""
     body = {"owners": [_principal(each) for each in owners] or None}
     answer = await client.request(ApiKey.DESCRIBE_DELEGATION_TOKEN, body)
     check(answer.error_code, "tokens cannot be listed")
@@ -108,20 +101,20 @@ async def list_tokens(client: KafkaClient, owners: Sequence[str] = ()) -> list[L
 
 
 async def renew_token(client: KafkaClient, token_id: str, period_ms: int = UNSET_MS) -> int:
-    """Have a token expire later; return when, in ms since 1970.
+    """Extend a token; return its new expiry, in ms since 1970.
 
     Raises:
-        ClientError: There is none, or it is refused.
+        ClientError: The token does not exist.
     """
     period = {"renew_period_ms": period_ms}
     return await _move_end(client, ApiKey.RENEW_DELEGATION_TOKEN, token_id, period, "renewed")
 
 
 async def expire_token(client: KafkaClient, token_id: str, period_ms: int = UNSET_MS) -> int:
-    """End a token, now or after some time; return when, in ms since 1970.
+    """Expire a token, now or after a period; return when, in ms since 1970.
 
     Raises:
-        ClientError: There is none, or it is refused.
+        ClientError: The token does not exist.
     """
     period = {"expiry_time_period_ms": period_ms}
     return await _move_end(client, ApiKey.EXPIRE_DELEGATION_TOKEN, token_id, period, "ended")
@@ -149,6 +142,6 @@ def _principal(text: str, prefix: str = "") -> dict[str, str]:
 
 
 def _shown(fields: Any, prefix: str = "") -> str:
-    """Return a principal of an answer; empty if its version doesn't tell."""
+    """Return a principal; empty if the response's version has none."""
     name = getattr(fields, f"{prefix}principal_name")
     return f"{getattr(fields, f'{prefix}principal_type')}:{name}" if name else ""

@@ -1,4 +1,4 @@
-r"""A client's settings, in Kafka's words: how it reaches a cluster, and says who it is.
+r"""A client's security settings, by Kafka's names.
 
     security.protocol=SASL_SSL
     sasl.mechanism=SCRAM-SHA-512
@@ -7,8 +7,8 @@ r"""A client's settings, in Kafka's words: how it reaches a cluster, and says wh
     ssl.truststore.type=PEM
     ssl.truststore.location=ca.pem
 
-That is what the files of `--command-config` of Kafka's tools have. Of everything else in them
-nothing is read; but what would have a login, or TLS, be done by a class of Java's is refused.
+Files for `--command-config` of Kafka's tools contain them. Other settings in them are ignored, but
+Java classes for TLS or a login are refused.
 
 Source: Kafka's CommonClientConfigs, SaslConfigs, SslConfigs.
 """
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 _JAAS: Final = "sasl.jaas.config"
 _SECTION: Final = "KafkaClient"
-# Options of an example, for mechanisms without a name and a password.
+# Example options of mechanisms without name and password.
 _EXAMPLES: Final = {"OAUTHBEARER": "", "GSSAPI": " useTicketCache=true"}
 
 
 def client_security(
     settings: Mapping[str, str], java: JavaOptions = NO_JAVA_OPTIONS
 ) -> OutgoingSecurity:
-    """Return how the cluster is reached.
+    """Return the TLS and login for connections.
 
     Args:
         settings: By name.
-        java: May have a JAAS file, whose section KafkaClient replaces a missing sasl.jaas.config.
+        java: May name a JAAS file, whose section KafkaClient replaces a missing sasl.jaas.config.
 
     Raises:
-        ConfigError: A setting can't be used.
+        ConfigError: A setting is invalid.
     """
     for name, value in settings.items():
         is_class = name.startswith(("sasl.", "ssl.")) and name.endswith(".class")
@@ -69,7 +69,7 @@ def client_security(
 def _login_options(
     settings: Mapping[str, str], java: JavaOptions, mechanism: str
 ) -> tuple[str, Mapping[str, str]]:
-    """Return where the client's login module is configured, and its options."""
+    """Return the source of the login module's configuration, and its options."""
     line = settings.get(_JAAS, "")
     if line.strip():
         try:

@@ -1,4 +1,4 @@
-"""Users of SCRAM, read and changed (KIP-554): a password leaves this process salted and hashed."""
+"""SCRAM users (KIP-554); passwords leave this process only salted and hashed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ScramUser(NamedTuple):
-    """One user by one mechanism."""
+    """A user's credentials for one mechanism."""
 
     name: str
     mechanism: str
@@ -25,11 +25,7 @@ class ScramUser(NamedTuple):
 
 
 async def list_users(client: KafkaClient, names: Sequence[str] = ()) -> list[ScramUser]:
-    """Return users, or all; who has no credentials is left out.
-
-    Raises:
-        ClientError: They may not be seen.
-    """
+    """Return the named users, or all, without those that have no credentials."""
     body = {"users": [{"name": name} for name in dict.fromkeys(names)] or None}
     answer = await client.request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, body)
     check(answer.error_code, "users cannot be listed", answer.error_message)
@@ -49,23 +45,20 @@ async def list_users(client: KafkaClient, names: Sequence[str] = ()) -> list[Scr
 
 
 class NewPassword(NamedTuple):
-    """What a user logs in with from now on; the password is not sent."""
+    """A new password, which is not sent."""
 
     password: str
-    iterations: int  # how often it is hashed
+    iterations: int  # of the hash
 
 
 async def set_user(client: KafkaClient, name: str, mechanism: int, new: NewPassword) -> None:
-    """Make a user, or give one another password.
+    """Create a user, or change a password.
 
     Args:
         client: The cluster.
-        name: The user's.
-        mechanism: One of SCRAM_MECHANISMS.
-        new: What the user logs in with.
-
-    Raises:
-        ClientError: It is refused.
+        name: The user's name.
+        mechanism: A key of SCRAM_MECHANISMS.
+        new: The new password.
     """
     await alter_user(client, name, {mechanism: new})
 
@@ -74,7 +67,7 @@ async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int])
     """Remove a user's credentials, one request for each mechanism.
 
     Raises:
-        ClientError: It is refused, or there is none.
+        ClientError: There are none.
     """
     for mechanism in mechanisms:
         await alter_user(client, name, {mechanism: None})
@@ -83,10 +76,10 @@ async def delete_user(client: KafkaClient, name: str, mechanisms: Iterable[int])
 async def alter_user(
     client: KafkaClient, name: str, changes: Mapping[int, NewPassword | None]
 ) -> None:
-    """Change a user's credentials, all or none; None removes those of a mechanism.
+    """Change a user's credentials, all or none; None removes a mechanism's.
 
     Raises:
-        ClientError: It is refused, or one to be removed isn't there.
+        ClientError: One to remove does not exist.
     """
     deletions: list[dict[str, Any]] = []
     upsertions: list[dict[str, Any]] = []

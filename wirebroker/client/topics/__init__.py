@@ -1,1 +1,1 @@
-"""Topics, their partitions, and the leaders that answer for them."""
+"""Topics, partitions, and requests to their leaders."""

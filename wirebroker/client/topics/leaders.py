@@ -1,6 +1,6 @@
-"""Requests about partitions, each sent to its leader: offsets, and the deletion of records.
+"""Requests to partition leaders: offsets, and deletion of records.
 
-What moves meanwhile is asked for again, until the client's time is over.
+Partitions that move are retried until the client's timeout.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# ListOffsets' timestamps that are none.
+# Special timestamps of ListOffsets.
 LATEST: Final = -1
 EARLIEST: Final = -2
 
 _NO_OFFSET: Final = -1
-# A leader may learn of a new topic after whoever was asked for metadata.
+# A leader may learn of a new topic later than the broker that returned metadata.
 _AGAIN: Final = PASSING | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
@@ -40,10 +40,10 @@ class TopicPartition(NamedTuple):
 async def partitions_of(
     client: KafkaClient, topics: Sequence[str], *, may_create: bool = False
 ) -> dict[TopicPartition, int]:
-    """Return the leaders of all partitions of some topics, in order.
+    """Return the leaders of all partitions of topics, in order.
 
     Raises:
-        ClientError: One is not there, or has no leader.
+        ClientError: A topic does not exist, or a partition has no leader.
     """
     return {
         TopicPartition(topic.name, each.partition_index): each.leader_id
@@ -58,15 +58,15 @@ async def offsets_at(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int]:
-    """Return the first offset at or after a time in each partition; its end if nothing is so late.
+    """Return each partition's first offset at or after a time, or its end.
 
     Args:
         client: The cluster.
         timestamps: In ms since 1970, or EARLIEST or LATEST.
-        read_committed: Whether the end is before the first transaction that is still open.
+        read_committed: Whether LATEST is the last stable offset.
 
     Raises:
-        ClientError: As of `ask_leaders`.
+        ClientError: A topic does not exist.
     """
     found = await offsets_found(client, timestamps, read_committed=read_committed)
     later = [place for place in timestamps if place not in found]
@@ -82,11 +82,7 @@ async def offsets_found(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int]:
-    """Return the same, without the partitions in which nothing is so late.
-
-    Raises:
-        ClientError: As of `ask_leaders`.
-    """
+    """Return the same, without partitions that have no such record."""
     rows = {place: {"timestamp": timestamp} for place, timestamp in timestamps.items()}
     shared = {"replica_id": -1, "isolation_level": int(read_committed)}
     answers = await _ask_leaders(client, ApiKey.LIST_OFFSETS, rows, shared)
@@ -97,10 +93,10 @@ async def offsets_found(
 async def delete_records(
     client: KafkaClient, before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Delete the records before an offset in each partition; return where these begin then.
+    """Delete records before an offset in each partition; return the new start offsets.
 
     Raises:
-        ClientError: One refuses (OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for compacted topics).
+        ClientError: OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for a compacted topic.
     """
     rows = {place: {"offset": offset} for place, offset in before.items()}
     shared = {"timeout_ms": int(client.timeout_s * 1000)}
@@ -111,7 +107,7 @@ async def delete_records(
 async def clamped(
     client: KafkaClient, positions: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Return for each offset the nearest that its partition has, or is about to have."""
+    """Return the nearest valid offset for each position."""
     starts = await offsets_at(client, dict.fromkeys(positions, EARLIEST))
     ends = await offsets_at(client, dict.fromkeys(positions, LATEST))
     return {place: min(max(at, starts[place]), ends[place]) for place, at in positions.items()}

@@ -1,4 +1,4 @@
-"""Partitions of topics with what only newer brokers tell (DescribeTopicPartitions, KIP-966)."""
+"""Partitions with details of newer brokers (DescribeTopicPartitions, KIP-966)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# Partitions in one answer, as Kafka's own client asks.
+# Partitions per response, as in Kafka's client.
 _MOST_IN_ONE: Final = 2000
 
 
 class PartitionDetails(NamedTuple):
-    """One partition; `leader` is -1 for none, the last two are None if that is not told."""
+    """One partition; `leader` is -1 for none, the last two are None if unknown."""
 
     partition: int
     leader: int
@@ -37,10 +37,10 @@ class TopicDetails(NamedTuple):
 
 
 async def topic_details(client: KafkaClient, names: Sequence[str]) -> list[TopicDetails]:
-    """Return topics that are there, in this order.
+    """Return the details of topics, in this order.
 
     Raises:
-        ClientError: One is not there.
+        ClientError: A topic does not exist.
     """
     if not names:
         return []

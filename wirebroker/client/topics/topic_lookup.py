@@ -1,4 +1,4 @@
-"""Topics looked up by name, made on first use where the cluster does that."""
+"""Lookup of topics by name, created on first use if the cluster does that."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ if TYPE_CHECKING:
 
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 _MAKES_TOPICS: Final = "auto.create.topics.enable"
-# Whether a cluster makes topics on first use may not be had, for want of the permission to ask.
-# While it makes one it says that there is none, as one that makes none does: after so long it is
-# taken for the latter.
+# The user may not be allowed to read the setting. While the cluster creates a topic, it responds as
+# if it creates none; after this time, that is assumed.
 _CREATION_S: Final = 3.0
 
 
 async def find_topics(
     client: KafkaClient, names: Sequence[str], *, may_create: bool = False
 ) -> list[Any]:
-    """Return the metadata of topics that are there, in this order, each with its leaders.
+    """Return the metadata of existing topics with leaders, in this order.
 
     Args:
         client: The cluster.
-        names: The topics'.
-        may_create: Whether those that are missing are made, if the cluster does so.
+        names: The topics.
+        may_create: Whether the cluster may create missing topics.
 
     Raises:
-        ClientError: One is not there (UNKNOWN_TOPIC_OR_PARTITION), or has no leader for as long as
-            a request may take.
+        ClientError: A topic does not exist (UNKNOWN_TOPIC_OR_PARTITION), or has no leader after the
+            client's timeout.
     """
     found: dict[str, Any] = {}
     makes_topics = None if may_create else False
@@ -59,7 +58,7 @@ async def find_topics(
 
 
 async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | None:
-    """Ask whether the cluster makes topics on first use; None if it does not say."""
+    """Return whether the cluster creates topics on first use; None if unknown."""
     if not brokers:
         return None
     broker = str(brokers[0].node_id)
@@ -73,7 +72,7 @@ async def _makes_topics(client: KafkaClient, brokers: Sequence[Any]) -> bool | N
 
 
 async def _no_such_topic(client: KafkaClient, name: str, *, is_wanted: bool) -> ClientError:
-    """Return the error; if the topic is wanted, it says how to create it."""
+    """Return the error; if the topic is wanted, with the command that creates it."""
     others = [each.name for each in (await client.metadata()).topics]
     hint = did_you_mean(name, others)
     if not hint and is_wanted:

@@ -1,4 +1,4 @@
-"""Topics made, changed and deleted."""
+"""Creation, change and deletion of topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# The last version of DeleteTopics that goes by names alone.
+# Last version of DeleteTopics with names only.
 _BY_NAME: Final = 5
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -28,22 +28,22 @@ async def create_topics(
     assignment: Sequence[Sequence[int]] = (),
     may_exist: bool = False,
 ) -> list[str]:
-    """Make topics, and return when they have leaders.
+    """Create topics, and return when they have leaders.
 
     Args:
         client: The cluster.
-        partitions: How many each gets, by name; -1 is the brokers' num.partitions.
-        replication_factor: -1 is the brokers' default.replication.factor.
-        configs: Of each.
-        assignment: The brokers of each partition, the preferred leader first, where they are to be
-            others than the cluster chooses; both numbers above are -1 then.
-        may_exist: Whether those that are there already are no mistake.
+        partitions: Number by topic; -1 for the brokers' num.partitions.
+        replication_factor: -1 for the brokers' default.replication.factor.
+        configs: Configs of each topic.
+        assignment: Brokers of each partition, the preferred leader first; both numbers above must
+            then be -1.
+        may_exist: Whether to skip existing topics.
 
     Returns:
-        The names of those that were made.
+        The names of the created topics.
 
     Raises:
-        ClientError: One could not be made; those before it are.
+        ClientError: A topic cannot be created; earlier ones are.
     """
     rows = [
         {
@@ -75,11 +75,7 @@ async def create_topics(
 
 
 async def list_topics(client: KafkaClient) -> dict[str, int]:
-    """Return how many partitions each topic has, by name, Kafka's own left out.
-
-    Raises:
-        ClientError: Nobody answers.
-    """
+    """Return the number of partitions of each topic, without internal topics, by name."""
     found = [each for each in (await client.metadata()).topics if not each.is_internal]
     return {each.name: len(each.partitions) for each in sorted(found, key=lambda each: each.name)}
 
@@ -87,17 +83,13 @@ async def list_topics(client: KafkaClient) -> dict[str, int]:
 async def add_partitions(
     client: KafkaClient, topic: str, count: int, *, assignment: Sequence[Sequence[int]] = ()
 ) -> None:
-    """Let a topic have `count` partitions, more than it has.
+    """Increase a topic's number of partitions.
 
     Args:
         client: The cluster.
-        topic: Its name.
-        count: How many it shall have.
-        assignment: The brokers of each new partition, if they are to be others than the cluster
-            chooses.
-
-    Raises:
-        ClientError: It is refused.
+        topic: The topic.
+        count: The new number.
+        assignment: Brokers of each new partition; empty to let the cluster choose.
     """
     rows = [{"broker_ids": list(brokers)} for brokers in assignment]
     answer = await client.request_of_controller(
@@ -120,7 +112,7 @@ async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:
     """Delete topics.
 
     Raises:
-        ClientError: One could not be deleted; those before it are.
+        ClientError: A topic cannot be deleted; earlier ones are.
     """
     answer = await client.request_of_controller(
         ApiKey.DELETE_TOPICS,
@@ -134,12 +126,12 @@ async def delete_topics(client: KafkaClient, names: Sequence[str]) -> None:
 
 
 async def _known(client: KafkaClient, names: Sequence[str], at_least: int) -> None:
-    """Wait until brokers know of a change: with KRaft it is a moment after it was made.
+    """Wait until brokers know of a change, which with KRaft is later than the response.
 
     Args:
         client: The cluster.
         names: The topics.
-        at_least: How many partitions with leaders each must have; 0: it must be gone.
+        at_least: Partitions with leaders that each must have; 0 if it must be deleted.
     """
     async for _ in client.tries():
         answer = await client.metadata(names)

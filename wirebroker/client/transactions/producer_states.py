@@ -1,4 +1,4 @@
-"""The producers of partitions, and the markers that end hanging transactions (KIP-664)."""
+"""Producers of partitions, and markers that end hanging transactions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ if TYPE_CHECKING:
 
     from wirebroker.client.kafka_client import KafkaClient
 
-# As many partitions as one request names.
+# Partitions per request.
 _BATCH: Final = 500
 
 
 class PartitionProducer(NamedTuple):
-    """A producer of a partition; -1 where nothing is known.
+    """A producer of a partition; -1 if unknown.
 
     Attributes:
-        place: The partition.
-        producer_id: The producer.
-        producer_epoch: Its epoch.
-        coordinator_epoch: The epoch of the last marker's coordinator.
-        last_sequence: The sequence number of its last record.
-        last_timestamp_ms: When it last wrote.
-        start_offset: Where its open transaction begins; None if none is open.
+        coordinator_epoch: That of the last marker.
+        last_sequence: Sequence number of its last record.
+        last_timestamp_ms: Time of its last record.
+        start_offset: Start of its open transaction; None for none.
     """
 
     place: TopicPartition
@@ -46,7 +43,7 @@ async def producers_of(
     """Return the active producers of partitions, as their leaders or one broker know them.
 
     Raises:
-        ClientError: A partition does not exist, or the user is not allowed to see it.
+        ClientError: A partition does not exist.
     """
     found: list[PartitionProducer] = []
     for first in range(0, len(places), _BATCH):
@@ -79,7 +76,7 @@ def _state(place: TopicPartition, producer: Any) -> PartitionProducer:
 async def _nodes(
     client: KafkaClient, places: Iterable[TopicPartition], broker_id: int | None
 ) -> dict[int, dict[str, list[int]]]:
-    """Return the partitions of each topic by the node that is asked for them."""
+    """Return partitions by topic, by the node to send the request to."""
     wanted = list(places)
     leaders = await partitions_of(client, sorted({place.topic for place in wanted}))
     nodes: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -100,10 +97,7 @@ async def write_abort_marker(
         client: The cluster.
         place: The partition.
         producer: The producer's id and epoch.
-        coordinator_epoch: The epoch in the marker.
-
-    Raises:
-        ClientError: It is refused.
+        coordinator_epoch: The marker's epoch.
     """
     producer_id, producer_epoch = producer
     body = {

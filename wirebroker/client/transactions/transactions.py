@@ -1,4 +1,4 @@
-"""Transactions of a cluster, as their coordinators tell of them (KIP-664)."""
+"""Transactions, as their coordinators know them (KIP-664)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 
-# Later ones have fields for two-phase commit.
+# Later versions have fields for two-phase commit.
 _LAST_INIT_VERSION: Final = 4
-# FindCoordinator's key_type, and the last version that asks for one key.
+# FindCoordinator's key_type, and its last version for one key.
 _TRANSACTION: Final = 1
 _LAST_OF_ONE_KEY: Final = 3
-# Versions of ListTransactions (KIP-994, KIP-1152).
+# First versions of ListTransactions (KIP-994, KIP-1152).
 _FIRST_WITH_DURATION: Final = 1
 _FIRST_WITH_PATTERN: Final = 2
 
 
 class ListedTransaction(NamedTuple):
-    """A transactional id and what it is at."""
+    """A transactional id and its state."""
 
     transactional_id: str
     coordinator_id: int
@@ -34,17 +34,13 @@ class ListedTransaction(NamedTuple):
 
 
 class DescribedTransaction(NamedTuple):
-    """What a coordinator knows of a transactional id.
+    """A coordinator's state of a transactional id.
 
     Attributes:
-        transactional_id: Which.
-        coordinator_id: The broker that answered.
-        state: As Kafka names it.
-        producer_id: Of its producer.
-        producer_epoch: Of its producer.
-        timeout_ms: After so long the coordinator aborts it.
-        started_ms: When it began; None if none is open.
-        partitions: Those that it has written to, as `topic-0`.
+        state: Kafka's name.
+        timeout_ms: Timeout after which the coordinator aborts it.
+        started_ms: Start time; None if no transaction is open.
+        partitions: Partitions in it, such as `topic-0`.
     """
 
     transactional_id: str
@@ -65,17 +61,17 @@ async def list_transactions(
     longer_than_ms: int = -1,
     pattern: str | None = None,
 ) -> list[ListedTransaction]:
-    """Return the transactions that all brokers coordinate, in order of their ids.
+    """Return the transactions of all coordinators, by id.
 
     Args:
         client: The cluster.
-        states: Those in these states; none: all.
-        producer_ids: Those of these producers; none: all.
-        longer_than_ms: Those that are open for longer; negative: all.
-        pattern: Those whose ids match this regular expression; None: all.
+        states: Only these states; empty for all.
+        producer_ids: Only these producers; empty for all.
+        longer_than_ms: Only those open for longer; negative for all.
+        pattern: Regular expression of ids; None for all.
 
     Raises:
-        ClientError: A broker refuses, knows no such state or is too old for a filter.
+        ClientError: A broker does not know a state, or is too old for a filter.
     """
 
     def body(version: int) -> dict[str, Any]:
@@ -111,23 +107,23 @@ async def list_transactions(
 
 
 async def describe_transaction(client: KafkaClient, transactional_id: str) -> DescribedTransaction:
-    """Return what the coordinator of a transactional id knows of it.
+    """Return the coordinator's state of a transactional id.
 
     Raises:
-        ClientError: There is none of that id, or it may not be told.
+        ClientError: The id does not exist.
     """
     body = {"transactional_ids": [transactional_id]}
     what = f"transaction {transactional_id} cannot be described"
     answer: Any = None
     question = {"key": transactional_id, "key_type": _TRANSACTION}
-    # As clients of Kafka do: it also makes the topic that coordinators need, on its first use.
+    # As in Kafka's clients; it also creates __transaction_state on its first use.
     await client.request(ApiKey.FIND_COORDINATOR, question, at_most=_LAST_OF_ONE_KEY)
     async for _ in client.tries():
         broker_ids = await client.broker_ids()
         answers = await client.together(
             *(client.request_of(each, ApiKey.DESCRIBE_TRANSACTIONS, body) for each in broker_ids)
         )
-        # All but its coordinator say that they are not; while that loads, it says so.
+        # Other brokers return NOT_COORDINATOR, a loading one COORDINATOR_LOAD_IN_PROGRESS.
         for broker_id, each in zip(broker_ids, answers, strict=True):
             (answer,) = each.transaction_states
             if answer.error_code not in PASSING:
@@ -139,10 +135,10 @@ async def describe_transaction(client: KafkaClient, transactional_id: str) -> De
 async def abort_transaction(client: KafkaClient, transactional_id: str) -> None:
     """Abort the open transaction of a transactional id, and fence its producer.
 
-    It is asked for as by a producer of the same id that begins anew.
+    It sends InitProducerId, like a new producer with the same id.
 
     Raises:
-        ClientError: There is none of that id, or the user may not.
+        ClientError: The id does not exist.
     """
     what = f"transaction {transactional_id} cannot be aborted"
     found = await describe_transaction(client, transactional_id)

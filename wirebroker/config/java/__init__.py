@@ -1,1 +1,1 @@
-"""Java's regular expressions and replacements, as Kafka's configs have them."""
+"""Java's formats in Kafka's configs: properties, JAAS, regular expressions."""

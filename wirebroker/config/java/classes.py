@@ -1,6 +1,6 @@
-"""Sets of characters as Java's regular expressions name them, and as Python's write them.
+"""Character sets of Java's regular expressions, and their form in Python's.
 
-A set is a list of ranges of code points, both ends included, ascending and apart.
+A set is an ascending list of disjoint, inclusive ranges of code points.
 
 Source: java.util.regex.Pattern of Java 17.
 """
@@ -22,7 +22,7 @@ def _of(text: str) -> Ranges:
 
 
 def united(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return ranges in order; those that touch become one."""
+    """Return ranges in order; adjacent ones are merged."""
     found: Ranges = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -46,18 +46,17 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def intersection(one: Ranges, other: Ranges) -> Ranges:
-    """Return the characters of both."""
+    """Return the characters that are in both."""
     return complement(united([*complement(one), *complement(other)]))
 
 
 def caseless(ranges: Ranges) -> Ranges:
-    """Return characters and, of letters of ASCII, those of the other case."""
+    """Return the characters and, for ASCII letters, those of the other case."""
     letters = intersection(ranges, _ALPHA)
     return united([*ranges, *((first ^ 32, last ^ 32) for first, last in _split(letters))])
 
 
 def _split(letters: Ranges) -> Ranges:
-    """Return letters so that no range has large and small ones."""
     return [*intersection(letters, _UPPER), *intersection(letters, _LOWER)]
 
 
@@ -70,7 +69,7 @@ _ALNUM: Final = united([*_ALPHA, *_DIGIT])
 _PUNCT: Final = intersection([(0x21, 0x7E)], complement(_ALNUM))
 _SPACE: Final = _of(" \t\n\x0b\f\r")
 
-# \d and its like; a capital letter is the complement.
+# \d and similar escapes; a capital letter means the complement.
 BY_LETTER: Final = {
     "d": _DIGIT,
     "w": united([*_ALNUM, *_of("_")]),
@@ -78,7 +77,7 @@ BY_LETTER: Final = {
     "h": united([*_of(" \t\xa0\u1680\u180e\u202f\u205f\u3000"), (0x2000, 0x200A)]),
     "v": united([*_of("\x0b\f"), *LINE_ENDS]),
 }
-# \p{…}: those of ASCII; the other names are Unicode's.
+# \p{…}: the ASCII names only.
 BY_NAME: Final = {
     "Lower": _LOWER,
     "Upper": _UPPER,
@@ -97,7 +96,7 @@ BY_NAME: Final = {
 
 
 def written(ranges: Ranges) -> str:
-    """Return a set as Python's regular expressions have it."""
+    """Return a set in the syntax of Python's regular expressions."""
     if not ranges:
         return r"[^\x00-\U0010ffff]"
     return "[" + "".join(f"{_escaped(first)}-{_escaped(last)}" for first, last in ranges) + "]"

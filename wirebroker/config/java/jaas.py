@@ -1,9 +1,9 @@
-"""JAAS lines, in which Kafka's configs name users, of the stock login modules; none is loaded.
+"""JAAS lines: the options of Kafka's login modules, whose Java classes are not loaded.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required
         username="admin" password="admin-secret" user_admin="admin-secret" user_alice="…";
 
-A leaf.  Source: Kafka's JaasContext, PlainLoginModule, ScramLoginModule.
+Source: Kafka's JaasContext, PlainLoginModule, ScramLoginModule.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wirebroker.config.rows.row import ConfigValue
 
 _SECURITY: Final = "org.apache.kafka.common.security."
-# Of each mechanism the class that stands for what is built in here.
+# The class that selects each mechanism's built-in implementation.
 LOGIN_MODULES: Final = {
     "PLAIN": f"{_SECURITY}plain.PlainLoginModule",
     "OAUTHBEARER": f"{_SECURITY}oauthbearer.OAuthBearerLoginModule",
@@ -25,21 +25,15 @@ LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": f"{_SECURITY}scram.ScramLoginModule",
     "SCRAM-SHA-512": f"{_SECURITY}scram.ScramLoginModule",
 }
-# Those for which a name and a password are enough.
 PASSWORD_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def login_options(text: str, mechanism: str) -> dict[str, str]:
-    """Return the options of the one login module that a JAAS line has.
-
-    Args:
-        text: The line. It has secrets: none is in what is raised.
-        mechanism: The SASL mechanism that it is for, one of LOGIN_MODULES.
+    """Return the options of a mechanism's login module, which must be the only one of a JAAS line.
 
     Raises:
-        ValueError: The text says why, as the end of a sentence.
+        ValueError: The text is the end of a sentence, without secrets.
     """
-    # Most starts, and most commands, have no line.
     from wirebroker.config.java.jaas_grammar import modules_of_line  # noqa: PLC0415
 
     modules = modules_of_line(text)
@@ -50,15 +44,15 @@ def login_options(text: str, mechanism: str) -> dict[str, str]:
     (module,) = modules
     if module.name != LOGIN_MODULES[mechanism]:
         raise ValueError(
-            f"there is no login module {module.name} here, only {LOGIN_MODULES[mechanism]}"
+            f"login module {module.name} is not supported: use {LOGIN_MODULES[mechanism]}"
         )
     return dict(module.options)
 
 
 def section_options(modules: Sequence[LoginModule], mechanism: str) -> dict[str, str] | None:
-    """Return the options of a mechanism's login modules in a section; None if it has none.
+    """Return the options of a mechanism's login modules in a section, or None if it has none.
 
-    Of an option that several of them have, the first one counts.
+    If several modules have an option, the first one counts.
     """
     found = [each.options for each in modules if each.name == LOGIN_MODULES[mechanism]]
     if not found:
@@ -67,15 +61,15 @@ def section_options(modules: Sequence[LoginModule], mechanism: str) -> dict[str,
 
 
 def unknown_mechanism(value: ConfigValue) -> str | None:
-    """Return what SASL mechanisms must be, None if a config names none that is unknown."""
+    """Return the allowed SASL mechanisms if a config names an unknown one, or None."""
     names = value if isinstance(value, tuple) else (value,)
     if any(each and each not in LOGIN_MODULES for each in names):
-        return f"SASL mechanisms are {', '.join(LOGIN_MODULES)}"
+        return f"it must be one of {', '.join(LOGIN_MODULES)}"
     return None
 
 
 def quoted(text: str) -> str:
-    r"""Return a value as a JAAS line has it, in quotes, which end on their own line."""
+    """Return a value quoted for a JAAS line, without line ends."""
     for each, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
         text = text.replace(each, escaped)
     return f'"{text}"'

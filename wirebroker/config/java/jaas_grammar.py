@@ -1,4 +1,4 @@
-r"""The grammar of JAAS: login modules with options, in a config's value and in a file of sections.
+r"""Grammar of JAAS: login modules with options, in a config's value and in a file of sections.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";
 
@@ -6,12 +6,11 @@ r"""The grammar of JAAS: login modules with options, in a config's value and in 
         org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";
     };
 
-A word begins with a letter, `_` or `$` and may go on with digits, `.` and `-`; any other text needs
-quotes, which end on their line. A quoted text has Java's escapes (`\n`, `\101`). `/`, `//` and
-`/* */` begin comments. A file has two differences: `*` is a letter, and values in single quotes
-are refused.
+A word begins with a letter, `_` or `$` and may contain digits, `.` and `-`; other text needs quotes
+that end on the same line, with Java's escapes (`\n`, `\101`). `/`, `//` and `/* */` begin comments.
+In a file, `*` is a letter, and values in single quotes are refused.
 
-A leaf.  Source: java.io.StreamTokenizer as Kafka's JaasConfig and the JDK's ConfigFile set it up.
+Source: java.io.StreamTokenizer as configured by Kafka's JaasConfig and the JDK's ConfigFile.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ _ESCAPES: Final = {
 
 @dataclass(slots=True, frozen=True)
 class LoginModule:
-    """A login module: the name of its class, and its options."""
+    """A login module: its class name and options."""
 
     name: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def modules_of_line(text: str) -> list[LoginModule]:
-    """Return the login modules in the value of a `sasl.jaas.config`.
+    """Return the login modules of a `sasl.jaas.config` value.
 
     Raises:
-        ValueError: The text says why, as the end of a sentence; it shows no value.
+        ValueError: The text is the end of a sentence, without values.
     """
     tokens = _Tokens(text, _OF_LINE)
     modules: list[LoginModule] = []
@@ -69,15 +68,10 @@ def modules_of_line(text: str) -> list[LoginModule]:
 def sections_of_file(
     text: str, expanded: Callable[[str], str]
 ) -> dict[str, tuple[LoginModule, ...]]:
-    """Return the sections of a JAAS file by name.
-
-    Args:
-        text: The file's.
-        expanded: Replaces the system properties in a value; may raise ValueError.
+    """Return the sections of a JAAS file by name; `expanded` replaces system properties in a value.
 
     Raises:
-        ValueError: The text says in which line and why, as the end of a sentence; it shows no
-            value.
+        ValueError: The text is the end of a sentence with the line number, without values.
     """
     tokens = _Tokens(text, _OF_FILE)
     sections: dict[str, tuple[LoginModule, ...]] = {}
@@ -120,8 +114,6 @@ def _module(tokens: _Tokens, expanded: Callable[[str], str] | None = None) -> Lo
 
 
 class _Tokens:
-    """The tokens of a text, one of which is the next."""
-
     def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
         self._text = text
         self._pattern = pattern
@@ -137,7 +129,6 @@ class _Tokens:
         return len(re.findall(r"\r\n|\r|\n", self._text[:end])) + 1
 
     def value(self, wanted: str, *, has_single_quotes: bool) -> str:
-        """Take a word or a quoted text."""
         found = self._found()
         kind = found.lastgroup
         assert kind is not None, "each alternative of the pattern is a group"
@@ -147,7 +138,6 @@ class _Tokens:
         return found[kind] if kind == "word" else _ESCAPE.sub(_unescaped, found[kind])
 
     def skip(self, sign: str) -> bool:
-        """Take a sign if it is the next token, and tell whether it was."""
         is_next = self._found()["sign"] == sign
         if is_next:
             self._move()
@@ -160,7 +150,8 @@ class _Tokens:
     def _found(self) -> re.Match[str]:
         if self._next is None:
             raise ValueError(
-                "it ends too early: a semicolon ends a login module, a quote ends on its own line"
+                "it ends too early: end a login module with a semicolon, and quotes on the same "
+                "line"
             )
         return self._next
 

@@ -1,12 +1,11 @@
-"""Java system properties of Kafka's start scripts: a JAAS file, and names that have no effect.
+"""Java system properties of Kafka's start scripts: a JAAS file, and names without effect.
 
     KAFKA_OPTS="-Djava.security.auth.login.config=/etc/kafka/jaas.conf"
 
-The file has sections. `KafkaServer` is for all listeners, `<listener>.KafkaServer`, with the
-listener's name in lower case, for one of them; `KafkaClient` is for the command line.
+Section `KafkaServer` of the file is for all listeners, `<listener>.KafkaServer` (in lower case) for
+one, `KafkaClient` for the command line.
 
-A leaf; the file is read through what the caller passes.  Source: kafka-run-class.sh, Kafka's
-JaasContext, the JDK's ConfigFile and PropertyExpander.
+Source: kafka-run-class.sh, Kafka's JaasContext, the JDK's ConfigFile and PropertyExpander.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from wirebroker.config.java.jaas_grammar import LoginModule
 
-# Of these kafka-run-class.sh makes java's command line, in this order: the last value counts.
+# In the order of java's command line: the last value counts.
 VARIABLES: Final = (
     "KAFKA_HEAP_OPTS",
     "KAFKA_JVM_PERFORMANCE_OPTS",
@@ -33,21 +32,16 @@ VARIABLES: Final = (
     "KAFKA_OPTS",
 )
 LOGIN_CONFIG: Final = "java.security.auth.login.config"
-# Addresses that keys and tokens of OAUTHBEARER may be read from; also a broker config here.
+# Also a broker config in wirebroker.
 ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-_INSTEAD: Final = {"java.security.krb5.conf": "the variable KRB5_CONFIG names that file"}
-# A text: re compiles it at its first use; few files have properties.
+_INSTEAD: Final = {"java.security.krb5.conf": "set the variable KRB5_CONFIG to that file"}
+# Not compiled, because few files have properties.
 _PROPERTY: Final = r"(?s)\$\{\{.*?(?:\}\}|\Z)|\$\{([^}]*)\}"
 
 
 @dataclass(slots=True, frozen=True)
 class Section:
-    """A section of a JAAS file.
-
-    Attributes:
-        source: The section and its file, for messages.
-        modules: Its login modules.
-    """
+    """A section of a JAAS file; `source` is for messages."""
 
     source: str
     modules: tuple[LoginModule, ...]
@@ -55,14 +49,13 @@ class Section:
 
 @dataclass(slots=True, frozen=True)
 class JavaOptions:
-    """What the Java system properties of an environment say.
+    """The Java system properties of an environment.
 
     Attributes:
         login_file: The JAAS file; empty without one.
-        sections: Its sections by name.
-        problem: Why the file cannot be used, None if it can. Nothing fails until a login needs it.
-        allowed_urls: The value of ALLOWED_URLS, None if it is not set.
-        without_effect: Names of properties that have no effect here, some with a hint.
+        problem: Why the file is invalid; it fails only a login that needs the file.
+        allowed_urls: The value of ALLOWED_URLS.
+        without_effect: Names of properties without effect, some with a hint.
     """
 
     login_file: str = ""
@@ -74,15 +67,15 @@ class JavaOptions:
     without_effect: tuple[str, ...] = ()
 
     def section(self, *names: str) -> Section | None:
-        """Return the first of these sections that exists, None without one.
+        """Return the first of these sections that exists.
 
         Raises:
-            ConfigError: The JAAS file cannot be used.
+            ConfigError: The JAAS file is invalid.
         """
         if self.problem is not None:
             raise ConfigError(self.problem)
         for name in names:
-            if self.sections.get(name):  # an empty one does not count, as in Java
+            if self.sections.get(name):  # as in Java, an empty one does not count
                 return Section(f"section {name} of {self.login_file}", self.sections[name])
         return None
 
@@ -91,11 +84,9 @@ NO_JAVA_OPTIONS: Final = JavaOptions()
 
 
 def java_options(environment: Mapping[str, str], read: Callable[[str], str]) -> JavaOptions:
-    """Return what the Java system properties of an environment say.
+    """Return the Java system properties of an environment.
 
-    Args:
-        environment: The process environment.
-        read: Returns the text of a file; raises OSError or ValueError.
+    `read` returns the text of a file; it raises OSError or ValueError.
     """
     properties = {
         name: value
@@ -119,7 +110,6 @@ def java_options(environment: Mapping[str, str], read: Callable[[str], str]) -> 
 
 
 def _login_options(properties: Mapping[str, str], read: Callable[[str], str]) -> JavaOptions:
-    """Read the JAAS file that the system properties name."""
     from wirebroker.config.java.jaas_grammar import sections_of_file  # noqa: PLC0415 - few have a file
 
     file = properties[LOGIN_CONFIG].removeprefix("=")
@@ -137,7 +127,7 @@ def _path(location: str) -> str:
     if parts.scheme == "file":
         return unquote(parts.path)
     if parts.netloc:
-        raise ValueError("it must be a file of this machine")
+        raise ValueError("it must be a local file")
     return location
 
 

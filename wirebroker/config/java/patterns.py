@@ -1,12 +1,12 @@
-r"""Regular expressions in Java's dialect, for Python's engine.
+r"""Regular expressions in Java's dialect, translated for Python's engine.
 
     java_pattern(r"CN=(?<name>\w+),OU=[a-z&&[^x]]+$")
 
-In Java `\d`, `\w` and `\s` are ASCII, `.` is no line end of any kind, `$` comes before a last one,
-and classes of characters have unions and intersections. What has no translation is refused, so that
-no certificate is taken for another user's.
+In Java, `\d`, `\w` and `\s` are ASCII, `.` excludes all line ends, `$` also matches before a final
+one, and character classes have unions and intersections. Expressions without a translation are
+refused, so that a certificate never maps to the wrong user.
 
-A leaf.  Source: java.util.regex.Pattern of Java 17, which Kafka's rules for principals use.
+Source: java.util.regex.Pattern of Java 17.
 """
 
 from __future__ import annotations
@@ -53,37 +53,35 @@ def java_pattern(text: str) -> re.Pattern[str]:
     """Compile an expression.
 
     Raises:
-        ValueError: It is none, or has no translation; the text says why, as the end of a sentence.
+        ValueError: It is invalid or has no translation; the text is the end of a sentence.
     """
     translation = _Translation(text)
     try:
         return re.compile(translation.whole(), re.ASCII)
     except (re.error, OverflowError) as error:
-        raise ValueError(f"{text} is no pattern: {error}") from None
+        raise ValueError(f"{text} is not a valid pattern: {error}") from None
 
 
 class _Translation:
-    """One expression, from left to right."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._position = 0
         self._groups = 0
-        # Of `.`: whether it is any character (?s).
+        # Whether `.` matches any character (?s).
         self._is_dot_all = False
-        # Whether letters of ASCII are large and small ones (?i).
+        # Whether ASCII letters match in both cases (?i).
         self._is_caseless = False
 
     def whole(self) -> str:
         translated = self._alternatives()
         if self._position < len(self._text):
-            raise self._refused("a ) is too many")
+            raise self._refused("a ) has no (")
         return translated
 
     # --- texts ---
 
     def _refused(self, why: str) -> ValueError:
-        return ValueError(f"{self._text} is no pattern that is served here: {why}")
+        return ValueError(f"{self._text} is not a supported pattern: {why}")
 
     def _peek(self, length: int = 1) -> str:
         return self._text[self._position : self._position + length]
@@ -91,7 +89,7 @@ class _Translation:
     def _take(self, length: int = 1) -> str:
         taken = self._peek(length)
         if len(taken) < length:
-            raise self._refused("it ends too soon")
+            raise self._refused("it ends too early")
         self._position += length
         return taken
 
@@ -110,7 +108,6 @@ class _Translation:
     # --- sequences and groups ---
 
     def _alternatives(self) -> str:
-        """Translate up to the end, or the ) of the group."""
         pieces: list[str] = []
         while self._position < len(self._text) and self._peek() != ")":
             if self._takes("|"):
@@ -120,7 +117,7 @@ class _Translation:
         return "".join(pieces)
 
     def _takes_flags(self) -> bool:
-        """Take (?i), which is for the rest of its group, other alternatives included."""
+        """Consume (?i), which applies to the rest of its group, including other alternatives."""
         found = _FLAGS.match(self._text, self._position + 1) if self._peek(2) == "(?" else None
         if found is None or found[3] != ")":
             return False
@@ -130,14 +127,13 @@ class _Translation:
 
     def _set_flags(self, on: str, off: str) -> None:
         if set(on + off) - {"i", "s"}:
-            raise self._refused(f"the flags {on}{off} are not known here")
+            raise self._refused(f"the flags {on}{off} are not supported")
         if "s" in on + off:
             self._is_dot_all = "s" not in off
         if "i" in on + off:
             self._is_caseless = "i" not in off
 
     def _item(self) -> str:
-        """Translate one thing and its quantifier."""
         item = self._group() if self._takes("(") else self._single()
         found = self._match(_QUANTIFIER)
         if found is None:
@@ -213,7 +209,7 @@ class _Translation:
         stop = len(self._text) if end < 0 else end
         quoted = "".join(map(self._literal, self._text[self._position : stop]))
         self._position = stop if end < 0 else end + 2
-        # A quantifier is for the last character alone, and Java has it for the whole.
+        # A quantifier here applies to the last character only, but Java applies it to the whole.
         if self._match(_QUANTIFIER):
             raise self._refused(r"a quantifier follows \E")
         return f"(?:{quoted})"
@@ -229,7 +225,6 @@ class _Translation:
         return f"(?i:{reference})" if self._is_caseless else f"(?:{reference})"
 
     def _set_of(self, letter: str) -> Ranges:
-        """Return the characters that an escape stands for, one of them or many."""
         if letter.lower() in BY_LETTER:
             ranges = BY_LETTER[letter.lower()]
             return ranges if letter.islower() else complement(ranges)
@@ -239,18 +234,16 @@ class _Translation:
         return self._cased([(code, code)])
 
     def _cased(self, ranges: Ranges) -> Ranges:
-        """Return characters, letters of ASCII in both cases if it is so."""
         return caseless(ranges) if self._is_caseless else ranges
 
     def _property(self, *, is_negated: bool) -> Ranges:
         found = self._match(re.compile(r"\{(\w+)\}"))
         if found is None or found[1] not in BY_NAME:
-            raise self._refused(r"\p stands for one of " + ", ".join(BY_NAME))
+            raise self._refused(r"\p must name one of " + ", ".join(BY_NAME))
         ranges = self._cased(BY_NAME[found[1]])
         return complement(ranges) if is_negated else ranges
 
     def _code_of(self, letter: str) -> int:
-        """Return the character that an escape stands for."""
         if letter in _CONTROLS:
             return _CONTROLS[letter]
         if letter == "c":
@@ -262,7 +255,7 @@ class _Translation:
         if letter == "x":
             return self._number(r"[0-9a-fA-F]{2}|\{[0-9a-fA-F]+\}", 16)
         if letter.isascii() and letter.isalnum():
-            raise self._refused(f"\\{letter} is not known here")
+            raise self._refused(f"\\{letter} is not supported")
         return ord(letter)
 
     def _number(self, pattern: str, base: int) -> int:
@@ -277,7 +270,6 @@ class _Translation:
     # --- classes of characters ---
 
     def _class(self) -> Ranges:
-        """Return the characters of a class behind its [."""
         is_negated = self._takes("^")
         whole: Ranges | None = None
         while True:
@@ -287,17 +279,17 @@ class _Translation:
                 return complement(whole) if is_negated else whole
 
     def _part(self, *, is_first: bool) -> tuple[Ranges, bool]:
-        """Return what stands before && or the class's ], and whether it is the ]."""
+        """Return the characters up to && or the closing ], and whether it was the ]."""
         found: Ranges = []
         is_empty = True
         while True:
             if self._takes("&&"):
                 if is_empty:
-                    raise self._refused("&& stands beside nothing")
+                    raise self._refused("&& has nothing on one side")
                 return united(found), False
             if self._peek() == "]" and not (is_first and is_empty):
                 if is_empty:
-                    raise self._refused("&& stands beside nothing")
+                    raise self._refused("&& has nothing on one side")
                 self._position += 1
                 return united(found), True
             found += self._class() if self._takes("[") else self._range()
@@ -313,16 +305,16 @@ class _Translation:
         self._position += 1
         last = self._member()
         if len(last) > 1 or last[0][0] != last[0][1] or last[0][0] < first[0][0]:
-            raise self._refused("a range of characters has no right end")
+            raise self._refused("a range of characters has an invalid end")
         return self._cased([(first[0][0], last[0][0])])
 
     def _member(self) -> Ranges:
-        """Return the characters of a letter, or of an escape; of a letter as it is written."""
+        """Return the characters of a letter or an escape, before (?i) is applied."""
         character = self._take()
         if character == "\\":
             letter = self._take()
             if letter in "QE":
-                raise self._refused(r"\Q stands in a class")
+                raise self._refused(r"\Q is not supported in a class")
             if letter.lower() in BY_LETTER or letter in "pP":
                 return self._set_of(letter)
             character = chr(self._code_of(letter))

@@ -1,11 +1,10 @@
-r"""Java properties: the form in which files of Kafka's settings are written.
+r"""Java properties: the format of Kafka's settings files.
 
     # a comment
     log.dirs=/var/lib/kafka,\
         /mnt/kafka
 
-A leaf, imported when there is a file.  Source: java.util.Properties.load (escapes, continuation
-lines, three separators).
+Source: java.util.Properties.load (escapes, continuation lines, three separators).
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-# The key ends at the first =, : or blank that no backslash stands before.
+# The key ends at the first =, : or blank without a backslash before it.
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*")
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
-_BYTE_ORDER_MARK = "\xef\xbb\xbf"  # of UTF-8, read as Latin-1
-# Tabs, line ends and form feeds are text; all else below a blank is of a binary or of UTF-16.
+_BYTE_ORDER_MARK = "\xef\xbb\xbf"  # UTF-8, read as Latin-1
+# Control characters of binary files or UTF-16.
 _BINARY = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
-# What no name of a config begins with: JSON, XML, a section of an INI file, YAML's list or marks.
+# JSON, XML, INI sections, YAML lists or marks; no config name begins with these.
 _FOREIGN_BEGIN = re.compile(r"""[{}\[\]<>"',`*&|]|-(?:--)?(?=\s|$)|%YAML""")
 _FOREIGN_KINDS: Final = {
     "{": "a JSON file",
@@ -32,18 +31,18 @@ _FOREIGN_KINDS: Final = {
     "-": "a YAML file",
     "%": "a YAML file",
 }
-# `kafka:` and below it, further in, `node.id: 1`: Java would read `node.id` and forget the rest.
+# `kafka:` followed by an indented `node.id: 1`: Java would read `node.id` and ignore the nesting.
 _NESTED = re.compile(
     r"^([ \t]*)[\w.\-]+[ \t]*:[ \t]*\r?\n(?:[ \t]*\r?\n)*\1[ \t]+[^\s#!]", re.MULTILINE
 )
-# A line end behind a backslash takes the blanks of the next line with it.
+# An escaped line end includes the leading blanks of the next line.
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|(?:\r\n|[\r\n])[ \t\f]*|.?)", re.DOTALL)
 
 
 def foreign_kind(text: str) -> str | None:
-    """Return what a text is rather than properties, with an article; None if it may be properties.
+    """Return the kind of a file that is not properties, with an article, or None.
 
-    Java takes any bytes for properties, and so finds none of the settings that were meant.
+    Java accepts any bytes as properties, and would find none of the intended settings.
     """
     if _BINARY.search(text):
         return "a binary file"
@@ -56,10 +55,10 @@ def foreign_kind(text: str) -> str | None:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""Read the text of a properties file; of a key that stands twice the last value counts.
+    r"""Parse the text of a properties file; for a repeated key the last value counts.
 
     Raises:
-        ValueError: A \u escape isn't followed by four hexadecimal digits.
+        ValueError: A \u escape lacks four hexadecimal digits.
     """
     settings: dict[str, str] = {}
     for line in _logical_lines(text):
@@ -72,22 +71,19 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def parse_value(text: str) -> str:
-    r"""Read the text of one value, as it could stand after `name=` in a properties file.
-
-    Line ends that no backslash continues are part of the value: there is no next property.
+    r"""Parse the text of one value; unescaped line ends are part of it.
 
     Raises:
-        ValueError: A \u escape isn't followed by four hexadecimal digits.
+        ValueError: A \u escape lacks four hexadecimal digits.
     """
     return _unescape(text.lstrip(" \t\f"))
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Join continued lines and drop blank ones and comments."""
     joined = ""
     for natural in re.split(r"\r\n|\n|\r", text):
         line = natural.lstrip(" \t\f")
-        # A line that continues another is never a comment.
+        # A continuation line is never a comment.
         if not joined and (not line or line[0] in "#!"):
             continue
         backslashes = len(line) - len(line.rstrip("\\"))

@@ -1,6 +1,6 @@
-"""Replacements in Java's form: `$1`, `${name}`, a backslash before what counts itself.
+"""Replacement texts in Java's syntax: `$1`, `${name}`, a backslash as the escape.
 
-A leaf.  Source: java.util.regex.Matcher.appendReplacement.
+Source: java.util.regex.Matcher.appendReplacement.
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ _REFERENCE: Final = re.compile(r"(?s)\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*
 
 
 class JavaReplacement:
-    """What takes the place of what a pattern finds."""
+    """A parsed replacement for the matches of a pattern."""
 
     __slots__ = ("_pattern", "_pieces")
 
     def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
-        """Read it.
-
-        Raises:
-            ValueError: The text says why, as the end of a sentence.
-        """
+        """Parse the text; raise ValueError (the end of a sentence) if it is invalid."""
         self._pattern = pattern
         pieces: list[str | int] = []
         position = 0
@@ -30,7 +26,7 @@ class JavaReplacement:
             position = found.end()
             escaped, digits, name, alone = found.groups()
             if alone:
-                raise ValueError(f"{text}: {alone} stands alone")
+                raise ValueError(f"{text}: {alone} must be escaped or followed by a group")
             if escaped is not None:
                 pieces.append(escaped)
             elif name is not None:
@@ -42,10 +38,10 @@ class JavaReplacement:
         self._pieces = tuple(each for each in (*pieces, text[position:]) if each != "")
 
     def replace(self, text: str, *, only_first: bool = False) -> str:
-        """Replace what the pattern finds, from left to right.
+        """Replace the pattern's matches, from left to right.
 
-        Behind an empty match Java looks on from the next character; Python's own `sub` would try
-        for a longer one at the same place.
+        After an empty match, Java continues at the next character; Python's `sub` would look for a
+        longer match at the same position.
         """
         done: list[str] = []
         kept = begin = 0
@@ -64,7 +60,7 @@ class JavaReplacement:
 
 
 def _group(digits: str, pattern: re.Pattern[str]) -> tuple[int, str]:
-    """Return the group that digits name, as many of them as there is one for, and the rest."""
+    """Return the group of the longest number prefix that is a group, and the remaining digits."""
     length = 1
     while length < len(digits) and int(digits[: length + 1]) <= pattern.groups:
         length += 1

@@ -1,1 +1,1 @@
-"""Listeners of the broker and of HTTP, as the settings describe them."""
+"""Listeners of the broker and of HTTP, from the settings."""

@@ -1,4 +1,4 @@
-"""Where HTTP is served: `wirebroker.http.listeners=HOST:PORT,…`. A leaf."""
+"""Addresses of the HTTP server: `wirebroker.http.listeners=HOST:PORT,…`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/]*)):([0-9]{1,5})")
 
 
 def http_listeners_of(config: Config) -> tuple[Address, ...]:
-    """Return the addresses to open; none: HTTP is off.
+    """Return the addresses to open; empty if HTTP is off.
 
     Raises:
-        ConfigError: One can't be used.
+        ConfigError: An address is invalid.
     """
     return tuple(_address(item) for item in config.list("wirebroker.http.listeners"))
 
@@ -27,6 +27,7 @@ def _address(item: str) -> Address:
     match = _ADDRESS.fullmatch(item)
     if match is None or int(match.group(3)) > 65535:
         raise ConfigError(
-            f"wirebroker.http.listeners: {item} cannot be used: write HOST:PORT, 127.0.0.1:9404"
+            f"wirebroker.http.listeners: {item} cannot be used: write HOST:PORT, such as "
+            "127.0.0.1:9404"
         )
     return Address(match.group(1) or match.group(2) or "", int(match.group(3)))

@@ -1,17 +1,13 @@
-"""Listeners: what `listeners` and its companions say, as a list of addresses to open.
+"""Listeners: the addresses to open, from `listeners` and related settings.
 
     listeners=INSIDE://:9092,OUTSIDE://0.0.0.0:9094
     advertised.listeners=INSIDE://broker1:9092,OUTSIDE://kafka.example.org:443
     listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT
 
-With `advertised.listeners=auto` a client is told the address at which its connection arrived.
-Those named in controller.listener.names are the controller's, by which other nodes follow the
-metadata and ask for changes; the broker and the controller of one process need none between them.
-A broker that joins others must have none of those names.
+Names in controller.listener.names are the controller's, for other nodes; a broker that joins others
+must not open any. The modules for SASL and TLS are imported only if needed.
 
-What reads SASL and TLS is imported where a listener, or a peer, has them.
-
-A leaf.  Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (the form).
+Source: Kafka's KafkaConfig and SocketServerConfigs (rules), EndPoint (format).
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
     from wirebroker.config.security.tls import TlsSettings
     from wirebroker.config.values import Config
 
-# Kafka's SocketServerConfigs.URI_PARSE_REGEXP, whose dot stands for no line end.
+# Kafka's SocketServerConfigs.URI_PARSE_REGEXP; Java's dot excludes line ends.
 _LISTENER = re.compile(
     r"([^:/\n\r\x85\u2028\u2029]+)://"
     r"(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]{1,6})"
@@ -38,7 +34,7 @@ _EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never 
 
 
 class Address(NamedTuple):
-    """A host and a port; the host is empty for every interface, the port 0 for a free one."""
+    """A host and port; an empty host means every interface, port 0 a free port."""
 
     host: str
     port: int
@@ -48,14 +44,13 @@ class ListenerConfig(NamedTuple):
     """One listener.
 
     Attributes:
-        name: In capitals, as Kafka keeps it.
-        host: To bind to; empty for every interface, IPv6 without brackets.
-        port: To bind to; 0 for a free one.
-        protocol: The security protocol.
-        advertised: What clients are told; None for the address their connection arrived at. Port
-            0 stands for the port that was bound.
-        sasl: How clients authenticate; None if they need not.
-        tls: How they are spoken to; None if in plain text.
+        name: In capitals, as in Kafka.
+        host: Host to bind to; empty for every interface, IPv6 without brackets.
+        port: Port to bind to; 0 for a free one.
+        advertised: The address for clients; None for the address at which their connection arrived.
+            Port 0 means the bound port.
+        sasl: None without SASL.
+        tls: None for plain text.
     """
 
     name: str
@@ -68,42 +63,44 @@ class ListenerConfig(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether whoever reaches it is served."""
+        """Whether clients need neither SASL nor a certificate."""
         has_certificates = self.tls is not None and self.tls.client_auth == "required"
         return self.sasl is None and not has_certificates
 
     @property
     def protocol_number(self) -> int:
-        """Return the security protocol as registrations have it."""
+        """Return the number of the security protocol in registrations."""
         return PROTOCOLS.index(self.protocol)
 
 
 def listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
-    """Return the listeners to open, in the order in which they are written.
+    """Return the broker's listeners, in their configured order.
 
     Raises:
-        ConfigError: An address, a name or a protocol can't be used.
+        ConfigError: A listener is invalid.
     """
     found, controller = _all_listeners(config), _controller_names(config)
     mine = tuple(each for each in found if each.name not in controller)
     if is_controller_alone(config):
         if mine:
             raise ConfigError(
-                f"listeners: {mine[0].name} is not in controller.listener.names, and "
-                "process.roles=controller opens no other listeners"
+                f"listeners: {mine[0].name} is not in controller.listener.names: with "
+                "process.roles=controller, name it there or remove it"
             )
         return ()
     if not mine:
-        raise ConfigError("listeners names nothing to open: give at least one, PLAINTEXT://:9092")
+        raise ConfigError(
+            "listeners has no listener for clients: add one, such as PLAINTEXT://:9092"
+        )
     _check_inter_broker(config, list(mine))
     return mine
 
 
 def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
-    """Return the listeners of this node's controller, in the order in which they are written.
+    """Return the listeners of this node's controller, in their configured order.
 
     Raises:
-        ConfigError: An address, a name or a protocol can't be used.
+        ConfigError: A listener is invalid.
     """
     if is_member(config):
         return ()
@@ -111,7 +108,8 @@ def controller_listeners_of(config: Config) -> tuple[ListenerConfig, ...]:
     found = tuple(each for each in _all_listeners(config) if each.name in controller)
     if not found and is_controller_alone(config):
         raise ConfigError(
-            "process.roles=controller needs a listener that controller.listener.names names"
+            "process.roles=controller needs a listener: add one and name it in "
+            "controller.listener.names"
         )
     return found
 
@@ -144,10 +142,10 @@ def _all_listeners(config: Config) -> tuple[ListenerConfig, ...]:
 
 
 def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Address]:
-    """Read NAME://host:port items; names become capitals.
+    """Parse NAME://host:port items; names become upper case.
 
     Raises:
-        ConfigError: An item hasn't that form, its port is out of range, or a name comes twice.
+        ConfigError: An item is invalid, or a name is repeated.
     """
     addresses: dict[str, Address] = {}
     for item in items:
@@ -157,25 +155,24 @@ def parse_addresses(config_name: str, items: tuple[str, ...]) -> dict[str, Addre
             raise ConfigError(f"{config_name}: {shown} cannot be used: write NAME://host:port")
         name, port = match.group(1).upper(), int(match.group(4))
         if not 0 <= port <= 65535:
-            raise ConfigError(f"{config_name}: {item} cannot be used: ports go from 0 to 65535")
+            raise ConfigError(f"{config_name}: {item} cannot be used: the port must be 0 to 65535")
         if name in addresses:
-            raise ConfigError(f"{config_name}: {name} stands there twice")
+            raise ConfigError(f"{config_name}: {name} occurs twice")
         addresses[name] = Address(match.group(2) or match.group(3) or "", port)
     return addresses
 
 
 def is_wildcard(host: str) -> bool:
-    """Tell whether the host of a listener stands for every interface."""
+    """Return whether the host of a listener means every interface."""
     return host in _EVERYWHERE
 
 
 def is_auto(config: Config) -> bool:
-    """Tell whether each client is told the address that it came by."""
+    """Return whether each client gets the address at which its connection arrived."""
     return config.list("advertised.listeners") in (("auto",), ())
 
 
 def _advertised(config: Config, names: set[str], controller: set[str]) -> dict[str, Address]:
-    """Return what is told of each listener; nothing at all for `auto`."""
     if is_auto(config):
         return {}
     told = parse_addresses("advertised.listeners", config.list("advertised.listeners"))
@@ -198,7 +195,10 @@ def _protocol_map(config: Config, controller: set[str]) -> dict[str, str]:
         if not item.strip():
             continue
         if not colon or protocol.upper() not in PROTOCOLS:
-            raise ConfigError(f"{name_of_map}: {item.strip()} cannot be used: write NAME:PLAINTEXT")
+            raise ConfigError(
+                f"{name_of_map}: {item.strip()} cannot be used: write NAME: and one of "
+                f"{', '.join(PROTOCOLS)}"
+            )
         protocols[name.upper()] = protocol.upper()
     return protocols
 
@@ -209,18 +209,17 @@ def _check_controller(
     addresses: dict[str, Address],
     protocols: dict[str, str],
 ) -> None:
-    """Check whose the controller's listeners are, and what they speak."""
     if is_member(config):
         for name in sorted(controller & addresses.keys()):
             raise ConfigError(
-                f"listeners: {name} is one of controller.listener.names, which are other nodes' "
-                "with process.roles=broker"
+                f"listeners: {name} is in controller.listener.names: with process.roles=broker "
+                "other nodes open it, remove it here"
             )
         for name in sorted(controller & protocols.keys()):
-            _protocol(name, protocols)  # as which the controllers are asked
+            _protocol(name, protocols)  # it connects to the controllers
         return
     if controller and not controller & addresses.keys():
-        raise ConfigError("listeners: none of controller.listener.names is among them")
+        raise ConfigError("listeners contains none of controller.listener.names: add one")
     for name in sorted(controller & addresses.keys() - protocols.keys()):
         raise ConfigError(
             f"listeners: {name} is not in listener.security.protocol.map: add {name}:PLAINTEXT"
@@ -237,7 +236,7 @@ def _protocol(name: str, protocols: dict[str, str]) -> str:
 
 
 def _check_ports(addresses: dict[str, Address]) -> None:
-    """Refuse a port that two listeners share, unless one is IPv4 and the other IPv6."""
+    """Refuse a port of two listeners, unless one is IPv4 and the other IPv6."""
     taken: dict[int, list[tuple[str, str]]] = {}
     for name, (host, port) in addresses.items():
         others = taken.setdefault(port, [])
@@ -247,16 +246,16 @@ def _check_ports(addresses: dict[str, Address]) -> None:
 
 
 def inter_broker_listener(config: Config) -> str:
-    """Return the name of the listener for other brokers, which need not be there."""
+    """Return the name of the listener for other brokers, which may not exist."""
     by_protocol = config.str("security.inter.broker.protocol")
     return (config.optional_str("inter.broker.listener.name") or by_protocol).upper()
 
 
 def between_brokers(config: Config) -> OutgoingSecurity:
-    """Return how other brokers are spoken to.
+    """Return the security of connections to other brokers.
 
     Raises:
-        ConfigError: Something is missing, or not served.
+        ConfigError: A setting is missing or not supported.
     """
     from wirebroker.config.security.outgoing import outgoing_security  # noqa: PLC0415 - see above
 
@@ -267,10 +266,10 @@ def between_brokers(config: Config) -> OutgoingSecurity:
 
 
 def to_controllers(config: Config) -> OutgoingSecurity:
-    """Return how controllers of other processes are spoken to.
+    """Return the security of connections to controllers in other processes.
 
     Raises:
-        ConfigError: Something is missing, or not served.
+        ConfigError: A setting is missing or not supported.
     """
     from wirebroker.config.security.outgoing import outgoing_security  # noqa: PLC0415 - see above
 
@@ -282,12 +281,12 @@ def to_controllers(config: Config) -> OutgoingSecurity:
 
 
 def has_peers(config: Config) -> bool:
-    """Tell whether this node is one of a cluster of several, as far as it can know."""
+    """Return whether the settings connect this node to others."""
     return is_member(config) or bool(controller_listeners_of(config))
 
 
 def opens_tls(config: Config) -> bool:
-    """Tell whether connections that this node opens, if it is one of several, go over TLS."""
+    """Return whether this node's connections to others would use TLS."""
     names = {inter_broker_listener(config), *_controller_names(config)}
     protocols = _protocol_map(config, _controller_names(config))
     return any(protocols.get(name, "").endswith("SSL") for name in names)

@@ -1,1 +1,1 @@
-"""What a config is: its row, its type, its text; the configs of topics."""
+"""The parts of a config: row, type, text; the configs of topics."""

@@ -1,17 +1,14 @@
-'''Short forms in which the table's rows are written.
+"""Short constructors for the rows of the config table.
 
-    integer("num.partitions", 1, "Partitions of a topic whose creator doesn't say.", 1)
+    integer("num.partitions", 1, "Partitions of a topic that is created without their number.", 1)
 
-Kafka's configs without effect are listed in blocks with the reason, a line each; a feature that
-begins to read one writes its row out.
+Kafka's configs without effect are listed in blocks, one line each, with the reason.
 
-    kept("the event loop does this work.", """
+    kept("the event loop does this work.", '''
         num.io.threads int 8 1.. cluster-wide doubles
         queued.max.requests int 500 - read-only
-    """)
-
-A leaf.
-'''
+    ''')
+"""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ INT_MAX: Final = (1 << 31) - 1
 
 
 class Options(TypedDict, total=False):
-    """What few rows say; ConfigRow tells of each."""
+    """Rarely used fields of ConfigRow; see its attributes."""
 
     at_most: float
     also: int
@@ -58,7 +55,7 @@ def integer(
     at_least: int | None = None,
     **options: Unpack[Options],
 ) -> ConfigRow:
-    """Return the row of a whole number of 32 bits."""
+    """Return the row of a 32-bit integer."""
     return _row(ConfigType.INT, name, default, doc, at_least, **options)
 
 
@@ -69,14 +66,14 @@ def long(
     at_least: int | None = None,
     **options: Unpack[Options],
 ) -> ConfigRow:
-    """Return the row of a whole number of 64 bits."""
+    """Return the row of a 64-bit integer."""
     return _row(ConfigType.LONG, name, default, doc, at_least, **options)
 
 
 def short(
     name: str, default: int, doc: str, at_least: int | None = None, **options: Unpack[Options]
 ) -> ConfigRow:
-    """Return the row of a whole number of 16 bits."""
+    """Return the row of a 16-bit integer."""
     return _row(ConfigType.SHORT, name, default, doc, at_least, **options)
 
 
@@ -88,7 +85,7 @@ def double(
 
 
 def boolean(name: str, default: bool, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of what is true or false."""
+    """Return the row of a boolean."""
     return _row(ConfigType.BOOLEAN, name, default, doc, **options)
 
 
@@ -103,12 +100,12 @@ def class_name(name: str, default: str | None, doc: str, **options: Unpack[Optio
 
 
 def password(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of a text that is never shown."""
+    """Return the row of a text that is always hidden."""
     return _row(ConfigType.PASSWORD, name, default, doc, **options)
 
 
 def items(name: str, default: str | None, doc: str, **options: Unpack[Options]) -> ConfigRow:
-    """Return the row of a list; its default is items with commas."""
+    """Return the row of a list; its default is comma-separated."""
     return _row(ConfigType.LIST, name, default, doc, **options)
 
 
@@ -116,15 +113,15 @@ def kept(why: str, lines: str) -> tuple[ConfigRow, ...]:
     """Return rows without effect: they are described, and can be changed as in Kafka.
 
     Args:
-        why: Why they have no effect, as the end of a sentence.
-        lines: Of each its name, type, default (`-` for unset, `""` for empty), range or choices
-            (`-` for none), level, and marks:
-            doubles: a change at most doubles or halves it;
-            each: a listener's own may be set for all brokers;
-            only-each: there is none but the listeners' own;
-            class: AlterConfigs takes no other class than the default;
-            asks: another value than the default asks for protection;
-            internal: DescribeConfigs shows it only where it is set.
+        why: Reason, as the end of a sentence.
+        lines: One row per line: name, type, default (`-` unset, `""` empty), range or choices (`-`
+            none), level, and marks:
+            doubles: a change may at most double or halve the value;
+            each: a listener's own value may be set for all brokers;
+            only-each: only listeners' own values exist;
+            class: AlterConfigs accepts only the default class;
+            asks: a value other than the default requires protection;
+            internal: DescribeConfigs shows it only if it is set.
     """
     doc = f"Has no effect in wirebroker: {why}"
     return tuple(_kept_row(line, doc) for line in lines.splitlines() if line.strip())
@@ -162,7 +159,7 @@ def _kept_row(line: str, doc: str) -> ConfigRow:
         effect=Effect.KEPT,
         of_listener=OfListener.ONLY if "only-each" in marks else own,
         at_most_doubles="doubles" in marks,
-        # An empty list of classes needs none of them.
+        # A list may also be empty: then it names no classes.
         classes=(*there, *([""] if type_ is ConfigType.LIST else [])) if "class" in marks else None,
         asks="asks" in marks,
         internal="internal" in marks,

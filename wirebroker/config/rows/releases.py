@@ -1,10 +1,10 @@
-"""The releases of Apache Kafka whose features a new cluster can begin with.
+"""The releases of Apache Kafka whose features a new cluster can start with.
 
-Each name that Kafka's tools take, with its level of metadata.version. Apache Kafka 4.3 reads levels
-up to 30: a cluster that it shall read as well begins with "4.3" and stays there, because no level
-above can be lowered to it. Records are never written in forms that earlier releases read.
+Apache Kafka 4.3 reads metadata.version levels up to 30: a cluster that it has to read starts with
+"4.3" and stays there, because levels 32 and 33 cannot be lowered. Records are never written in the
+formats of earlier releases.
 
-A leaf.  Source: Kafka's MetadataVersion, KIP-584.
+Source: Kafka's MetadataVersion, KIP-584.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ _NAMES: Final = (
     *("4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0"),
     *("4.4-IV0", "4.4-IV1", "4.4-IV2", "4.5-IV0"),
 )
-# The names of metadata.version in the order of their levels; 4.5-IV0 is not released.
+# In the order of their levels; 4.5-IV0 is not released.
 METADATA_VERSIONS: Final = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)}
 RELEASES: Final = {
     "4.3": METADATA_VERSIONS["4.3-IV0"],
@@ -29,6 +29,6 @@ NEWEST_LEVEL: Final = RELEASES[NEWEST_RELEASE]
 
 
 def release_of(metadata_level: int) -> str:
-    """Return the newest release whose cluster has no higher level; the oldest one if all have."""
+    """Return the newest release of at most this level, or the oldest release."""
     fitting = {level: name for name, level in RELEASES.items() if level <= metadata_level}
     return fitting[max(fitting)] if fitting else min(RELEASES)

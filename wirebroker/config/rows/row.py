@@ -1,15 +1,9 @@
-"""One row of the config table: a name, its type and range, and how its text is read and shown.
+"""Row of the config table: a config's name, type and range, and how its value is parsed.
 
-Text is the only form in which values travel (files, environment, requests, metadata records); a
-row turns it into a Python value, or says in one sentence why not. Reading is Java's: blanks around
-a value don't count, `+5` is a number and `1_0` is not, a list is cut at commas. Showing is Java's
-too (texts.py), since DescribeConfigs answers with the parsed value (`1e-4` as `1.0E-4`).
+Parsing follows Java: surrounding blanks are ignored, `+5` is a number and `1_0` is not, a list is
+split at commas. DescribeConfigs returns the parsed value in Java's format: `1e-4` as `1.0E-4`.
 
-All that is known of a config stands in its row, and all that reads the table reads it there: a new
-config is a row in one of table/'s files (a topic's: a field of TopicSettings) and a line where it
-is used.
-
-A leaf: imports nothing of ours.  Source: Kafka's ConfigDef (types, ranges), KIP-226 (mutability).
+Source: Kafka's ConfigDef (types, ranges), KIP-226 (mutability).
 """
 
 from __future__ import annotations
@@ -30,15 +24,15 @@ _DECIMAL_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?
 
 
 class ConfigError(Exception):
-    """A setting that cannot be used; its text is one sentence for whoever wrote the setting."""
+    """An invalid setting; the text is one sentence for the user."""
 
 
 class StartError(Exception):
-    """Something outside the configuration keeps the broker from starting.
+    """A cause outside the configuration that prevents the broker's start.
 
     Attributes:
-        what: What went wrong, without a full stop ("port 9092 is in use").
-        mend: What to do about it ("stop the other process or give --port").
+        what: What failed ("port 9092 is in use").
+        mend: How to fix it ("stop the other process or give --port").
     """
 
     def __init__(self, what: str, mend: str) -> None:
@@ -48,10 +42,10 @@ class StartError(Exception):
 
 
 class SecretText(str):
-    """The text of a setting that a config provider gave in part; it is never shown.
+    """The text of a setting with values of a config provider; it is never shown.
 
     Attributes:
-        values: The values that stand for placeholders.
+        values: The values that replaced placeholders.
     """
 
     __slots__ = ("values",)
@@ -60,14 +54,14 @@ class SecretText(str):
 
     @classmethod
     def of(cls, text: str, values: tuple[str, ...]) -> SecretText:
-        """Return a text that has these values in it."""
+        """Return a text that contains these secret values."""
         made = cls(text)
         made.values = values
         return made
 
 
 def with_secrets(settings: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return settings of which those with these names are never shown."""
+    """Return settings in which those with these names are secret."""
     return {
         **settings,
         **{name: SecretText.of(settings[name], (settings[name],)) for name in names},
@@ -75,7 +69,7 @@ def with_secrets(settings: Mapping[str, str], names: Iterable[str]) -> dict[str,
 
 
 class ConfigType(Enum):
-    """The type of a config; the value is its number in a DescribeConfigs response."""
+    """The type of a config, numbered as in DescribeConfigs responses."""
 
     BOOLEAN = 1
     STRING = 2
@@ -89,7 +83,7 @@ class ConfigType(Enum):
 
 
 class ConfigSource(IntEnum):
-    """Where a config's value comes from, as numbered in a DescribeConfigs response."""
+    """The source of a value, numbered as in DescribeConfigs responses."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -100,7 +94,7 @@ class ConfigSource(IntEnum):
 
 
 class Mutability(Enum):
-    """Whether AlterConfigs may change a broker config, and at which level."""
+    """Whether and at which level AlterConfigs may change a broker config."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -108,25 +102,24 @@ class Mutability(Enum):
 
 
 class Effect(Enum):
-    """What a config does here; the values are docs/configs.md's column *read*."""
+    """The effect of a config; the values appear in docs/configs.md in the column *read*."""
 
-    # Some code here reads it.
     READ = "yes"
-    # Nothing reads it; it is shown and taken as if something did, since every broker has it.
+    # Accepted and shown like READ, because every Kafka broker has it, but not read.
     SHOWN = "no"
-    # Nothing reads it; DescribeConfigs shows it, AlterConfigs changes it if its level allows, and a
-    # warning says that a value in a file has no effect.
+    # Not read; DescribeConfigs shows it, AlterConfigs changes it if its level allows, and a warning
+    # says that a value in a file has no effect.
     KEPT = "kept"
 
 
 class OfListener(Enum):
-    """Who may set one listener's own value (listener.name.<listener>.…) while the broker runs."""
+    """How AlterConfigs may set one listener's own value (listener.name.<listener>.…)."""
 
-    # For each broker, as most configs.
+    # For single brokers, as for most configs.
     PER_BROKER = "per-broker"
-    # For all brokers too; if the row is read, each listener's own value is.
+    # Also for all brokers; if the effect is READ, each listener's own value is read.
     CLUSTER_WIDE = "cluster-wide"
-    # And there is no setting it without a listener.
+    # For single brokers; without a listener the config cannot be set.
     ONLY = "only"
 
 
@@ -135,28 +128,23 @@ class ConfigRow:
     """One config.
 
     Attributes:
-        name: Kafka's name, or `wirebroker.…` for what Kafka lacks.
-        type: Decides how the text is read.
-        default: The text of the default; None for a config that is unset by default.
-        doc: One or two sentences; shown by DescribeConfigs and in docs/configs.md.
-        at_least: Least number allowed.
-        at_most: Greatest number allowed.
-        also: A number that is allowed outside the range (compression.gzip.level: -1).
-        choices: The strings allowed (of a list: of each item).
-        check: A further rule for the parsed value: returns what it must be, or None if it is.
-        mutability: Of broker configs; every topic config can be changed.
-        effect: Whether something reads it, and if not, what becomes of it.
-        of_listener: What AlterConfigs may do to one listener's own value.
-        at_most_doubles: A number of threads: a change at most doubles or halves it.
-        classes: Names of Java classes, or "", that stand for what is there; AlterConfigs refuses
-            any other. None if the config names no classes.
-        asks: Whether another value than the default, or "", asks for protection (protection.py).
-        profile: The value of a broker without a configuration file, if it isn't the default.
-        topic_name: The topic config of which this broker config is a default.
-        synonyms: The broker configs that set the same thing, highest precedence first; empty if
-            this one stands alone. Of a topic row: the broker configs that give its default.
-        internal: Accepted, but shown by DescribeConfigs only when it is set.
-        has_secret: Whether the value in force is a SecretText, which is hidden whatever its type.
+        type: Determines how the text is parsed.
+        default: The text of the default; None if unset.
+        doc: Text for DescribeConfigs and docs/configs.md.
+        also: A number allowed outside the range.
+        choices: The allowed strings (for a list: of each item).
+        check: Returns what a parsed value must be, or None if it is valid.
+        mutability: For broker configs; every topic config can be changed.
+        of_listener: How AlterConfigs may set a listener's own value.
+        at_most_doubles: For thread counts: a change may at most double or halve the value.
+        classes: Java class names that AlterConfigs accepts; None if the config names no classes.
+        asks: Whether a value other than the default or "" requires protection (protection.py).
+        profile: The value without a configuration file, if it is not the default.
+        topic_name: The topic config whose default this broker config is.
+        synonyms: The broker configs for the same setting, highest precedence first, unless this is
+            the only one. For a topic row: those that give its default.
+        internal: Shown by DescribeConfigs only if it is set.
+        has_secret: Whether the value in force is a SecretText.
     """
 
     name: str
@@ -181,10 +169,10 @@ class ConfigRow:
     has_secret: bool = False
 
     def parse(self, text: str) -> ConfigValue:
-        """Read the text of a value.
+        """Parse the text of a value.
 
         Raises:
-            ConfigError: The text is not of the row's type, or out of its range.
+            ConfigError: It has the wrong type or is out of range.
         """
         if isinstance(text, SecretText):
             return self._parse_secret(text)
@@ -202,17 +190,17 @@ class ConfigRow:
             return self.parse(str(text))
         except ConfigError:
             raise ConfigError(
-                f"{self.name} cannot be used: its value comes from a config provider and is not"
-                f" a valid {self.type.name.lower()}"
+                f"{self.name} cannot be used: the value of a config provider is not a valid "
+                f"{self.type.name.lower()}"
             ) from None
 
     def default_value(self) -> ConfigValue:
-        """Return the default as a value; None if the config is unset by default."""
+        """Return the parsed default."""
         return None if self.default is None else self.parse(self.default)
 
     @property
     def is_sensitive(self) -> bool:
-        """Tell whether the value is never shown."""
+        """Return whether the value is hidden."""
         return self.type is ConfigType.PASSWORD or self.has_secret
 
     def _shown(self, text: str) -> str:
@@ -241,13 +229,13 @@ class ConfigRow:
 
     def _read_whole_number(self, text: str) -> int:
         bits = INT_RANGES[self.type.name.lower()]
-        # 20 digits hold every 64-bit number; a longer text is refused before it is converted.
+        # 20 digits hold every 64-bit number; longer texts are rejected before the conversion.
         if _WHOLE_NUMBER.fullmatch(text) and len(text) <= 20:
             value = int(text)
             if -(1 << bits) <= value < 1 << bits:
                 return value
         raise ConfigError(
-            f"{self.name}={text[:40]} cannot be used: it must be a whole number of {bits + 1} bits"
+            f"{self.name}={text[:40]} cannot be used: it must be a {bits + 1}-bit integer"
         )
 
     def _number_wish(self, value: ConfigValue) -> str | None:

@@ -1,7 +1,4 @@
-"""Values as texts: shown as Java shows them, and read where a text has a form of its own.
-
-A leaf: imports nothing of ours.
-"""
+"""Values as texts in Java's format, and parsers of texts with their own format."""
 
 from __future__ import annotations
 
@@ -12,17 +9,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from wirebroker.config.rows.row import ConfigValue
 
-# The longest string of a request, a response or a record.
 LONGEST_STRING_BYTES: Final = (1 << 15) - 1
-# Java's Integer.parseInt takes the digits of all scripts, as Python's int.
+# Java's Integer.parseInt accepts the digits of all scripts, as Python's int does.
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
-# What Java's String.trim removes: the blank and all control characters before it.
+# What Java's String.trim removes: the blank and the control characters below it.
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 
 
 def text_of(value: ConfigValue) -> str | None:
-    """Return a value's text as DescribeConfigs shows it (Java's forms); None for an unset one."""
+    """Return a value's text in Java's format, as DescribeConfigs shows it."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -35,24 +31,25 @@ def text_of(value: ConfigValue) -> str | None:
 
 
 def path_wish(value: ConfigValue) -> str | None:
-    """Return what a path, or each of a list of paths, must be; None if it is."""
+    """Return why a path, or a list of paths, is invalid, or None if it is valid."""
     paths = value if isinstance(value, tuple) else (str(value),)
-    return "no path has a NUL character" if any("\0" in path for path in paths) else None
+    return (
+        ("a path must not contain a NUL character") if any("\0" in path for path in paths) else None
+    )
 
 
 def short_wish(value: ConfigValue) -> str | None:
-    """Return what a text of a record must be; None if it is."""
+    """Return why a text is too long for a record, or None if it fits."""
     if len(str(value).encode()) <= LONGEST_STRING_BYTES:
         return None
-    return f"it must be no longer than {LONGEST_STRING_BYTES} bytes"
+    return f"it must not be longer than {LONGEST_STRING_BYTES} bytes"
 
 
 def counts_by_host(text: str) -> dict[str, int]:
-    """Read `host:count, …` (max.connections.per.ip.overrides); the last colon counts.
+    """Parse `host:count, …` (max.connections.per.ip.overrides), split at the last colon.
 
     Raises:
-        ValueError: An item has no colon, a host has a character that no host has, or a count is
-            no 32-bit integer.
+        ValueError: An item is invalid.
 
     Source: Kafka's SocketServerConfigs and Utils.validHostPattern; Java's trim.
     """
@@ -69,7 +66,6 @@ def counts_by_host(text: str) -> dict[str, int]:
 
 
 def _java_double(value: float) -> str:
-    """Return a double as Java's Double.toString does."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -79,7 +75,7 @@ def _java_double(value: float) -> str:
     mantissa, e, exponent = repr(value).partition("e")
     if e:  # the default of log.cleaner.io.max.bytes.per.second, at every start
         return f"{mantissa}{'' if '.' in mantissa else '.0'}E{int(exponent)}"
-    from decimal import Decimal  # noqa: PLC0415 - DescribeConfigs alone shows such values
+    from decimal import Decimal  # noqa: PLC0415 - only DescribeConfigs shows such values
 
     shortest = Decimal(repr(abs(value))).normalize()
     digits = "".join(str(digit) for digit in shortest.as_tuple().digits)

@@ -1,13 +1,9 @@
-"""TopicSettings: the configs of a topic, a field each, with the values that storage works with.
+"""TopicSettings: the configs of a topic, one field each, named with `_`.
 
-All of Kafka 4.4's topic configs are fields, also those that take effect only with features to come
-(tiered storage): CreateTopics, AlterConfigs and DescribeConfigs treat a topic
-as Kafka does, and a topic's overrides survive in the metadata log either way.
+All of Kafka 4.4's topic configs are fields, including those without effect (tiered storage), so
+that the metadata log keeps all overrides. A field also defines the config's row (topic_field.py).
 
-A field is the config's row too (topic_field.py): default, what it does, the broker configs that
-give its default, its range. The field's name is the config's with `_`.
-
-A leaf.  Source: Kafka's LogConfig and ServerTopicConfigSynonyms.
+Source: Kafka's LogConfig and ServerTopicConfigSynonyms.
 """
 
 from __future__ import annotations
@@ -52,18 +48,18 @@ def _throttled_replicas(value: ConfigValue) -> str | None:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class TopicSettings:
-    """The values in force for one topic; attributes are the topic configs' names with `_`."""
+    """The values in force for one topic."""
 
     cleanup_policy: tuple[str, ...] = items(
         ("delete",),
-        "What happens to old records: `delete` drops segments by age and size, `compact` keeps "
-        "the last value of each key; both may be named, and with neither everything is kept.",
+        "What happens to old records: `delete` deletes segments by age and size, `compact` keeps "
+        "the last value of each key; both can be set, and with neither all records are kept.",
         "log.cleanup.policy",
         choices=("compact", "delete"),
     )
     compression_gzip_level: int = integer(
         -1,
-        "Level when the broker compresses with gzip; -1 is gzip's own default.",
+        "Level at which the broker compresses with gzip; -1 is gzip's default.",
         "compression.gzip.level",
         at_least=1,
         at_most=9,
@@ -71,21 +67,21 @@ class TopicSettings:
     )
     compression_lz4_level: int = integer(
         9,
-        "Level when the broker compresses with lz4.",
+        "Level at which the broker compresses with lz4.",
         "compression.lz4.level",
         at_least=1,
         at_most=17,
     )
     compression_type: str = text(
         "producer",
-        "Codec in which batches are stored: `producer` leaves them as they came, anything else "
-        "makes the broker recompress batches of another codec.",
+        "Codec in which batches are stored: `producer` keeps the producer's codec; with any "
+        "other value, the broker recompresses batches of another codec.",
         "compression.type",
         choices=_COMPRESSION_TYPES,
     )
     compression_zstd_level: int = integer(
         3,
-        "Level when the broker compresses with zstd.",
+        "Level at which the broker compresses with zstd.",
         "compression.zstd.level",
         at_least=-131072,
         at_most=22,
@@ -98,25 +94,25 @@ class TopicSettings:
     )
     errors_deadletterqueue_group_enable: bool = boolean(
         False,
-        "Let share groups write records that none of their members could process to this topic. "
-        "No share groups are served here.",
+        "Let share groups write records that they could not process to this topic. Share groups "
+        "are not served.",
         effect=Effect.SHOWN,
     )
     file_delete_delay_ms: int = long(
         60_000,
-        "How long a deleted segment's file stays on disk for readers that still use it.",
+        "How long the file of a deleted segment stays on disk for readers that still use it.",
         "log.segment.delete.delay.ms",
         at_least=0,
     )
     flush_messages: int = long(
         LONG_MAX,
-        "Number of records after which the log is forced to disk.",
+        "Number of records after which the log is flushed to disk.",
         "log.flush.interval.messages",
         at_least=1,
     )
     flush_ms: int = long(
         LONG_MAX,
-        "Time after which written records are forced to disk.",
+        "Time after which appended records are flushed to disk.",
         Giver("log.flush.interval.ms"),
         Giver(
             "log.flush.scheduler.interval.ms",
@@ -127,7 +123,8 @@ class TopicSettings:
     )
     follower_replication_throttled_replicas: tuple[str, ...] = items(
         (),
-        "Replicas (partition:broker pairs, or *) whose fetching is throttled.",
+        "Replicas (partition:broker pairs, or *) whose replication is throttled on the "
+        "follower's side.",
         check=_throttled_replicas,
     )
     index_interval_bytes: int = integer(
@@ -141,26 +138,27 @@ class TopicSettings:
     )
     leader_replication_throttled_replicas: tuple[str, ...] = items(
         (),
-        "Replicas (partition:broker pairs, or *) whose leader throttles them.",
+        "Replicas (partition:broker pairs, or *) whose replication is throttled on the leader's "
+        "side.",
         check=_throttled_replicas,
     )
     local_retention_bytes: int = long(
         -2,
-        "Bytes kept on local disk of a tiered log; -2 means retention.bytes.",
+        "Bytes of a tiered log that are kept on local disk; -2 means retention.bytes.",
         "log.local.retention.bytes",
         at_least=-2,
         effect=Effect.SHOWN,
     )
     local_retention_ms: int = long(
         -2,
-        "Time that segments of a tiered log stay on local disk; -2 means retention.ms.",
+        "How long segments of a tiered log stay on local disk; -2 means retention.ms.",
         "log.local.retention.ms",
         at_least=-2,
         effect=Effect.SHOWN,
     )
     max_compaction_lag_ms: int = long(
         LONG_MAX,
-        "Longest time a record may stay out of compaction's reach.",
+        "Longest time that a record may stay uncompacted.",
         "log.cleaner.max.compaction.lag.ms",
         at_least=1,
     )
@@ -172,65 +170,66 @@ class TopicSettings:
     )
     max_decompressed_message_bytes: int = integer(
         2_147_483_639,
-        "Largest uncompressed size of a record in a compressed batch. Records that were stored "
-        "before it was lowered stay readable. A whole batch may decompress to 128 MiB.",
+        "Largest uncompressed size of a record in a compressed batch. Records stored before it "
+        "was lowered stay readable. A whole batch may decompress to 128 MiB.",
         "max.decompressed.message.bytes",
         at_least=1,
         at_most=2_147_483_639,
     )
     message_timestamp_after_max_ms: int = long(
         HOUR_MS,
-        "How far a record's own timestamp may lie in the future; ignored with LogAppendTime.",
+        "How far a record's own timestamp may be in the future; ignored with LogAppendTime.",
         "log.message.timestamp.after.max.ms",
         at_least=0,
     )
     message_timestamp_before_max_ms: int = long(
         LONG_MAX,
-        "How far a record's own timestamp may lie in the past; ignored with LogAppendTime.",
+        "How far a record's own timestamp may be in the past; ignored with LogAppendTime.",
         "log.message.timestamp.before.max.ms",
         at_least=0,
     )
     message_timestamp_type: str = text(
         "CreateTime",
-        "Whose clock stamps a record: the producer's (CreateTime) or the broker's (LogAppendTime).",
+        "Clock of a record's timestamp: the producer's (CreateTime) or the broker's "
+        "(LogAppendTime).",
         "log.message.timestamp.type",
         choices=("CreateTime", "LogAppendTime"),
     )
     min_cleanable_dirty_ratio: float = double(
         0.5,
-        "Part of the log that must be uncompacted before compaction starts.",
+        "Fraction of the log that must be uncompacted before compaction starts.",
         "log.cleaner.min.cleanable.ratio",
         at_least=0,
         at_most=1,
     )
     min_compaction_lag_ms: int = long(
         0,
-        "Shortest time a record stays uncompacted.",
+        "Shortest time that a record stays uncompacted.",
         "log.cleaner.min.compaction.lag.ms",
         at_least=0,
     )
     min_insync_replicas: int = integer(
         1,
-        "Replicas that must be in sync for a write with acks=all to be taken.",
+        "In-sync replicas that a write with acks=all requires.",
         "min.insync.replicas",
         at_least=1,
     )
     preallocate: bool = boolean(
         False,
-        "Make a segment's file as long as a full segment when it is created; it is cut to what it "
-        "holds when the next one begins, on a clean stop, and by recovery.",
+        "Create segment files at full size. They are truncated to their contents when the next "
+        "segment begins, on a clean stop, and by recovery.",
         "log.preallocate",
     )
     remote_copy_lag_bytes: int = long(
         -1,
-        "Bytes at the end of a tiered log that are not copied to remote storage yet.",
+        "Bytes at the end of a tiered log that are not yet copied to remote storage.",
         "log.remote.copy.lag.bytes",
         at_least=-1,
         effect=Effect.SHOWN,
     )
     remote_copy_lag_ms: int = long(
         0,
-        "Age that a segment of a tiered log must have before it is copied to remote storage.",
+        "Age at which a segment of a tiered log is copied to remote storage.",
         "log.remote.copy.lag.ms",
         at_least=-1,
         effect=Effect.SHOWN,
@@ -239,21 +238,21 @@ class TopicSettings:
         False, "Stop copying segments of a tiered log.", effect=Effect.SHOWN
     )
     remote_log_delete_on_disable: bool = boolean(
-        False, "Delete the remote part when tiering is switched off.", effect=Effect.SHOWN
+        False, "Delete the remote part when tiering is disabled.", effect=Effect.SHOWN
     )
     remote_storage_enable: bool = boolean(
         False,
-        "Move old segments to remote storage, which there is none of: true is refused, and in a "
-        "cluster partitions of such a topic are not served.",
+        "Move old segments to remote storage. Not supported: true is refused, and in a cluster "
+        "partitions of such a topic are not served.",
     )
     retention_bytes: int = long(
         -1,
-        "Size of a partition beyond which its oldest segments are deleted; -1 is no limit.",
+        "Size of a partition above which its oldest segments are deleted; -1 means no limit.",
         "log.retention.bytes",
     )
     retention_ms: int = long(
         7 * DAY_MS,
-        "Age at which segments are deleted; -1 is no limit.",
+        "Age at which segments are deleted; -1 means no limit.",
         Giver("log.retention.ms"),
         minutes("log.retention.minutes"),
         hours("log.retention.hours", 168),
@@ -261,50 +260,50 @@ class TopicSettings:
     )
     segment_bytes: int = integer(
         1 << 30,
-        "Size at which a segment is closed and the next one begun.",
+        "Size at which a segment is closed and the next one begins.",
         "log.segment.bytes",
         at_least=1 << 20,
     )
     segment_index_bytes: int = integer(
         10 << 20,
-        "Size at which an index is full, so that its segment is closed.",
+        "Size at which an index is full and its segment is closed.",
         "log.index.size.max.bytes",
         at_least=4,
     )
     segment_jitter_ms: int = long(
         0,
-        "Random part by which segment.ms is shortened, so that not all logs roll together.",
+        "Random reduction of segment.ms, so that not all logs roll at the same time.",
         Giver("log.roll.jitter.ms"),
         hours("log.roll.jitter.hours", 0, 0),
         at_least=0,
     )
     segment_ms: int = long(
         7 * DAY_MS,
-        "Age at which a segment is closed even if it isn't full.",
+        "Age at which a segment is closed even if it is not full.",
         Giver("log.roll.ms"),
         hours("log.roll.hours", 168, 1),
         at_least=1,
     )
     unclean_leader_election_enable: bool = boolean(
         False,
-        "Let a replica that isn't in sync become leader when no other is left; loses records.",
+        "Let a replica that is not in sync become leader if no other is available; records can "
+        "be lost.",
         "unclean.leader.election.enable",
-        effect=Effect.SHOWN,
     )
 
     @property
     def is_compacted(self) -> bool:
-        """Tell whether the last value of each key is kept (and each record needs a key)."""
+        """Return whether compaction keeps the last value of each key."""
         return "compact" in self.cleanup_policy
 
     @property
     def is_deleted_by_retention(self) -> bool:
-        """Tell whether retention.ms and retention.bytes delete segments."""
+        """Return whether retention.ms and retention.bytes delete segments."""
         return "delete" in self.cleanup_policy
 
     @property
     def max_segment_ms(self) -> int:
-        """Return the age at which the active segment rolls: compaction may want it sooner."""
+        """Return the age at which the active segment rolls, limited by the compaction lag."""
         if self.is_compacted and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms

@@ -1,11 +1,10 @@
-"""A topic's config as a field of TopicSettings: the field's default, and its row, in one place.
+"""A topic config as a field of TopicSettings with its default and row.
 
-    retention_bytes: int = long(-1, "Size of a partition beyond which …", "log.retention.bytes")
+    retention_bytes: int = long(-1, "Size of a partition above which …", "log.retention.bytes")
 
-The config's name is the field's with dots. `givers` are the broker configs that give the default to
-topics that don't set it, highest precedence first; in most cases there is one, alike in all else.
+`givers` are the broker configs that give topics their default, highest precedence first.
 
-A leaf.  Source: Kafka's LogConfig and ServerTopicConfigSynonyms.
+Source: Kafka's LogConfig and ServerTopicConfigSynonyms.
 """
 
 from __future__ import annotations
@@ -28,15 +27,12 @@ DAY_MS: Final = 24 * HOUR_MS
 
 
 class Giver(NamedTuple):
-    """One of several broker configs for a topic config, and what differs from the topic's row.
+    """A broker config for a topic config's default that differs from the topic's row.
 
     Attributes:
-        name: The broker config's.
-        type: Its type.
         default: Its default; of several givers only the last has one.
-        at_least: The least number it may be.
-        mutability: Whether it may be changed; only the one in the topic's unit can.
-        factor: What makes the topic's unit of its.
+        mutability: Only the giver in the topic's unit can be changed.
+        factor: Factor from its unit to the topic's.
     """
 
     name: str
@@ -48,7 +44,7 @@ class Giver(NamedTuple):
 
 
 def hours(name: str, default: int, at_least: int | None = None) -> Giver:
-    """Return a broker config in hours, whose default is the topics'."""
+    """Return a broker config in hours."""
     return Giver(name, ConfigType.INT, str(default), at_least, Mutability.READ_ONLY, HOUR_MS)
 
 
@@ -58,7 +54,6 @@ def minutes(name: str) -> Giver:
 
 
 def _maker(type: ConfigType) -> Callable[..., Any]:  # noqa: A002 - the row's own word
-    """Return what makes fields of a type."""
 
     def make(
         default: ConfigValue,
@@ -90,7 +85,7 @@ items = _maker(ConfigType.LIST)
 
 
 def topic_rows(settings: type) -> dict[str, ConfigRow]:
-    """Return the rows of the topic configs that are a class's fields."""
+    """Return the rows of the topic configs by name."""
     return {
         name: replace(each.metadata["row"], name=name)
         for each in fields(settings)
@@ -99,12 +94,12 @@ def topic_rows(settings: type) -> dict[str, ConfigRow]:
 
 
 def unit_factors(settings: type) -> dict[str, int]:
-    """Return the broker configs in another unit than their topic config's, and the factor to it."""
+    """Return the factors of broker configs in another unit than their topic config."""
     return {each.name: each.factor for each in _unlike(settings).values() if each.factor != 1}
 
 
 def giving_rows(settings: type) -> list[ConfigRow]:
-    """Make the rows of the broker configs that give topic configs their defaults."""
+    """Return the rows of the broker configs for topics' defaults."""
     unlike = _unlike(settings)
     rows: list[ConfigRow] = []
     for topic_row in topic_rows(settings).values():

@@ -1,6 +1,6 @@
-"""TLS of a client's settings: what `ssl.…` says in its file, or in a JAAS line.
+"""TLS settings of a client: `ssl.…` in its file or in a JAAS line.
 
-A leaf.  Source: Kafka's SslConfigs, JaasOptionsUtils.
+Source: Kafka's SslConfigs, JaasOptionsUtils.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _TYPES: Final = {"ssl.keystore.type": "JKS", "ssl.truststore.type": "JKS"}
 
 
 def client_tls(settings: Mapping[str, str]) -> TlsSettings:
-    """Return how TLS is spoken, by `ssl.…` of a client's settings, or of a JAAS line.
+    """Return the TLS settings of a client.
 
     Raises:
-        ConfigError: A setting can't be used.
+        ConfigError: A setting is invalid.
     """
 
     def store(name: str, certificates: str) -> StoreSettings:
         type_ = settings.get(f"{name}.type", _TYPES[f"{name}.type"]).upper()
         if type_ not in STORE_TYPES:
-            raise ConfigError(f"{name}.type can be {', '.join(STORE_TYPES)}")
+            raise ConfigError(f"{name}.type must be one of {', '.join(STORE_TYPES)}")
         return StoreSettings(
             type=type_,
             location=settings.get(f"{name}.location", ""),

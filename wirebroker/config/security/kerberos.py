@@ -1,13 +1,13 @@
-"""What GSSAPI is told: who we are to Kerberos, where our key is, whom principals stand for.
+r"""Settings of GSSAPI: own principal, keytab or tickets, rules for clients' principals.
 
     sasl.kerberos.service.name=kafka
     listener.name.sasl_ssl.gssapi.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule \
         required useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab" principal="kafka/h@REALM";
 
-A listener needs a keytab; who logs in elsewhere may have a cache of tickets instead (`kinit`).
-Realms and their servers stand in krb5.conf, which Kerberos reads itself.
+A listener needs a keytab; outgoing logins can use a ticket cache instead (`kinit`). Realms and
+their servers are in krb5.conf, which the Kerberos library reads.
 
-A leaf.  Source: Kafka's KerberosLogin, SaslChannelBuilder; the JDK's Krb5LoginModule.
+Source: Kafka's KerberosLogin, SaslChannelBuilder; the JDK's Krb5LoginModule.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SERVICE_NAME: Final = "sasl.kerberos.service.name"
 _RULES: Final = "sasl.kerberos.principal.to.local.rules"
-# Options that change nothing here: keys are always kept, and nobody is there to be asked.
+# Options without effect here: keys are always kept, and there are no prompts.
 _OF_NO_USE: Final = frozenset(
     {"storeKey", "doNotPrompt", "debug", "refreshKrb5Config", "renewTGT", "clearPass"}
     | {"useFirstPass", "tryFirstPass", "storePass", "isInitiator"}
@@ -37,13 +37,13 @@ _READ: Final = frozenset(
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class KerberosKeys:
-    """Who we are, and what proves it.
+    """Own principal and its keys or tickets.
 
     Attributes:
-        principal: Ours; "" for whosever the tickets are.
-        keytab: A file of keys; None: tickets are used.
-        ticket_cache: Where tickets are; None: where Kerberos has them by itself.
-        service_name: Of the brokers that are logged in to; None if nothing says it.
+        principal: Own principal; "" for the owner of the tickets.
+        keytab: A file of keys; None if tickets are used.
+        ticket_cache: Path of the tickets; None for Kerberos' default.
+        service_name: Service name of the remote brokers.
     """
 
     principal: str = ""
@@ -54,12 +54,7 @@ class KerberosKeys:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class KerberosSettings:
-    """How clients of a listener authenticate by Kerberos.
-
-    Attributes:
-        keys: The listener's.
-        rules: From principals to users.
-    """
+    """How clients of a listener authenticate by Kerberos."""
 
     keys: KerberosKeys
     rules: tuple[KerberosRule, ...]
@@ -68,25 +63,21 @@ class KerberosSettings:
 def kerberos_settings(
     config: Config, listener: str, options: Mapping[str, str], name: str
 ) -> KerberosSettings:
-    """Return what a listener with GSSAPI is told.
-
-    Args:
-        config: All that is set.
-        listener: Which.
-        options: Of its JAAS line.
-        name: Of the setting that has the line, for errors.
+    """Return the GSSAPI settings of a listener from its JAAS line, which setting `name` contains.
 
     Raises:
-        ConfigError: It cannot be used.
+        ConfigError: They are invalid.
     """
     service = config.listener_value(listener, SERVICE_NAME)
     keys = kerberos_keys(options, str(service) if service else None, name)
     if keys.keytab is None:
-        raise ConfigError(f'{name} cannot be used: a listener needs useKeyTab=true keyTab="…"')
+        raise ConfigError(
+            f'{name} cannot be used: a listener needs a keytab (useKeyTab=true keyTab="…")'
+        )
     if "/" not in keys.principal.partition("@")[0]:
         raise ConfigError(
-            f"{name} cannot be used: a listener's principal is service/host@REALM, "
-            f"not {keys.principal}"
+            f"{name} cannot be used: a listener's principal must be service/host@REALM, not "
+            f"{keys.principal}"
         )
     texts = config.listener_value(listener, _RULES)
     assert isinstance(texts, tuple)
@@ -97,22 +88,19 @@ def kerberos_settings(
 
 
 def kerberos_keys(options: Mapping[str, str], service: str | None, name: str) -> KerberosKeys:
-    """Return who a JAAS line says that we are.
-
-    Args:
-        options: The line's.
-        service: What sasl.kerberos.service.name says.
-        name: Of the setting that has the line, for errors.
+    """Return the principal and keys of a JAAS line; `service` is sasl.kerberos.service.name.
 
     Raises:
-        ConfigError: It cannot be used.
+        ConfigError: They are invalid.
     """
     for option in options:
         if option not in _READ | _OF_NO_USE:
-            raise ConfigError(f"{name} cannot be used: there is no option {option} of Kerberos")
+            raise ConfigError(f"{name} cannot be used: unknown option {option}")
     said = options.get("serviceName")
     if said and service and said != service:
-        raise ConfigError(f"{name} says serviceName={said}, and {SERVICE_NAME} is {service}")
+        raise ConfigError(
+            f"{name} has serviceName={said}, but {SERVICE_NAME} is {service}: make them equal"
+        )
     is_by_key = _is_true(options, "useKeyTab")
     if is_by_key and not (options.get("keyTab") and options.get("principal")):
         raise ConfigError(f"{name} cannot be used: useKeyTab needs keyTab and principal")
@@ -131,5 +119,4 @@ def _is_true(options: Mapping[str, str], option: str) -> bool:
 
 
 def _path(text: str) -> str:
-    """Return a file's path, as Kerberos has it: Java's lines may write FILE: before it."""
     return text.removeprefix("FILE:").removeprefix("file:")

@@ -1,14 +1,14 @@
-r"""sasl.kerberos.principal.to.local.rules: from a Kerberos principal to the name of a user.
+r"""sasl.kerberos.principal.to.local.rules: map a Kerberos principal to a user name.
 
     kafka/host.example.org@EXAMPLE.ORG        service, host, realm; alice@EXAMPLE.ORG has no host
 
-    DEFAULT                                   the first part, of the default realm's principals
-    RULE:[1:$1@$0](.*@OTHER\.ORG)s/@.*//L     [parts:form](what the form has to fit)s/from/to/g L U
+    DEFAULT                                   the first part, for principals of the default realm
+    RULE:[1:$1@$0](.*@OTHER\.ORG)s/@.*//L     [parts:form](pattern of the form)s/from/to/g L U
 
-`$0` is the realm, `$1` and `$2` are the parts. The first rule that applies gives the name; if none
-does, or what it gives has a `/` or an `@` left, the client is refused.
+`$0` is the realm, `$1` and `$2` are the parts. The first matching rule gives the name. The client
+is refused if no rule matches, or if the result contains `/` or `@`.
 
-A leaf.  Source: Kafka's KerberosShortNamer, KerberosRule, KerberosName.
+Source: Kafka's KerberosShortNamer, KerberosRule, KerberosName.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from wirebroker.config.java.patterns import java_pattern
 from wirebroker.config.java.replacements import JavaReplacement
 
-# Texts: re compiles them at their first use and keeps them; most brokers have no rules.
+# Not compiled, because most brokers have no rules.
 _NAME: Final = r"([^/@]*)(?:/([^/@]*))?@([^/@]*)"
 _RULE: Final = (
     r"(?P<default>DEFAULT)|RULE:\[(?P<parts>[0-9]+):(?P<form>[^\]]*)\](?:\((?P<fits>[^)]*)\))?"
@@ -30,19 +30,19 @@ _MOST_PARTS: Final = 1 << 31
 
 
 class NoUserError(Exception):
-    """A principal that no rule makes a user of; the text says why."""
+    """A principal that no rule maps to a user; the text says why."""
 
 
 class KerberosRule(NamedTuple):
     """One rule; without parts it is DEFAULT.
 
     Attributes:
-        parts: How many a principal has that this is about, without its realm; None: DEFAULT.
-        form: What is made of them.
-        fits: What has to fit that, whole; None: anything does.
-        replacement: Replaces what a pattern finds in it; None: nothing does.
-        replaces_all: Whether each place is replaced, or the first.
-        letters: "L", "U", or "" for no change.
+        parts: Number of a principal's parts, without the realm.
+        form: Format of the text that is made from the parts.
+        fits: Pattern that the whole text must match.
+        replacement: Replacement for a pattern's matches in it.
+        replaces_all: Whether all matches are replaced, or the first.
+        letters: "L" (lower case), "U" (upper case), or "".
     """
 
     parts: int | None = None
@@ -54,29 +54,24 @@ class KerberosRule(NamedTuple):
 
 
 def kerberos_rules(texts: tuple[str, ...]) -> tuple[KerberosRule, ...]:
-    """Read rules.
+    """Parse rules.
 
     Raises:
-        ValueError: The text says why, as the end of a sentence.
+        ValueError: The text is the end of a sentence.
     """
     return tuple(_rule(each) for each in texts)
 
 
 def user_of(principal: str, rules: tuple[KerberosRule, ...], default_realm: str) -> str:
-    """Return the name of a principal's user.
-
-    Args:
-        principal: `alice@REALM`, `service/host@REALM`; without a realm it is the user's name.
-        rules: In order.
-        default_realm: Whose principals DEFAULT is about.
+    """Return the user name of a principal; without a realm it is the principal itself.
 
     Raises:
-        NoUserError: It has none.
+        NoUserError: No rule applies.
     """
     found = re.fullmatch(_NAME, principal)
     if found is None:
         if "@" in principal:
-            raise NoUserError(f"{principal[:256]!r} is no name of Kerberos")
+            raise NoUserError(f"{principal[:256]!r} is not a Kerberos principal")
         return principal
     service, host, realm = found.groups()
     parts = [realm, service] if host is None else [realm, service, host]
@@ -84,13 +79,17 @@ def user_of(principal: str, rules: tuple[KerberosRule, ...], default_realm: str)
         name = _applied(rule, parts, default_realm)
         if name is not None:
             return name
-    raise NoUserError(f"no rule of sasl.kerberos.principal.to.local.rules fits {principal[:256]!r}")
+    raise NoUserError(
+        f"no rule of sasl.kerberos.principal.to.local.rules matches {principal[:256]!r}"
+    )
 
 
 def _rule(text: str) -> KerberosRule:
     found = re.fullmatch(_RULE, text)
     if found is None:
-        raise ValueError(f"{text} is no rule: write RULE:[parts:form](pattern)s/from/to/, DEFAULT")
+        raise ValueError(
+            f"{text} is not a rule: write RULE:[parts:form](pattern)s/from/to/ or DEFAULT"
+        )
     if found["default"]:
         return KerberosRule()
     if int(found["parts"]) >= _MOST_PARTS:
@@ -107,7 +106,6 @@ def _rule(text: str) -> KerberosRule:
 
 
 def _applied(rule: KerberosRule, parts: list[str], default_realm: str) -> str | None:
-    """Return the name that a rule gives; None if it is not about the principal."""
     if rule.parts is None:
         name = parts[1] if parts[0] == default_realm else None
     elif rule.parts == len(parts) - 1:
@@ -117,7 +115,7 @@ def _applied(rule: KerberosRule, parts: list[str], default_realm: str) -> str | 
     if name is None:
         return None
     if "/" in name or "@" in name:
-        raise NoUserError(f"{name[:256]!r}, which a rule gives, is not the name of a user")
+        raise NoUserError(f"a rule gives {name[:256]!r}, which is not a user name")
     if rule.letters:
         return name.lower() if rule.letters == "L" else name.upper()
     return name
@@ -142,6 +140,6 @@ def _filled(form: str, parts: list[str]) -> str:
         pieces.append(found[1])
         if found[3] is not None:
             if not found[3] or int(found[3]) >= len(parts):
-                raise NoUserError(f"{form} names a part that a principal does not have")
+                raise NoUserError(f"{form} refers to a part that the principal does not have")
             pieces.append(parts[int(found[3])])
     return "".join(pieces)

@@ -1,10 +1,10 @@
-"""The login module of a listener: where its options are set, and what they are.
+"""Options of a listener's login module, and where they are set.
 
-    listener.name.inside.plain.sasl.jaas.config    a listener's own, for one mechanism
-    section inside.KafkaServer of a JAAS file      else of that listener
-    section KafkaServer                            else of all listeners
+    listener.name.inside.plain.sasl.jaas.config    the listener's own, for one mechanism; else
+    section inside.KafkaServer of a JAAS file      for this listener; else
+    section KafkaServer                            for all listeners
 
-A leaf.  Source: Kafka's JaasContext.loadServerContext.
+Source: Kafka's JaasContext.loadServerContext.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ _SECTION: Final = "KafkaServer"
 def listener_login(
     config: Config, listener: str, mechanism: str
 ) -> tuple[str, dict[str, str] | None]:
-    """Return where a listener's login module of a mechanism is configured, and its options.
+    """Return where a listener's login module is configured, for messages, and its options.
 
-    Returns:
-        The config or section, for messages, and the options; if nothing configures the login
-        module, what is missing, as the beginning of a sentence, and None.
+    Without options, the first text is the beginning of a sentence that says what is missing.
 
     Raises:
-        ConfigError: The configuration cannot be used; no secret is in the text.
+        ConfigError: The text contains no secret.
     """
     name = listener_config(listener, f"{mechanism.lower()}.{_JAAS}")
     if config.is_set(name):

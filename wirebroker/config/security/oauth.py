@@ -1,19 +1,17 @@
-"""What a listener with OAUTHBEARER is told: whose tokens are believed, what stands in them.
+"""Settings of a listener with OAUTHBEARER: trusted keys and required claims.
 
-    sasl.oauthbearer.jwks.endpoint.url=file:///etc/wirebroker/jwks.json      tokens signed by these
+    sasl.oauthbearer.jwks.endpoint.url=file:///etc/wirebroker/jwks.json      keys of the signatures
     sasl.oauthbearer.expected.issuer, .expected.audience, .clock.skew.seconds, .sub.claim.name
 
-Keys of a web server are read from it (security/key_reading.py) if its address stands in
-org.apache.kafka.sasl.oauthbearer.allowed.urls, which is a property of Java's in Kafka.
+Keys come only from this setting; nothing that a token names is fetched. A web server's URL must be
+in org.apache.kafka.sasl.oauthbearer.allowed.urls.
 
-Without keys the JAAS line alone counts, as in Kafka: then tokens are not signed, whoever
-can connect is whoever they say, and a warning at the start says so.
+Without keys, only the JAAS line applies, as in Kafka: tokens are unsigned, clients may claim any
+user, and a warning at the start says so.
 
     …OAuthBearerLoginModule required unsecuredValidatorRequiredScope="kafka";
 
-The only place that keys come from is the one that stands here: nothing in a token is fetched.
-
-A leaf.  Source: Kafka's OAuthBearerValidatorCallbackHandler and its unsecured one.
+Source: Kafka's OAuthBearerValidatorCallbackHandler and its unsecured variant.
 """
 
 from __future__ import annotations
@@ -45,23 +43,21 @@ _UNSECURED: Final = "unsecuredValidator"
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class OAuthSettings:
-    """What tokens have to be.
+    """Required properties of tokens.
 
     Attributes:
-        keys_file: JSON Web Keys (RFC 7517) of which one has signed.
-        keys_url: A web server that has them; if there is neither, nobody signs.
-        keys_tls: How that is spoken to by https.
-        refresh_ms: How often they are read again.
-        retry_ms: How soon, if the server does not answer; each time twice as long.
-        most_retry_ms: Until it is this long.
-        issuer: Who made them; None: anybody.
-        audiences: For whom; they name one of these, if there are any.
-        takes_any_audience: Whether tokens may name any audience if `audiences` is empty.
-        skew_ms: How far clocks may differ.
-        subject_claim: What names the user.
-        scope_claim: What names the scopes.
-        required_scopes: All of which they have.
-        most_bytes: Of a token.
+        keys_file: File of JSON Web Keys (RFC 7517), one of which signed the token.
+        keys_url: Web server with the keys; with neither file nor URL, tokens are unsigned.
+        keys_tls: For https.
+        refresh_ms: Interval at which keys are read again.
+        retry_ms: First delay of retries; it doubles.
+        most_retry_ms: Longest delay of retries.
+        issuer: Required issuer; None: any.
+        audiences: Tokens must name one of these, if there are any.
+        takes_any_audience: Whether any audience is accepted if `audiences` is empty.
+        skew_ms: Allowed difference of clocks.
+        required_scopes: Scopes that a token must have.
+        most_bytes: Largest token.
     """
 
     keys_file: Path | None = None
@@ -81,28 +77,23 @@ class OAuthSettings:
 
     @property
     def are_signed(self) -> bool:
-        """Whether somebody has to have signed tokens."""
+        """Whether tokens must be signed."""
         return self.keys_file is not None or self.keys_url is not None
 
 
 def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) -> OAuthSettings:
-    """Return what a listener is told.
-
-    Args:
-        config: All that is set.
-        listener: Which.
-        options: Of its JAAS line.
+    """Return the OAUTHBEARER settings of a listener with these options of its JAAS line.
 
     Raises:
-        ConfigError: It cannot be used.
+        ConfigError: They are invalid.
     """
     handler = config.listener_value(listener, _HANDLER, mechanism="OAUTHBEARER")
     if handler and handler != _VALIDATOR:
-        raise ConfigError(f"{_HANDLER}={handler} cannot be used: only {_VALIDATOR} is served")
+        raise ConfigError(f"{_HANDLER}={handler} cannot be used: only {_VALIDATOR} is supported")
     url = config.listener_value(listener, _KEYS)
     if not url:
         if handler:
-            raise ConfigError(f"{_KEYS} is missing: it names the keys that sign tokens")
+            raise ConfigError(f"{_KEYS} is missing: set it to the keys that sign tokens")
         return _unsecured(options, config.int(_MOST_BYTES))
     is_file = urlsplit(str(url)).scheme == "file"
     if not is_file:
@@ -134,24 +125,18 @@ def oauth_settings(config: Config, listener: str, options: Mapping[str, str]) ->
 
 
 def _check_allowed(config: Config, listener: str, claim: str, switch: str) -> None:
-    """Refuse settings that accept any audience or issuer, unless the switch allows that."""
     if not config.listener_value(listener, switch):
         raise ConfigError(
-            f"sasl.oauthbearer.expected.{claim} is missing: without it tokens of any {claim} would "
-            f"be accepted; set it, or {switch}=true"
+            f"sasl.oauthbearer.expected.{claim} is missing: without it, tokens of any {claim} "
+            f"would be accepted; set it, or {switch}=true"
         )
 
 
 def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> None:
-    """Check an address that is to be asked.
-
-    Args:
-        name: Of the setting that has it, for the error.
-        url: The address.
-        allowed: Those that may be asked; None for any.
+    """Check the URL in a setting; `allowed` are the URLs that may be used, None for any.
 
     Raises:
-        ConfigError: It cannot be used.
+        ConfigError: It is invalid.
     """
     try:
         parts = urlsplit(url)
@@ -164,17 +149,19 @@ def check_web_address(name: str, url: str, allowed: tuple[str, ...] | None) -> N
         raise ConfigError(f"{name}={url} cannot be used: write https://host/path or file:///path")
     if parts.scheme == "http" and host not in _LOOPBACK:
         raise ConfigError(
-            f"{name}={url} cannot be used: whoever is on the way could change what it says; "
-            "write https (http does for this machine alone)"
+            f"{name}={url} cannot be used: plain http can be manipulated on the way; use https "
+            "(http is allowed only to this machine)"
         )
     if allowed is not None and url not in allowed:
-        raise ConfigError(f"{name}={url} cannot be used: {ALLOWED_URLS} does not name it")
+        raise ConfigError(f"{name}={url} cannot be used: add it to {ALLOWED_URLS}")
 
 
 def _unsecured(options: Mapping[str, str], most_bytes: int) -> OAuthSettings:
     skew = options.get(f"{_UNSECURED}AllowableClockSkewMs", "0").strip() or "0"
     if not (skew.isascii() and skew.isdigit()):
-        raise ConfigError(f"{_UNSECURED}AllowableClockSkewMs={skew} cannot be used: milliseconds")
+        raise ConfigError(
+            f"{_UNSECURED}AllowableClockSkewMs={skew} cannot be used: it must be milliseconds"
+        )
     return OAuthSettings(
         skew_ms=int(skew),
         subject_claim=options.get(f"{_UNSECURED}PrincipalClaimName", "").strip() or "sub",
@@ -187,10 +174,10 @@ def _unsecured(options: Mapping[str, str], most_bytes: int) -> OAuthSettings:
 def _file_of(url: str) -> Path:
     parts = urlsplit(url)
     if parts.netloc not in {"", "localhost"}:
-        raise ConfigError(f"{_KEYS}={url} cannot be used: write file:///path of a file of keys")
+        raise ConfigError(f"{_KEYS}={url} cannot be used: write file:///path of a local file")
     path = Path(unquote(parts.path))
     if not path.is_file():
-        raise ConfigError(f"{_KEYS}={url} cannot be used: there is no such file")
+        raise ConfigError(f"{_KEYS}={url} cannot be used: the file does not exist")
     return path
 
 

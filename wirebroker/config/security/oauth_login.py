@@ -1,15 +1,13 @@
-"""Where our own tokens come from, when we log in by OAUTHBEARER.
+"""Source of the tokens for outgoing logins by OAUTHBEARER.
 
     sasl.oauthbearer.token.endpoint.url=file:///run/token            a file, read at each login
-    sasl.oauthbearer.token.endpoint.url=https://identity/token       a server of identities, which
-        sasl.oauthbearer.client.credentials.client.id, .client.secret, sasl.oauthbearer.scope
-                                                                     asks who we are (RFC 6749, 4.4)
-    … required unsecuredLoginStringClaim_sub="broker";               signed by nobody, for tests
+    sasl.oauthbearer.token.endpoint.url=https://identity/token       an identity provider (RFC 6749)
+    … required unsecuredLoginStringClaim_sub="broker";               unsigned, for tests
 
-Id, secret and scope may stand in the JAAS line as well (clientId, clientSecret, scope), as may
-`ssl.…` for the server and `extension_NAME` for whoever is logged in to.
+The JAAS line can contain the client id, secret and scope (clientId, clientSecret, scope), `ssl.…`
+for the provider, and `extension_NAME` for the remote listener.
 
-A leaf.  Source: Kafka's OAuthBearerLoginCallbackHandler, DefaultJwtRetriever,
+Source: Kafka's OAuthBearerLoginCallbackHandler, DefaultJwtRetriever,
 OAuthBearerUnsecuredLoginCallbackHandler.
 """
 
@@ -39,14 +37,13 @@ _CLIENT_ID: Final = "sasl.oauthbearer.client.credentials.client.id"
 _CLIENT_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"  # noqa: S105 - a name
 _SCOPE: Final = "sasl.oauthbearer.scope"
 _KAFKAS: Final = "org.apache.kafka.common.security.oauthbearer."
-# Kafka's own classes, which stand for what is built in.
 _CLASSES: Final = {
     HANDLER: (f"{_KAFKAS}OAuthBearerLoginCallbackHandler",),
     RETRIEVER: tuple(
         f"{_KAFKAS}{each}JwtRetriever" for each in ("Default", "File", "ClientCredentials")
     ),
 }
-# Texts: re compiles them at their first use and keeps them; most brokers have no tokens.
+# Not compiled, because most brokers have no tokens.
 _CLAIM: Final = r"unsecuredLogin(String|Number|List)Claim_(.+)"
 _EXTENSION: Final = r"[A-Za-z]+"
 _EXTENSION_VALUE: Final = r"[\x21-\x7e \t\r\n]+"
@@ -55,22 +52,20 @@ _UNSECURED_LIFETIME_S: Final = 3600
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class OAuthLogin:
-    """Where tokens come from: a file, a server, or claims that nobody signs.
+    """Source of tokens: a file, an identity provider, or unsigned claims.
 
     Attributes:
-        token_file: Has a token.
-        token_url: Of a server that gives tokens.
-        tls: How that is spoken to by https.
-        client_id: Who we are to it.
-        client_secret: What proves it.
-        scope: What the token shall be good for; None for what the server thinks best.
-        connect_s: How long connecting may take.
-        answer_s: How long an answer may.
-        retry_ms: After how long it is asked again; each time twice as long.
-        most_retry_ms: How long it is asked again at all.
-        claims: Of a token without signature, as JSON; "" if there is a file or a server.
-        lifetime_s: Of such a token.
-        extensions: What is told beside the token.
+        token_file: File with a token.
+        token_url: URL of the identity provider.
+        tls: For https.
+        scope: Requested scope; None for the provider's default.
+        connect_s: Timeout for connecting.
+        answer_s: Timeout for a response.
+        retry_ms: First delay of retries; it doubles.
+        most_retry_ms: Time limit for all retries.
+        claims: Claims of an unsigned token, as JSON.
+        lifetime_s: Lifetime of an unsigned token.
+        extensions: SASL extensions sent with the token.
     """
 
     token_file: Path | None = None
@@ -95,33 +90,33 @@ def oauth_login(
     *,
     allowed: tuple[str, ...] | None,
 ) -> OAuthLogin:
-    """Return where our tokens come from.
+    """Return the source of tokens.
 
     Args:
-        options: Of the JAAS line.
+        options: Options of the JAAS line.
         setting: Returns a setting, None if it is unset.
-        name: Of the setting that has the line, for errors.
-        allowed: Addresses that may be asked; None for any.
+        name: Setting with the line, for errors.
+        allowed: URLs that may be used; None for any.
 
     Raises:
-        ConfigError: It cannot be used; no secret is in the text.
+        ConfigError: The text contains no secret.
     """
     for each, classes in _CLASSES.items():
         value = setting(each)
         if value and value not in classes:
-            raise ConfigError(f"{each}={value} cannot be used: only {', '.join(classes)}")
+            raise ConfigError(f"{each}={value} cannot be used: only {', '.join(classes)} can")
     url = str(setting(URL) or "")
     extensions = _extensions(options, name)
     if not url:
         if setting(HANDLER):
-            raise ConfigError(f"{URL} is missing: it says where tokens come from")
+            raise ConfigError(f"{URL} is missing: set it to the source of tokens")
         return _unsecured(options, name, extensions)
     if urlsplit(url).scheme == "file":
         return OAuthLogin(token_file=Path(unquote(urlsplit(url).path)), extensions=extensions)
     check_web_address(URL, url, allowed)
     client_id = str(setting(_CLIENT_ID) or options.get("clientId", ""))
     if not client_id:
-        raise ConfigError(f"{_CLIENT_ID} is missing: {url} asks who we are")
+        raise ConfigError(f"{_CLIENT_ID} is missing: {url} requires it")
     return OAuthLogin(
         token_url=url,
         tls=client_tls(options) if urlsplit(url).scheme == "https" else None,
@@ -142,7 +137,7 @@ def _number(setting: Callable[[str], ConfigValue], name: str, default: int) -> i
         return default
     text = str(value)
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31):
-        raise ConfigError(f"{name}={text[:32]} cannot be used: milliseconds")
+        raise ConfigError(f"{name}={text[:32]} cannot be used: it must be milliseconds")
     return int(text)
 
 
@@ -156,7 +151,9 @@ def _extensions(options: Mapping[str, str], name: str) -> tuple[tuple[str, str],
         is_text = re.fullmatch(_EXTENSION, key) and re.fullmatch(_EXTENSION_VALUE, value)
         good = is_text and key != "auth"
         if not good:
-            raise ConfigError(f"{name} cannot be used: extension_{key} is none of OAUTHBEARER")
+            raise ConfigError(
+                f"{name} cannot be used: extension_{key} is not a valid extension of OAUTHBEARER"
+            )
     return tuple(found.items())
 
 
@@ -171,16 +168,16 @@ def _unsecured(
         try:
             claims[found[2]] = _claim(found[1], value)
         except ValueError:
-            raise ConfigError(f"{name} cannot be used: {option} is no number") from None
+            raise ConfigError(f"{name} cannot be used: {option} is not a number") from None
     subject = options.get("unsecuredLoginPrincipalClaimName", "sub")
     if not isinstance(claims.get(subject), str):
         raise ConfigError(
-            f"{name} cannot be used: unsecuredLoginStringClaim_{subject} is missing, or {URL}: "
-            "who we are"
+            f"{name} cannot be used: unsecuredLoginStringClaim_{subject} is missing; set it to "
+            f"the user, or set {URL}"
         )
     lifetime = options.get("unsecuredLoginLifetimeSeconds", str(_UNSECURED_LIFETIME_S))
     if not (lifetime.isascii() and lifetime.isdigit() and 0 < int(lifetime) < 1 << 31):
-        raise ConfigError(f"{name} cannot be used: unsecuredLoginLifetimeSeconds is no number")
+        raise ConfigError(f"{name} cannot be used: unsecuredLoginLifetimeSeconds is not a number")
     return OAuthLogin(claims=json.dumps(claims), lifetime_s=float(lifetime), extensions=extensions)
 
 
@@ -189,5 +186,5 @@ def _claim(kind: str, text: str) -> str | float | list[str]:
         return float(text)
     if kind == "String":
         return text
-    # Its first character is what stands between the items.
+    # The first character is the separator.
     return text[1:].split(text[0]) if text else []

@@ -1,16 +1,13 @@
-"""How we show others who we are: brokers, controllers, and (for the command line) any Kafka.
+"""Credentials of outgoing connections: to brokers, to controllers, and from the command line.
 
     security.inter.broker.protocol=SASL_SSL
     sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
     listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=… username="broker" password="…";
 
-Of a broker the listener that others are reached by tells protocol, keys and login, as Kafka has it:
-that of inter.broker.listener.name between brokers, the first of controller.listener.names to
-controllers.
+As in Kafka, they come from the settings of the remote listener: inter.broker.listener.name for
+brokers, the first of controller.listener.names for controllers.
 
-What describes keys and logins is imported where there are some: most nodes have none.
-
-A leaf.  Source: Kafka's ChannelBuilders, BrokerSecurityConfigs, JaasContext.
+Source: Kafka's ChannelBuilders, BrokerSecurityConfigs, JaasContext.
 """
 
 from __future__ import annotations
@@ -31,21 +28,18 @@ if TYPE_CHECKING:
     from wirebroker.config.security.tls import TlsSettings
     from wirebroker.config.values import Config
 
-# By which we log in elsewhere.
 LOGIN_MECHANISMS: Final = (*PASSWORD_MECHANISMS, "OAUTHBEARER", "GSSAPI")
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Login:
-    """Who we say we are.
+    """Credentials of an outgoing connection.
 
     Attributes:
-        mechanism: Of SASL.
-        user: Our name.
-        password: Ours.
-        kerberos: What we have in place of a password, by GSSAPI.
-        oauth: Likewise, by OAUTHBEARER.
-        by_token: Whether they are a delegation token's id and HMAC.
+        mechanism: SASL mechanism.
+        kerberos: For GSSAPI.
+        oauth: For OAUTHBEARER.
+        by_token: Whether user and password are a delegation token's id and HMAC.
     """
 
     mechanism: str
@@ -58,11 +52,11 @@ class Login:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class OutgoingSecurity:
-    """How connections that we open are protected; without anything, not at all.
+    """Protection of an outgoing connection; none by default.
 
     Attributes:
         tls: None for plain text.
-        login: None if nobody asks who we are.
+        login: None without authentication.
     """
 
     tls: TlsSettings | None = None
@@ -72,16 +66,10 @@ class OutgoingSecurity:
 def outgoing_security(
     config: Config, *, listener: str, protocol: str, mechanism: str
 ) -> OutgoingSecurity:
-    """Return how others' listeners of a name are spoken to.
-
-    Args:
-        config: This node's.
-        listener: The name, in capitals.
-        protocol: One of lookup.PROTOCOLS.
-        mechanism: Of SASL, if the protocol has it.
+    """Return the security of connections to other nodes' listeners of a name.
 
     Raises:
-        ConfigError: Something is missing, or not served.
+        ConfigError: A setting is missing or not supported.
     """
     tls = None
     if protocol.endswith("SSL"):
@@ -95,12 +83,14 @@ def outgoing_security(
 def _login(config: Config, listener: str, mechanism: str) -> Login:
     if mechanism not in LOGIN_MECHANISMS:
         served = ", ".join(LOGIN_MECHANISMS)
-        raise ConfigError(f"{listener}: others are logged in to by {served}, not by {mechanism}")
+        raise ConfigError(
+            f"{listener}: {mechanism!r} is not supported for outgoing connections; use {served}"
+        )
     from wirebroker.config.security.listener_login import listener_login  # noqa: PLC0415 - see above
 
     source, options = listener_login(config, listener, mechanism)
     if options is None:
-        raise ConfigError(f"{source}: it says who we are")
+        raise ConfigError(f"{source}: it contains this node's credentials")
     return login_of(
         options,
         mechanism,
@@ -118,17 +108,17 @@ def login_of(
     setting: Callable[[str], ConfigValue],
     allowed: tuple[str, ...] | None = None,
 ) -> Login:
-    """Return who the options of a login module say that we are.
+    """Return the credentials in the options of a login module.
 
     Args:
-        options: Of the mechanism's login module; no value is in what is raised.
-        mechanism: Of SASL, one of LOGIN_MECHANISMS.
-        name: Where they are configured, for the error.
+        options: Errors contain none of their values.
+        mechanism: One of LOGIN_MECHANISMS.
+        name: Where the options are configured, for errors.
         setting: Returns another setting, None if it is unset.
-        allowed: Web servers that may be asked for tokens; None for any.
+        allowed: URLs from which tokens may be requested; None for any.
 
     Raises:
-        ConfigError: An option is missing or cannot be used.
+        ConfigError: An option is missing or invalid.
     """
     if mechanism == "GSSAPI":
         from wirebroker.config.security.kerberos import SERVICE_NAME, kerberos_keys  # noqa: PLC0415
@@ -136,7 +126,7 @@ def login_of(
         service = setting(SERVICE_NAME)
         keys = kerberos_keys(options, str(service) if service else None, name)
         if not keys.service_name:
-            raise ConfigError(f"{SERVICE_NAME} is missing: it says what brokers are called")
+            raise ConfigError(f"{SERVICE_NAME} is missing: set it to the brokers' service name")
         return Login(mechanism=mechanism, user=keys.principal, kerberos=keys)
     if mechanism == "OAUTHBEARER":
         from wirebroker.config.security.oauth_login import oauth_login  # noqa: PLC0415 - see above
@@ -144,7 +134,7 @@ def login_of(
         own = oauth_login(options, setting, name, allowed=allowed)
         return Login(mechanism=mechanism, user=own.client_id or "us", oauth=own)
     if "username" not in options or "password" not in options:
-        raise ConfigError(f"{name} cannot be used: username and password are missing")
+        raise ConfigError(f"{name} cannot be used: username or password is missing")
     return Login(
         mechanism=mechanism,
         user=options["username"],

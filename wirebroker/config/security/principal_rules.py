@@ -1,13 +1,12 @@
-r"""ssl.principal.mapping.rules: from the name in a client's certificate to that of a user.
+"""ssl.principal.mapping.rules: map the subject of a client's certificate to a user.
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L,DEFAULT
 
-The first rule whose pattern fits the whole name gives the user's: the name in which every place
-that the pattern finds is replaced. That is all of it, or with a pattern as lazy as `CN=(.*?)/$1/`
-less than that: the rest stays. `L` and `U` make it small or capital letters, DEFAULT is the name as
-it is. If none fits, the client is refused.
+The first rule whose pattern matches the whole subject applies: each match of the pattern in it is
+replaced. A lazy pattern such as `CN=(.*?)/$1/` can match less than the subject, and the rest
+remains. If no rule matches, the client is refused.
 
-A leaf.  Source: Kafka's SslPrincipalMapper.
+Source: Kafka's SslPrincipalMapper.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _RULE: Final = re.compile(
     r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<replacement>(?:\\.|[^\\/])*)/"
     r"(?P<letters>[LU]?)|)\s*(?:,|$)"
 )
-# A group that a pattern does not have: Kafka takes it for text if the pattern has others.
+# References to missing groups are text in Kafka if the pattern has other groups.
 _GROUP: Final = re.compile(r"\$([1-9][0-9]*)")
 
 
@@ -30,9 +29,8 @@ class PrincipalRule(NamedTuple):
     """One rule; without a pattern it is DEFAULT.
 
     Attributes:
-        pattern: Has to fit the whole name.
-        replacement: What takes the place of each part of the name that the pattern finds.
-        letters: "L", "U", or "" for no change.
+        pattern: Must match the whole subject.
+        letters: "L" (lower case), "U" (upper case), or "".
     """
 
     pattern: re.Pattern[str] | None = None
@@ -44,10 +42,10 @@ DEFAULT_RULES: Final = (PrincipalRule(),)
 
 
 def principal_rules(text: str) -> tuple[PrincipalRule, ...]:
-    """Read rules; without any no name fits.
+    """Parse rules; if there are none, no subject matches.
 
     Raises:
-        ValueError: The text says why, as the end of a sentence.
+        ValueError: The text is the end of a sentence.
     """
     rules: list[PrincipalRule] = []
     position = 0
@@ -55,7 +53,9 @@ def principal_rules(text: str) -> tuple[PrincipalRule, ...]:
     while position < len(text):
         found = _RULE.match(text, position)
         if found is None:
-            raise ValueError("write RULE:pattern/replacement/ with L, U or nothing, or DEFAULT")
+            raise ValueError(
+                "write RULE:pattern/replacement/ followed by L, U or nothing, or DEFAULT"
+            )
         position = found.end()
         if found["default"]:
             rules.append(PrincipalRule())
@@ -69,7 +69,7 @@ def principal_rules(text: str) -> tuple[PrincipalRule, ...]:
 
 
 def principal_name(rules: tuple[PrincipalRule, ...], subject: str) -> str | None:
-    """Return the name of the user to whom a certificate belongs; None if no rule fits."""
+    """Return the user name for a certificate's subject, or None if no rule matches."""
     for pattern, replacement, letters in rules:
         if pattern is None or replacement is None:
             return subject
@@ -83,7 +83,7 @@ def principal_name(rules: tuple[PrincipalRule, ...], subject: str) -> str | None
 
 
 def _with_literal_groups(replacement: str, groups: int) -> str:
-    """Return a replacement in which groups that the pattern does not have are text."""
+    """Return a replacement in which references to missing groups are text."""
 
     def escaped(found: re.Match[str]) -> str:
         number = int(found[1])

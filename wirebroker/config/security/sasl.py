@@ -1,12 +1,12 @@
-"""What a listener with SASL is told: mechanisms, users of PLAIN, how long a login holds.
+"""SASL settings of a listener: mechanisms, users of PLAIN, reauthentication.
 
     sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
     listener.name.inside.sasl.enabled.mechanisms=PLAIN                of one listener
     listener.name.inside.plain.sasl.jaas.config=… user_alice="…";     of one of its mechanisms
 
-Users of SCRAM stand in the cluster's metadata, so its JAAS line may be left out.
+SCRAM needs no JAAS line, because its users are in the cluster's metadata.
 
-A leaf.  Source: Kafka's BrokerSecurityConfigs, JaasContext, SaslChannelBuilder.
+Source: Kafka's BrokerSecurityConfigs, JaasContext, SaslChannelBuilder.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _USER: Final = "user_"
 _OAUTH: Final = "OAUTHBEARER"
 _KERBEROS: Final = "GSSAPI"
-# What a mechanism's line says that has to have one.
+# What the required JAAS line of a mechanism contains.
 _OF_THE_LINE: Final = {
     "PLAIN": "the users of PLAIN",
     _OAUTH: "the login module of OAUTHBEARER",
-    _KERBEROS: "the broker's principal and the file of its keys",
+    _KERBEROS: "the broker's principal and its keytab",
 }
 
 
@@ -41,13 +41,11 @@ class SaslSettings:
     """How clients of one listener authenticate.
 
     Attributes:
-        mechanisms: Those that are offered, in the order in which they are written.
-        passwords: Of the users of PLAIN.
-        oauth: What tokens have to be; None if there are none.
-        kerberos: What GSSAPI goes by; None if it is not offered.
-        reauthentication_ms: By mechanism, after how long clients authenticate again; 0 is never.
-        most_bytes: Of a request before that.
-        failure_delay_ms: How long a client that failed waits for its answer.
+        mechanisms: The offered mechanisms, in their configured order.
+        passwords: Passwords of PLAIN's users.
+        reauthentication_ms: Time after which clients reauthenticate, by mechanism; 0 is never.
+        most_bytes: Largest request before authentication.
+        failure_delay_ms: Delay of the response to a failed authentication.
     """
 
     mechanisms: tuple[str, ...]
@@ -60,16 +58,16 @@ class SaslSettings:
 
 
 def sasl_settings(config: Config, listener: str) -> SaslSettings:
-    """Return what a listener with SASL is told.
+    """Return the SASL settings of a listener.
 
     Raises:
-        ConfigError: It cannot be used; no secret is in the text.
+        ConfigError: They are invalid; the text contains no secret.
     """
     mechanisms = config.listener_value(listener, "sasl.enabled.mechanisms")
     assert isinstance(mechanisms, tuple)
     if not mechanisms:
         name = _set_name(config, listener, "sasl.enabled.mechanisms")
-        raise ConfigError(f"{name} is empty: {listener} would let nobody in")
+        raise ConfigError(f"{name} is empty: no client could authenticate at {listener}")
     passwords: dict[str, str] = {}
     oauth: OAuthSettings | None = None
     kerberos: KerberosSettings | None = None
@@ -105,7 +103,7 @@ def sasl_settings(config: Config, listener: str) -> SaslSettings:
 def _options(config: Config, listener: str, mechanism: str) -> tuple[str, dict[str, str]]:
     source, options = listener_login(config, listener, mechanism)
     if options is None and mechanism in _OF_THE_LINE:
-        raise ConfigError(f"{source}: it names {_OF_THE_LINE[mechanism]}")
+        raise ConfigError(f"{source}: it contains {_OF_THE_LINE[mechanism]}")
     return source, options or {}
 
 
@@ -121,7 +119,7 @@ def _set_name(config: Config, listener: str, name: str) -> str:
 
 
 def check_between_brokers(config: Config, listener: str, mechanisms: tuple[str, ...]) -> None:
-    """Check the mechanism of other brokers, if they use a listener with SASL.
+    """Check the mechanism for other brokers if their listener has SASL.
 
     Raises:
         ConfigError: The listener does not offer it.
@@ -130,5 +128,5 @@ def check_between_brokers(config: Config, listener: str, mechanisms: tuple[str, 
     if config.is_set("sasl.mechanism.inter.broker.protocol") and wanted not in mechanisms:
         raise ConfigError(
             f"sasl.mechanism.inter.broker.protocol={wanted} cannot be used: {listener}, the "
-            f"brokers' listener, offers {', '.join(mechanisms)}"
+            f"listener between brokers, offers {', '.join(mechanisms)}"
         )

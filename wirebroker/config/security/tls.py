@@ -1,15 +1,15 @@
-"""What a side of TLS is told: key, certificates, whom to trust, versions, ciphers.
+"""TLS settings of one side: key, certificates, truststore, versions, ciphers.
 
     ssl.keystore.type=PEM
     ssl.keystore.location=/etc/kafka/broker.pem                 key and certificates, or
-    ssl.keystore.key=-----BEGIN PRIVATE KEY----- …              both as they are
+    ssl.keystore.key=-----BEGIN PRIVATE KEY----- …              both inline
     ssl.keystore.certificate.chain=-----BEGIN CERTIFICATE----- …
     listener.name.outside.ssl.keystore.location=…               of one listener
 
-security/tls/key_stores.py reads the files; here are only their paths. With SASL_SSL a client's
-certificate is requested only if the listener's own setting says so (KIP-684).
+security/tls/key_stores.py reads the files. With SASL_SSL, only a listener's own ssl.client.auth
+requests client certificates (KIP-684).
 
-A leaf.  Source: Kafka's SslConfigs, BrokerSecurityConfigs, DefaultSslEngineFactory.
+Source: Kafka's SslConfigs, BrokerSecurityConfigs, DefaultSslEngineFactory.
 """
 
 from __future__ import annotations
@@ -35,17 +35,15 @@ _NO_AUTH: Final = "none"
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class StoreSettings:
-    """Where keys or certificates are.
+    """Location of keys or certificates.
 
     Attributes:
-        type: One of STORE_TYPES; PKCS12 may stand in a store that calls itself JKS, as in Java.
-        location: A file; empty if there is none.
-        password: Of the file; of the key where that has no own.
-        certificates: PEM in place of a file: of a keystore its chain, of a truststore what is
-            trusted.
-        key: PEM in place of a file, of a keystore.
-        key_password: Of the key.
-        name: What the settings of this store begin with, for people.
+        type: One of STORE_TYPES; a store of type JKS may contain PKCS12, as in Java.
+        location: A file; empty without one.
+        password: Password of the file, and of the key unless it has its own.
+        certificates: PEM instead of a file: a keystore's chain, or the trusted certificates.
+        key: PEM instead of a file.
+        name: Prefix of the store's settings, for messages.
     """
 
     type: str = "PEM"
@@ -58,7 +56,7 @@ class StoreSettings:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is anything."""
+        """Whether the store is configured."""
         return bool(self.location or self.certificates)
 
 
@@ -67,15 +65,13 @@ class TlsSettings:
     """One side of TLS.
 
     Attributes:
-        keystore: Ours.
-        truststore: Whom we believe; if there is none, whom the system does.
-        client_auth: "none", "requested" or "required": a client's certificate.
-        versions: Of VERSIONS.
-        cipher_suites: Names as OpenSSL has them, of TLS 1.2; None for its own choice.
-        checks_host: Whether a server's certificate has to name it (our own connections).
-        rules: From certificates to users.
-        may_change_subject: Whether another certificate may name another owner while we run.
-        may_change_names: Whether it may name other hosts.
+        truststore: Trusted certificates; the system's without one.
+        client_auth: "none", "requested" or "required".
+        cipher_suites: OpenSSL's names of TLS 1.2 suites; None if OpenSSL chooses.
+        checks_host: Whether a server's certificate must contain its host name.
+        rules: Rules that map certificates to users.
+        may_change_subject: Whether a certificate replaced at run time may have another subject.
+        may_change_names: Whether it may lack host names of the previous one.
     """
 
     keystore: StoreSettings = StoreSettings()
@@ -90,21 +86,21 @@ class TlsSettings:
 
 
 def tls_settings(config: Config, listener: str, protocol: str) -> TlsSettings:
-    """Return how a listener speaks TLS: its own values, else the broker's.
+    """Return the TLS settings of a listener: its own values, else the broker's.
 
     Raises:
-        ConfigError: They can't be used.
+        ConfigError: They are invalid.
     """
     settings = _settings(config, listener)
     if not settings.keystore.is_there:
         name = listener_config(listener, "ssl.keystore.location")
         raise ConfigError(
-            f"{name} is missing: {listener} needs a key and a certificate "
-            "(`wirebroker certs DIR` makes some to try with)"
+            f"{name} is missing: {listener} needs a key and a certificate (`wirebroker certs DIR` "
+            "creates some for tests)"
         )
     if settings.keystore.type not in STORE_TYPES or settings.truststore.type not in STORE_TYPES:
         raise ConfigError(
-            f"ssl.keystore.type and ssl.truststore.type can be {', '.join(STORE_TYPES)}"
+            f"ssl.keystore.type and ssl.truststore.type must be one of {', '.join(STORE_TYPES)}"
         )
     if protocol != "SASL_SSL" or config.is_set(listener_config(listener, "ssl.client.auth")):
         return settings
@@ -112,34 +108,31 @@ def tls_settings(config: Config, listener: str, protocol: str) -> TlsSettings:
 
 
 def outgoing_tls_settings(config: Config, listener: str) -> TlsSettings:
-    """Return how we speak TLS to others' listeners of that name.
+    """Return the TLS settings for connections to other nodes' listeners.
 
     Raises:
-        ConfigError: The settings can't be used.
+        ConfigError: They are invalid.
     """
     return _settings(config, listener)
 
 
 def check_stores(value_of: Callable[[str], object]) -> None:
-    """Refuse configs of a keystore or a truststore that exclude or need each other.
-
-    Args:
-        value_of: Returns the value of a config, None if it is not set.
+    """Reject keystore or truststore configs that exclude or lack each other.
 
     Raises:
         ConfigError: As in Kafka's DefaultSslEngineFactory.
     """
     key, chain = "ssl.keystore.key", "ssl.keystore.certificate.chain"
     if value_of(key) is not None and value_of(chain) is None:
-        raise ConfigError(f"{key} is set and {chain} is not: set both, or a file in their place")
+        raise ConfigError(f"{key} is set and {chain} is not: set both, or use a file instead")
     if value_of(chain) is not None and value_of(key) is None:
-        raise ConfigError(f"{chain} is set and {key} is not: set both, or a file in their place")
+        raise ConfigError(f"{chain} is set and {key} is not: set both, or use a file instead")
     for store, text in (("ssl.keystore", key), ("ssl.truststore", "ssl.truststore.certificates")):
         _check_store(value_of, store, text)
     location, password = "ssl.keystore.location", "ssl.keystore.password"
     is_pem = str(value_of("ssl.keystore.type")).upper() == "PEM"
     if value_of(location) and not is_pem and value_of(password) is None:
-        raise ConfigError(f"{location} is set and {password} is not: a keystore has a password")
+        raise ConfigError(f"{location} is set and {password} is not: set the keystore's password")
 
 
 def _check_store(value_of: Callable[[str], object], store: str, text: str) -> None:
@@ -147,18 +140,18 @@ def _check_store(value_of: Callable[[str], object], store: str, text: str) -> No
     is_pem = str(value_of(f"{store}.type")).upper() == "PEM"
     if value_of(text) is not None:
         if not is_pem:
-            raise ConfigError(f"{text} is PEM: set {store}.type=PEM, or a file in its place")
+            raise ConfigError(f"{text} is PEM: set {store}.type=PEM, or use a file instead")
         if value_of(location):
             raise ConfigError(f"{text} and {location} are both set: remove one of them")
     if value_of(password) is None:
         return
     if is_pem:
         raise ConfigError(
-            f"{password} is set and {store}.type is PEM: PEM has no password of a store, remove it"
-            + (" (a key's is ssl.key.password)" if store == "ssl.keystore" else "")
+            f"{password} is set and {store}.type is PEM: PEM files have no store password, remove "
+            "it" + (" (a key's is ssl.key.password)" if store == "ssl.keystore" else "")
         )
     if not value_of(location):
-        raise ConfigError(f"{password} is set and {location} is not: set both, or neither")
+        raise ConfigError(f"{password} is set and {location} is not: set both or neither")
 
 
 def _settings(config: Config, listener: str) -> TlsSettings:
@@ -175,7 +168,7 @@ def _settings(config: Config, listener: str) -> TlsSettings:
     except ValueError as error:
         raise ConfigError(f"ssl.principal.mapping.rules cannot be used: {error}") from None
     check_stores(partial(config.listener_value, listener))
-    # Kafka lets Java choose for an empty list.
+    # In Kafka, Java chooses for an empty list.
     versions = items("ssl.enabled.protocols") or VERSIONS
     try:
         suites, versions = suites_for_openssl(items("ssl.cipher.suites"), versions)

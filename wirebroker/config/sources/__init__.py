@@ -1,1 +1,1 @@
-"""Where settings come from: flags, environment, files, dynamic changes."""
+"""Sources of settings: flags, environment, files, dynamic changes."""

@@ -1,13 +1,11 @@
-"""Which dynamic configs of brokers can be used: asked before they are written, and when they apply.
+"""Validation of dynamic broker configs, before they are written and when they are applied.
 
-A change is checked as the state after it, in Kafka's order: names that may not be changed, types,
-names that only single brokers may have, the values together, and the step from the old values to
-the new (threads at most double or halve; listeners come and go but do not change).
+A change is validated as the resulting state, in Kafka's order: names that cannot be changed, types,
+names that only single brokers may set, the values together, and the step from the old values
+(threads at most double or halve; listeners can be added and removed but not changed). When configs
+are applied, invalid ones are ignored with a message, as in Kafka.
 
-What the metadata log already holds may be another broker's, or a newer one's: what can't be used of
-it is passed over with a sentence, as Kafka does.
-
-A leaf.  Source: Kafka's DynamicBrokerConfig, LogCleaner, ConnectionQuotas; asked of Kafka 4.3.1.
+Source: Kafka's DynamicBrokerConfig, LogCleaner, ConnectionQuotas; compared with Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -34,10 +32,10 @@ if TYPE_CHECKING:
     from wirebroker.config.listeners.listeners import ListenerConfig
     from wirebroker.config.values import Config
 
-# Where keys come from that sign tokens: said by who starts the broker, never by a client.
+# Sources of the keys that sign tokens: clients may not set them.
 _WHOSE_TOKENS: Final = "sasl.oauthbearer."
 _ALL_THREADS: Final = sorted(row.name for row in ROWS.values() if row.at_most_doubles)
-# Each listener may have its own, and is asked for it.
+# Each listener can have its own.
 _THREADS_OF_LISTENERS: Final = tuple(
     name for name in _ALL_THREADS if ROWS[name].of_listener is OfListener.CLUSTER_WIDE
 )
@@ -51,16 +49,10 @@ def check_change(
     this_broker: Mapping[str, str],
     is_default: bool,
 ) -> None:
-    """Check the dynamic configs after a change.
-
-    Args:
-        config: What is in force now.
-        cluster_wide: The configs of all brokers.
-        this_broker: Those of this one.
-        is_default: Whether `cluster_wide` is what changes, else `this_broker`.
+    """Check the dynamic configs after a change of `cluster_wide` (`is_default`) or `this_broker`.
 
     Raises:
-        ConfigError: They can't be used.
+        ConfigError: They are invalid.
     """
     changed = cluster_wide if is_default else this_broker
     for refusal in _refusals(changed, config, is_default=is_default).values():
@@ -78,7 +70,7 @@ def check_change(
 def with_usable(
     config: Config, *, cluster_wide: Mapping[str, str], this_broker: Mapping[str, str]
 ) -> tuple[Config, list[str]]:
-    """Return the configuration under what can be used of these, and why the rest can't."""
+    """Return the configuration with the valid configs, and why others are invalid."""
     problems = [
         *_refusals(cluster_wide, config, is_default=True).values(),
         *_refusals(this_broker, config, is_default=False).values(),
@@ -98,22 +90,21 @@ def with_usable(
 
 
 def usable(configs: Mapping[str, str], config: Config, *, is_default: bool) -> dict[str, str]:
-    """Return those of the dynamic configs that can be used, each taken by itself."""
+    """Return the configs that are valid on their own."""
     refused = _refusals(configs, config, is_default=is_default)
     return {name: value for name, value in configs.items() if name not in refused}
 
 
 def placeholder_refusal(name: str, value: str, config: Config) -> str | None:
-    """Return why a value of a request cannot be set if a config provider would resolve it."""
+    """Return why a request cannot set a value with a config provider's placeholder, or None."""
     found = config.placeholder_in(value)
     return found and (
-        f"{name}={found} cannot be set by a request: placeholders of config providers are"
-        " resolved in the broker's configuration file and environment only"
+        f"{name}={found} cannot be set by a request: placeholders of config providers are "
+        "resolved only in the broker's configuration file and environment"
     )
 
 
 def _refusals(configs: Mapping[str, str], config: Config, *, is_default: bool) -> dict[str, str]:
-    """Return why configs can't be set, for those that can't."""
     refusals: dict[str, str] = {}
     for name, value in configs.items():
         refusal = (
@@ -122,7 +113,7 @@ def _refusals(configs: Mapping[str, str], config: Config, *, is_default: bool) -
             or _value_refusal(name, value)
         )
         if refusal is None and is_default and _is_for_single_brokers(name):
-            refusal = f"{name} can be set for single brokers only"
+            refusal = f"{name} can be set only for single brokers"
         if refusal is not None:
             refusals[name] = refusal
     return refusals
@@ -135,7 +126,9 @@ def _name_refusal(name: str) -> str | None:
         return f"{name} cannot be changed while the broker runs"
     row = ROWS.get(name)
     if row is not None and row.of_listener is OfListener.ONLY:
-        return f"{name} can be changed for single listeners only: listener.name.<listener>.{name}"
+        return (
+            f"{name} can be changed only for single listeners: set listener.name.<listener>.{name}"
+        )
     if row is None and name.startswith("wirebroker."):
         return f"{name} is not a config"
     return None
@@ -149,10 +142,10 @@ def _value_refusal(name: str, value: str) -> str | None:
         except ConfigError as error:
             return str(error)
     if asking_names({name: value}):
-        return f"{name} asks for protection that is not there yet"
+        return f"{name} requires protection that is not available"
     row = ROWS.get(name)
     if row is not None and row.classes is not None and value.strip() not in row.classes:
-        return f"{name}={value} cannot be used: there is no such class"
+        return f"{name}={value} cannot be used: the class is not supported"
     return None
 
 
@@ -164,7 +157,6 @@ def _is_for_single_brokers(name: str) -> bool:
 
 
 def _check_step(old: Config, new: Config) -> None:
-    """Check the step from one configuration to the next."""
     for name in _THREADS:
         _check_threads(name, old.set_or_default(name), new.set_or_default(name))
     _check_local_retention(new)
@@ -177,7 +169,9 @@ def _check_step(old: Config, new: Config) -> None:
             )
         for name in READ_PER_LISTENER:
             if new.listener_int(listener.name, name) <= 0:
-                raise ConfigError(f"{name}=0 cannot be used: {listener.name} would accept nobody")
+                raise ConfigError(
+                    f"{name}=0 cannot be used: {listener.name} would accept no connections"
+                )
 
 
 def _check_threads(name: str, old: object, new: object) -> None:
@@ -187,12 +181,12 @@ def _check_threads(name: str, old: object, new: object) -> None:
         return
     if not old // 2 <= new <= old * 2:
         raise ConfigError(
-            f"{name}={new} cannot be used: from {old} it can become {max(1, old // 2)} to {old * 2}"
+            f"{name}={new} cannot be used: from {old} it can change to {max(1, old // 2)} to "
+            f"{old * 2}"
         )
 
 
 def _check_local_retention(new: Config) -> None:
-    """Refuse to keep more on the local disk than is kept at all."""
     settings = new.topic_settings({})
     for name, whole in (
         ("log.local.retention.ms", settings.retention_ms),
@@ -200,14 +194,16 @@ def _check_local_retention(new: Config) -> None:
     ):
         local = new.int(name)
         if whole >= 0 and local != -2 and (local == -1 or local > whole):
-            raise ConfigError(f"{name}={local} cannot be used: {whole} is kept in all")
+            raise ConfigError(
+                f"{name}={local} cannot be used: it must not exceed the total retention, {whole}"
+            )
 
 
 def _check_listeners(old: Config, new: Config) -> tuple[ListenerConfig, ...]:
-    """Return the listeners there will be.
+    """Return the new listeners.
 
-    What the broker is registered with cannot change while it runs: listeners that are advertised
-    stay where they are. With `advertised.listeners=auto` these are all of the configuration file.
+    The broker's registration cannot change at run time, so advertised listeners keep their address:
+    with `advertised.listeners=auto` all of the configuration file.
     """
     before = {listener.name: listener for listener in listeners_of(old)}
     after = listeners_of(new)
@@ -215,14 +211,15 @@ def _check_listeners(old: Config, new: Config) -> tuple[ListenerConfig, ...]:
         known = before.get(listener.name)
         if known is not None and known.protocol != listener.protocol:
             raise ConfigError(
-                f"listener.security.protocol.map: the protocol of {listener.name} cannot be changed"
+                f"listener.security.protocol.map: the protocol of {listener.name} cannot be "
+                "changed while the broker runs"
             )
     if is_auto(new):
         addresses = {listener.name: (listener.host, listener.port) for listener in after}
         for listener in listeners_of(new.with_dynamic(cluster_wide={}, this_broker={})):
             if addresses.get(listener.name) != (listener.host, listener.port):
                 raise ConfigError(
-                    f"listeners: {listener.name} is registered with the cluster, and stays until "
-                    "a restart"
+                    f"listeners: {listener.name} is registered with the cluster and cannot change "
+                    "until a restart"
                 )
     return after

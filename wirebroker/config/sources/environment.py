@@ -1,14 +1,12 @@
-r"""KAFKA_ variables: settings as containers are given them.
+r"""KAFKA_ variables: settings in the environment of a container.
 
     KAFKA_LOG_RETENTION_HOURS=24      log.retention.hours=24
     KAFKA_LISTENER_NAME_A__B_X=1      listener.name.a_b.x=1
     KAFKA_A___B=1                     a-b=1
 
-Values are written as in a properties file: `\n`, `\u0041`, and a backslash at a line's end
-continues the line.
+Values have the escapes of a properties file: `\n`, `\u0041`, a backslash at the end of a line.
 
-A leaf.  Source: the rule by which Apache Kafka's container image turns its environment into
-server.properties.
+Source: Apache Kafka's container image.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "KAFKA_"
 
-# Variables of Kafka's scripts and images that are no broker configs (java_options.py reads some).
+# Variables of Kafka's scripts and images; java_options.py reads some.
 _NOT_CONFIGS: Final = frozenset(
     {
         "KAFKA_CLUSTER_ID",
@@ -48,11 +46,10 @@ _NOT_CONFIGS: Final = frozenset(
 def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the configs that a process environment sets.
 
-    KAFKA_ is dropped, letters become small, and `___` becomes `-`, `__` becomes `_`, `_` becomes
-    `.`; CLUSTER_ID is the cluster id of a new data directory.
+    CLUSTER_ID is the cluster id of a new data directory.
 
     Raises:
-        ConfigError: A value has an escape that is none.
+        ConfigError: A value has an invalid escape.
     """
     settings: dict[str, str] = {}
     for variable, value in environment.items():

@@ -1,8 +1,6 @@
-"""Files that settings name: read only if they are regular files, and only so much of them.
+"""Reading of files that settings name: only regular files, up to a maximum size.
 
-Opening a FIFO waits for somebody who writes into it, a device may give bytes for ever.
-
-A leaf.
+Opening a FIFO waits for a writer, and a device may return bytes endlessly.
 """
 
 from __future__ import annotations
@@ -17,19 +15,15 @@ if TYPE_CHECKING:
 
 
 def read_regular(path: str | Path, most_bytes: int) -> bytes:
-    """Return what a regular file holds; never waits for anybody.
-
-    Args:
-        path: Of the file; links are followed.
-        most_bytes: A longer one is refused.
+    """Return the contents of a regular file without blocking.
 
     Raises:
-        OSError: It cannot be read, is something else, or is longer; `strerror` says which.
+        OSError: It cannot be read, is not regular, or is too long; `strerror` says which.
     """
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except ValueError:  # Python's word for a NUL
-        raise OSError(errno.EINVAL, "its name has a NUL", str(path)) from None
+    except ValueError:  # a NUL in the path
+        raise OSError(errno.EINVAL, "the path contains a NUL character", str(path)) from None
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -41,7 +35,7 @@ def read_regular(path: str | Path, most_bytes: int) -> bytes:
 
 
 def check_regular(path: str | Path) -> None:
-    """Refuse what is no regular file, for libraries that open a file themselves.
+    """Refuse a file that is not regular, for libraries that open files themselves.
 
     Raises:
         OSError: As `read_regular`.

@@ -1,9 +1,6 @@
-"""Where settings come from: flags over environment over file over defaults.
+"""Loading of settings: flags override the environment, the environment a file, a file the defaults.
 
-Without a file the one-node profile (table.ONE_NODE_PROFILE) stands under everything, so that
-an unconfigured broker just works; with one, what it doesn't say is Kafka's default.
-
-A leaf.
+Without a file, the one-node profile (table.ONE_NODE_PROFILE) replaces some defaults.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# Kafka's longest, with all that it knows, has 30 KB; what goes on for ever is no file of settings.
+# Kafka's longest file, with all settings, has 30 KB; an endless file is not a settings file.
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -39,19 +36,19 @@ def load_config(
     port: int | None = None,
     is_one_node: bool = True,
 ) -> Config:
-    """Put all settings together and check them.
+    """Combine all settings and check them.
 
     Args:
         file: A properties file; None for the one-node profile.
-        environment: The process environment; its KAFKA_ variables count.
-        flags: Settings from the command line, by name. All must be known.
-        data_directory: Where data lies, instead of log.dirs; a comma is part of the name.
+        environment: The process environment.
+        flags: Settings from the command line; all must be known.
+        data_directory: Replaces log.dirs; a comma is part of the name.
         host: Replaces the host of the first listener.
         port: Replaces the port of the first listener.
-        is_one_node: Whether the one-node profile applies when there is no file.
+        is_one_node: Whether the one-node profile applies without a file.
 
     Raises:
-        ConfigError: The file can't be read or a setting can't be used.
+        ConfigError: The file cannot be read or a setting is invalid.
     """
     given = {} if file is None else read_properties(file)
     given |= settings_from_environment(environment)
@@ -73,7 +70,7 @@ def load_config(
     except ConfigError as error:
         if not settings.get(CONFIG_PROVIDERS):
             raise
-        from wirebroker.config.providers import redacted  # noqa: PLC0415 - few have them
+        from wirebroker.config.providers import redacted  # noqa: PLC0415 - rarely used
 
         raise ConfigError(redacted(str(error), settings)) from None
 
@@ -81,21 +78,20 @@ def load_config(
 def without_placeholders(
     settings: dict[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return settings of a broker or a client with the values that config providers give.
+    """Return settings with the placeholders of config providers replaced.
 
     Raises:
-        ConfigError: A placeholder of a configured provider cannot be resolved.
+        ConfigError: A placeholder cannot be resolved.
     """
     if not settings.get(CONFIG_PROVIDERS):
         return settings
-    # A start without providers spares their module.
     from wirebroker.config.providers import resolve  # noqa: PLC0415
 
     return resolve(settings, environment=environment, files=LocalFiles())
 
 
 def local_java_options(environment: Mapping[str, str]) -> JavaOptions:
-    """Return the Java system properties of an environment, with the JAAS file that they name."""
+    """Return the Java system properties of an environment, with their JAAS file."""
     return java_options(environment, lambda path: _bytes_of(path).decode(errors="replace"))
 
 
@@ -117,19 +113,14 @@ def _checked(
 
 
 class LocalFiles:
-    """The files of this machine, as config providers read them."""
+    """The files of this machine, for config providers."""
 
     def real_path(self, path: str) -> str:
-        """Return an absolute path without links; raise OSError if there is no such file."""
+        """Return the absolute path without links; raise OSError if the file does not exist."""
         return os.path.realpath(path, strict=True)
 
     def text(self, path: str) -> str:
-        """Return the text of a regular file, which is UTF-8.
-
-        Raises:
-            OSError: It cannot be opened, is no regular file, or is too long.
-            ValueError: It is not UTF-8.
-        """
+        """Return the text of a regular UTF-8 file; raise OSError or ValueError if there is none."""
         return _bytes_of(path).decode()
 
 
@@ -140,11 +131,7 @@ def _bytes_of(path: str) -> bytes:
 
 
 def _check_names(given: Mapping[str, str], flags: Mapping[str, str]) -> None:
-    """Refuse names that cannot be meant for anybody else.
-
-    A file or an environment may be shared with other programs; flags are for this one, and what
-    begins with `wirebroker.` is as well.
-    """
+    """Reject unknown names that other programs cannot use: flags, and names with `wirebroker.`."""
     for name in sorted(flags):
         if not is_known(name):
             raise ConfigError(f"--set {with_hint(name)}: there is no such config")
@@ -154,25 +141,24 @@ def _check_names(given: Mapping[str, str], flags: Mapping[str, str]) -> None:
 
 
 def read_properties(file: Path) -> dict[str, str]:
-    """Read a properties file; its bytes are Latin-1, as Java takes them.
+    """Read a properties file; its bytes are Latin-1, as in Java.
 
     Raises:
-        ConfigError: The file can't be read or isn't a properties file.
+        ConfigError: It cannot be read or has another format.
     """
-    # A start without a file spares its patterns.
     from wirebroker.config.java.properties import foreign_kind, parse_properties  # noqa: PLC0415
 
     try:
         with file.open("rb") as opened:
             text = opened.read(_MOST_BYTES + 1).decode("latin-1")
     except IsADirectoryError:
-        raise ConfigError(f"{file} is a directory: name the properties file in it") from None
+        raise ConfigError(f"{file} is a directory: give the properties file") from None
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()
         raise ConfigError(f"{file} cannot be read: {reason}") from None
     kind = "too long" if len(text) > _MOST_BYTES else foreign_kind(text)
     if kind is not None:
-        raise ConfigError(f"{file} is {kind}, no properties file: write lines of name=value")
+        raise ConfigError(f"{file} is {kind}, not a properties file: write lines of name=value")
     try:
         return parse_properties(text)
     except ValueError as error:
@@ -182,10 +168,7 @@ def read_properties(file: Path) -> dict[str, str]:
 def _with_address(
     settings: Mapping[str, str], host: str | None, port: int | None
 ) -> dict[str, str]:
-    """Return `listeners` with the first one's host and port replaced.
-
-    Where clients were told the port that is replaced, they are told the new one.
-    """
+    """Return the changed settings; an advertised listener with the old port gets the new one."""
     row = BROKER_ROWS["listeners"]
     items = row.parse(settings.get("listeners", row.default or ""))
     assert isinstance(items, tuple), "listeners is a list"

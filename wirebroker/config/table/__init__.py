@@ -1,11 +1,8 @@
-"""The table of configs: a row for each that a broker of Kafka's has, and each of ours, by areas.
+"""The table of configs: a row for each of Kafka's broker configs and each of wirebroker's, by area.
 
-A new config is a row in the file of its area; everything else is made of the rows: DescribeConfigs,
-docs/configs.md, what may be changed while the broker runs, what asks for protection, hints. The
-rows of the broker configs that give topics their defaults come from the topics' (topic.py).
+The rows of broker configs that give topics their defaults come from rows/topic.py.
 
-A leaf.  Source: names, types, defaults, ranges and levels are Apache Kafka 4.4.0's; what deviates
-says so in its doc.
+Source: Apache Kafka 4.4.0 (names, types, defaults, ranges, levels); a row's doc names deviations.
 """
 
 from __future__ import annotations
@@ -52,19 +49,17 @@ _AREAS: Final = (
 def _by_name() -> dict[str, ConfigRow]:
     rows = [*(row for area in _AREAS for row in area.ROWS), *GIVING_ROWS]
     named = {row.name: row for row in rows}
-    assert len(named) == len(rows), "a name stands in the table once"
+    assert len(named) == len(rows), "names in the table are unique"
     return named
 
 
 ROWS: Final = _by_name()
-# What every broker has and shows.
 BROKER_ROWS: Final = {
     name: row for name, row in ROWS.items() if row.effect in (Effect.READ, Effect.SHOWN)
 }
-# What does nothing here, and is said to in one warning line.
 ROWS_WITHOUT_EFFECT: Final = {name: ROWS[name] for name in sorted(ROWS.keys() - BROKER_ROWS.keys())}
-# What an unconfigured broker (no --config) does otherwise than Kafka: one node, one machine.
-# Ten at most; docs/guide.md gives the reasons.
+# How a broker without --config deviates from Kafka's defaults, ten rows at most; docs/guide.md
+# gives the reasons.
 ONE_NODE_PROFILE: Final = {
     name: row.profile for name, row in ROWS.items() if row.profile is not None
 }

@@ -1,4 +1,4 @@
-"""Compaction."""
+"""Configs of compaction."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ ROWS: Final = (
     boolean(
         "log.cleaner.enable",
         True,
-        "Whether logs are compacted at all.",
+        "Whether logs are compacted.",
     ),
     integer(
         "log.cleaner.threads",
         1,
-        "How many logs are compacted at a time, each by a process of its own at lowest priority.",
+        "How many logs are compacted at a time, each in its own process at the lowest priority.",
         0,
         mutability=CLUSTER_WIDE,
         at_most_doubles=True,
@@ -23,22 +23,22 @@ ROWS: Final = (
     long(
         "log.cleaner.backoff.ms",
         15_000,
-        "Time between two looks for logs to compact, while there are none.",
+        "Delay before the next check for logs to compact, if there were none.",
         0,
         mutability=CLUSTER_WIDE,
     ),
     long(
         "log.cleaner.dedupe.buffer.size",
         128 << 20,
-        "Memory for the keys of the logs that are compacted at a time, 24 bytes a key. With "
-        "more keys a log is compacted in several turns.",
+        "Memory for the keys of all logs that are being compacted, 24 bytes per key. A log with "
+        "more keys is compacted in several passes.",
         (1 << 20) + 1,
         mutability=CLUSTER_WIDE,
     ),
     double(
         "log.cleaner.io.buffer.load.factor",
         0.9,
-        "How full the memory for keys may be.",
+        "Fraction of the memory for keys that may be used.",
         0.01,
         at_most=1.0,
         mutability=CLUSTER_WIDE,
@@ -46,12 +46,12 @@ ROWS: Final = (
     double(
         "log.cleaner.io.max.bytes.per.second",
         1.7976931348623157e308,
-        "How much compaction may read and write, all processes together.",
+        "Maximum bytes per second that compaction reads and writes, all processes together.",
         1.0,
         mutability=CLUSTER_WIDE,
     ),
     *kept(
-        "compaction reads in separate processes, whose buffers have a fixed size.",
+        "compaction runs in separate processes with buffers of a fixed size.",
         """
         log.cleaner.io.buffer.size int 524288 0.. cluster-wide
         """,

@@ -1,4 +1,4 @@
-"""Groups of consumers, their offsets and topic; share and streams groups."""
+"""Configs of consumer groups, their offsets and topic; share and streams groups."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ROWS: Final = (
     integer(
         "share.coordinator.state.topic.num.partitions",
         50,
-        "Partitions of __share_group_state; read from share groups on.",
+        "Partitions of __share_group_state; not used, because share groups are not served.",
         1,
         effect=Effect.SHOWN,
     ),
     short(
         "share.coordinator.state.topic.replication.factor",
         3,
-        "Replicas of __share_group_state; read from share groups on.",
+        "Replicas of __share_group_state; not used, because share groups are not served.",
         1,
         effect=Effect.SHOWN,
         profile="1",
@@ -45,7 +45,8 @@ ROWS: Final = (
     short(
         "share.coordinator.state.topic.min.isr",
         2,
-        "min.insync.replicas of __share_group_state; read from share groups on.",
+        "min.insync.replicas of __share_group_state; not used, because share groups are not "
+        "served.",
         1,
         effect=Effect.SHOWN,
         profile="1",
@@ -53,30 +54,30 @@ ROWS: Final = (
     integer(
         "share.coordinator.state.topic.segment.bytes",
         104_857_600,
-        "Segment size of __share_group_state; read from share groups on.",
+        "Segment size of __share_group_state; not used, because share groups are not served.",
         1,
         effect=Effect.SHOWN,
     ),
     integer(
         "group.min.session.timeout.ms",
         6000,
-        "Shortest session timeout that a member may ask for.",
+        "Shortest session timeout that a member may request.",
     ),
     integer(
         "group.max.session.timeout.ms",
         1_800_000,
-        "Longest session timeout that a member may ask for.",
+        "Longest session timeout that a member may request.",
     ),
     integer(
         "group.max.size",
         INT_MAX,
-        "Most members of a group.",
+        "Maximum number of members of a group.",
         1,
     ),
     integer(
         "offset.metadata.max.bytes",
         4096,
-        "Longest text that a commit may add to an offset.",
+        "Maximum size of the metadata text that a commit stores with an offset.",
     ),
     integer(
         "offsets.retention.minutes",
@@ -87,19 +88,20 @@ ROWS: Final = (
     long(
         "offsets.retention.check.interval.ms",
         600_000,
-        "How often offsets are looked through for expired ones.",
+        "Interval at which expired offsets are removed.",
         1,
     ),
     integer(
         "offsets.commit.timeout.ms",
         5000,
-        "How long a commit may take to be on the log.",
+        "How long a commit may take to be committed to the log.",
         1,
     ),
     integer(
         "offsets.topic.compression.codec",
         0,
-        "Codec of the records in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        "Compression of the records in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 "
+        "zstd.",
         0,
         at_most=4,
     ),

@@ -1,57 +1,44 @@
-"""What is served over HTTP: health, metrics; and metrics that are sent by it."""
+"""Configs of the HTTP server (health, metrics)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from wirebroker.config.rows.forms import boolean, integer, items, text
+from wirebroker.config.rows.forms import boolean, items
 from wirebroker.config.rows.row import ConfigRow, ConfigType
 
 ROWS: Final = (
     items(
         "wirebroker.http.listeners",
         None,
-        "Where HTTP is served, HOST:PORT: /metrics, /ready and /live. Nowhere if unset. Beyond "
-        "this machine with a token alone, or by wirebroker.http.open.",
+        "Addresses (HOST:PORT) that serve /metrics, /ready and /live over HTTP; none if unset. "
+        "Beyond this machine only with wirebroker.http.token or wirebroker.http.open.",
     ),
     ConfigRow(
         name="wirebroker.http.token",
         type=ConfigType.PASSWORD,
         default=None,
-        doc="What HTTP requests other than /ready and /live must bring, as Authorization: Bearer; "
-        "it goes over the network as it is.",
+        doc="Token that HTTP requests other than /ready and /live must send, in plain text "
+        "(Authorization: Bearer).",
     ),
     boolean(
         "wirebroker.http.open",
         False,
-        "HTTP may be served beyond this machine without a token: whoever can connect reads the "
+        "Serve HTTP beyond this machine without a token: anyone who can connect can read the "
         "names of topics and groups.",
     ),
     items(
         "wirebroker.metrics.dialects",
         "exporter,strimzi",
-        "The names under which /metrics shows what Kafka has: exporter, kafka_exporter's (Grafana "
-        "7589); strimzi, those of Strimzi's rules for the JMX exporter; confluent, those of "
-        "Confluent's; kminion's.",
+        "Names under which /metrics shows Kafka's metrics: exporter (kafka_exporter, Grafana "
+        "7589), strimzi (Strimzi's rules for the JMX exporter), confluent (Confluent's rules), "
+        "kminion.",
         choices=("exporter", "strimzi", "confluent", "kminion"),
     ),
     boolean(
         "wirebroker.http.optional",
         False,
-        "An HTTP port that is in use is warned of and done without; else the broker does not "
-        "start.",
-    ),
-    text(
-        "wirebroker.otlp.endpoint",
-        "",
-        "Where metrics are sent by OTLP, protobuf over HTTP: http://HOST:4318, or the whole "
-        "address that they are posted to; nowhere if empty. Needs `pip install "
-        "'wirebroker[otlp]'`, whose OTEL_EXPORTER_OTLP_HEADERS and the like are heeded.",
-    ),
-    integer(
-        "wirebroker.otlp.interval.ms",
-        60_000,
-        "Time between two of them.",
-        1000,
+        "Start with a warning and without HTTP if the HTTP port is in use; otherwise the broker "
+        "does not start.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Where data lies, and how often it is looked after. Defaults of topics: topic.py."""
+"""Configs of data directories and maintenance intervals. Defaults of topics: rows/topic.py."""
 
 from __future__ import annotations
 
@@ -11,45 +11,46 @@ ROWS: Final = (
     items(
         "log.dirs",
         None,
-        "Where data lies. If unset: log.dir.",
+        "Data directories. If unset: log.dir.",
         check=path_wish,
         profile="./data",
     ),
     items(
         "log.dir",
         "/tmp/kafka-logs",  # noqa: S108 - Kafka's default
-        "Where data lies if log.dirs is unset.",
+        "Data directory if log.dirs is unset.",
         check=path_wish,
     ),
     long(
         "replica.high.watermark.checkpoint.interval.ms",
         5000,
-        "How often high watermarks are written down.",
+        "Interval at which high watermarks are written to disk.",
     ),
     integer(
         "log.flush.offset.checkpoint.interval.ms",
         60_000,
-        "How often it is written down what is on the disk for sure: an unclean stop's restart "
-        "reads the rest.",
+        "Interval at which recovery points are written to disk. After an unclean stop, recovery "
+        "reads logs from there.",
         0,
     ),
     integer(
         "log.flush.start.offset.checkpoint.interval.ms",
         60_000,
-        "How often log start offsets are written down; DeleteRecords does not wait for it.",
+        "Interval at which log start offsets are written to disk; DeleteRecords does not wait "
+        "for it.",
         0,
     ),
     long(
         "log.initial.task.delay.ms",
         30_000,
-        "Time from the start to the first retention check and checkpoints.",
+        "Delay between the start and the first retention check and checkpoints.",
         0,
         internal=True,
     ),
     long(
         "log.retention.check.interval.ms",
         300_000,
-        "How often logs are looked at for segments that retention deletes.",
+        "Interval at which logs are checked for segments to delete by retention.",
         1,
     ),
 )

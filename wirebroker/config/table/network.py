@@ -1,4 +1,4 @@
-"""Listeners, connections, requests, quotas; threads and plug-ins that are not here."""
+"""Configs of listeners, connections, requests and quotas; threads and plug-ins without effect."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ ROWS: Final = (
     items(
         "listeners",
         "PLAINTEXT://:9092",
-        "Addresses to listen at: NAME://host:port, … An empty host is every interface, port 0 "
-        "a free one. While the broker runs listeners can be added, and those that are not "
-        "advertised removed, with their connections; one that is open keeps its address until "
-        "a restart.",
+        "Addresses to listen on: NAME://host:port, … An empty host means every interface, port 0 "
+        "a free port. At run time, listeners can be added, and listeners that are not advertised "
+        "can be removed together with their connections. An open listener keeps its address "
+        "until a restart.",
         mutability=PER_BROKER,
         profile="PLAINTEXT://127.0.0.1:9092",
     ),
     items(
         "advertised.listeners",
         "auto",
-        "Addresses that clients are told. `auto` (our default; Kafka's is the value of "
-        "listeners) tells each client the address at which its connection arrived.",
+        "Addresses at which clients connect. With `auto` (the default; Kafka's is the value of "
+        "listeners), each client gets the address at which its connection arrived.",
     ),
     text(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "Security protocol of each listener's name: PLAINTEXT or SASL_PLAINTEXT; those with TLS "
-        "cannot be opened.",
+        "Security protocol of each listener (NAME:PROTOCOL, …): PLAINTEXT, SSL, SASL_PLAINTEXT "
+        "or SASL_SSL.",
         mutability=PER_BROKER,
     ),
     text(
@@ -62,38 +62,38 @@ ROWS: Final = (
     integer(
         "socket.listen.backlog.size",
         50,
-        "Connections that may wait to be accepted. If unset: as many as the system allows "
+        "Connections that may wait to be accepted. If unset, as many as the system allows "
         "(net.core.somaxconn), not Kafka's 50.",
         1,
     ),
     integer(
         "socket.send.buffer.bytes",
         102_400,
-        "Socket send buffer; -1 is the system's default.",
+        "Socket send buffer; -1 means the system's default.",
         -1,
     ),
     integer(
         "socket.receive.buffer.bytes",
         -1,
-        "Socket receive buffer; -1 is the system's default, which grows with what arrives.",
+        "Socket receive buffer; -1 means the system's default, which grows with the traffic.",
         -1,
     ),
     integer(
         "socket.request.max.bytes",
         104_857_600,
-        "Largest request that is read.",
+        "Largest request that is accepted.",
         1,
     ),
     long(
         "connections.max.idle.ms",
         600_000,
-        "A connection without requests for this long is closed; negative is never.",
+        "Time without requests after which a connection is closed; a negative value disables this.",
     ),
     integer(
         "max.connections",
         INT_MAX,
-        "Connections open at a time; one more waits to be accepted. When it is lowered, those "
-        "that have been quiet longest are closed. A listener may have its own "
+        "Maximum number of open connections; further ones wait to be accepted. Lowering it "
+        "closes the connections that have been idle longest. A listener can have its own limit "
         "(listener.name.<listener>.max.connections).",
         0,
         mutability=CLUSTER_WIDE,
@@ -102,23 +102,24 @@ ROWS: Final = (
     integer(
         "max.connections.per.ip",
         INT_MAX,
-        "Connections open at a time from one address; one more is closed at once. Those that "
-        "are open stay when it is lowered. 0 only beside max.connections.per.ip.overrides.",
+        "Maximum number of open connections from one address; further ones are closed "
+        "immediately. Lowering it closes none. 0 is allowed only with "
+        "max.connections.per.ip.overrides.",
         0,
         mutability=CLUSTER_WIDE,
     ),
     text(
         "max.connections.per.ip.overrides",
         "",
-        "max.connections.per.ip of single addresses or host names: host:count, …",
+        "max.connections.per.ip for single addresses or host names: host:count, …",
         check=_counts_by_host,
         mutability=CLUSTER_WIDE,
     ),
     integer(
         "max.connection.creation.rate",
         INT_MAX,
-        "Connections accepted in a second, averaged over 11 of them; further ones wait to be "
-        "accepted. A listener may have its own "
+        "Connections accepted per second, averaged over 11 seconds; further ones wait to be "
+        "accepted. A listener can have its own rate "
         "(listener.name.<listener>.max.connection.creation.rate).",
         0,
         mutability=CLUSTER_WIDE,
@@ -127,19 +128,19 @@ ROWS: Final = (
     integer(
         "fetch.max.bytes",
         57_671_680,
-        "Most bytes of records in one Fetch response.",
+        "Maximum bytes of records in one Fetch response.",
         1024,
     ),
     integer(
         "max.incremental.fetch.session.cache.slots",
         1000,
-        "Fetch sessions (KIP-227) kept; the next consumer sends whole requests.",
+        "Maximum number of fetch sessions (KIP-227); consumers without one send complete requests.",
         0,
     ),
     integer(
         "max.request.partition.size.limit",
         2000,
-        "Most partitions in one DescribeTopicPartitions response.",
+        "Maximum number of partitions in one DescribeTopicPartitions response.",
         1,
     ),
     *kept(
@@ -154,8 +155,9 @@ ROWS: Final = (
     items(
         "config.providers",
         "",
-        "Names of config providers: FileConfigProvider, DirectoryConfigProvider and "
-        "EnvVarConfigProvider. Only the configuration file and the environment can name them.",
+        "Names of config providers; their classes can be FileConfigProvider, "
+        "DirectoryConfigProvider and EnvVarConfigProvider. Only the configuration file and the "
+        "environment can set it.",
         mutability=CLUSTER_WIDE,
         effect=Effect.KEPT,
     ),
@@ -177,7 +179,7 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "wirebroker measures and publishes metrics in its own way.",
+        "wirebroker has its own metrics.",
         """
         kafka.metrics.polling.interval.secs int 10 - read-only
         metrics.num.samples int 2 - read-only

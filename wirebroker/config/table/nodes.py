@@ -1,4 +1,4 @@
-"""What this node is, its controller and the metadata log."""
+"""Configs of the node's identity, its controller and the metadata log."""
 
 from __future__ import annotations
 
@@ -15,71 +15,71 @@ def _roles(value: ConfigValue) -> str | None:
     assert isinstance(value, tuple)
     if set(value) in ({"broker", "controller"}, {"broker"}, {"controller"}):
         return None
-    return "it must be broker,controller, broker (joins others), or controller"
+    return "it must be broker,controller, broker or controller"
 
 
 ROWS: Final = (
     integer(
         "node.id",
         1,
-        "This node's number. Kafka has no default; ours is 1.",
+        "Id of this node. Kafka has no default; wirebroker's is 1.",
         0,
     ),
     integer(
         "broker.id",
         -1,
-        "The older name of node.id; -1 is unset.",
+        "Older name of node.id; -1 means unset.",
         -1,
     ),
     items(
         "process.roles",
         "broker,controller",
-        "What this process is: broker,controller brings its own one-voter controller, controller "
-        "is one alone, broker joins those of controller.quorum.bootstrap.servers. Kafka has no "
-        "default.",
+        "Roles of this process: broker,controller is a broker with its own single-voter "
+        "controller, controller is only a controller, broker joins the controllers of "
+        "controller.quorum.bootstrap.servers. Kafka has no default.",
         check=_roles,
     ),
     items(
         "controller.quorum.voters",
         "",
-        "The controllers (id@host:port): those to join, or, with a controller of its own, only "
-        "this node itself.",
+        "Controllers (id@host:port) to join; a node with its own controller can name only itself.",
     ),
     items(
         "controller.quorum.bootstrap.servers",
         "",
-        "Controllers (host:port) that a broker joins; one that answers names the others.",
+        "Controllers (host:port) that a broker joins; the first one that responds names the "
+        "others.",
     ),
     items(
         "controller.listener.names",
         "",
-        "Listeners of the controller, for other nodes; the broker beside it needs none.",
+        "Listeners of the controller, for other nodes; the broker in the same process needs none.",
     ),
     integer(
         "broker.heartbeat.interval.ms",
         2_000,
-        "How often a broker that has joined others is heard of by their controller.",
+        "Interval of the heartbeats that a broker sends to controllers in other processes.",
     ),
     integer(
         "broker.session.timeout.ms",
         9_000,
-        "After so long without a heartbeat the controller takes a broker for gone.",
+        "Time without a heartbeat after which the controller fences a broker.",
     ),
     integer(
         "initial.broker.registration.timeout.ms",
         60_000,
-        "How long a broker tries to find the controllers and to be registered by them.",
+        "How long a broker tries to find the controllers and to register with them.",
     ),
     text(
         "broker.rack",
         None,
-        "Where this broker stands; clients see it in Metadata.",
+        "Rack of this broker; Metadata responses contain it.",
         check=short_wish,
     ),
     text(
         "metadata.log.dir",
         None,
-        "Where the metadata log lies; if unset, in the first log.dirs.",
+        "Directory of the metadata log; if unset, the first of log.dirs.",
         check=path_wish,
     ),
     long(
@@ -91,11 +91,11 @@ ROWS: Final = (
     long(
         "metadata.log.max.snapshot.interval.ms",
         3_600_000,
-        "Time after which a snapshot is written if there is anything new; 0 is never.",
+        "Time after which a snapshot is written if there are new records; 0 disables this.",
         0,
     ),
     *kept(
-        "controllers and members of a quorum use fixed timeouts and sizes.",
+        "the metadata quorum uses fixed timeouts and sizes.",
         """
         controller.performance.always.log.threshold.ms long 2000 - read-only internal
         controller.performance.sample.period.ms long 60000 - read-only internal
@@ -112,7 +112,7 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "the metadata log has fixed sizes and intervals, and snapshots bound it.",
+        "the metadata log has fixed sizes and intervals, and snapshots limit its size.",
         """
         internal.metadata.delete.delay.millis long 60000 - read-only internal
         internal.metadata.log.segment.bytes int - - read-only internal
@@ -125,7 +125,7 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "versions that Apache Kafka has not released are not served.",
+        "API versions and features that Apache Kafka has not released are not supported.",
         """
         unstable.api.versions.enable boolean false - read-only internal
         unstable.feature.versions.enable boolean false - read-only internal

@@ -1,4 +1,4 @@
-"""Over which times quotas are measured. The quotas themselves are metadata."""
+"""Configs of the periods over which quotas are measured. The quotas themselves are metadata."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from typing import Final
 
 from wirebroker.config.rows.forms import integer
 
-_OF_CLIENTS: Final = "quotas of bytes, request time and connections"
-_OF_CONTROLLER: Final = "quotas of partitions that are created and deleted"
+_OF_CLIENTS: Final = "quotas for bytes, request time and connections"
+_OF_CONTROLLER: Final = "quotas for creating and deleting partitions"
 
 ROWS: Final = (
     integer(
         "quota.window.num",
         11,
-        f"Samples over which {_OF_CLIENTS} are measured; the newest is still filling.",
+        f"Number of samples over which {_OF_CLIENTS} are measured, including the current one.",
         1,
     ),
     integer(
         "quota.window.size.seconds",
         1,
-        f"How long a sample of {_OF_CLIENTS} is; request time is throttled by as long at most.",
+        f"Length of a sample of {_OF_CLIENTS}; also the maximum throttle time for request time.",
         1,
     ),
     integer(
         "controller.quota.window.num",
         11,
-        f"Samples whose {_OF_CONTROLLER} may be used at once.",
+        f"Number of samples whose {_OF_CONTROLLER} may be used at once.",
         1,
     ),
     integer(
         "controller.quota.window.size.seconds",
         1,
-        f"How long a sample of {_OF_CONTROLLER} is.",
+        f"Length of a sample of {_OF_CONTROLLER}.",
         1,
     ),
 )

@@ -1,4 +1,4 @@
-"""Remote storage."""
+"""Configs of remote storage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wirebroker.config.rows.forms import kept
 
 ROWS: Final = (
     *kept(
-        "there is no remote storage.",
+        "remote storage (KIP-405) is not supported.",
         """
         follower.fetch.last.tiered.offset.enable boolean false - cluster-wide
         remote.fetch.max.wait.ms int 500 1.. cluster-wide

@@ -1,4 +1,4 @@
-"""Replication between brokers."""
+"""Configs of replication between brokers."""
 
 from __future__ import annotations
 
@@ -15,39 +15,38 @@ from wirebroker.config.rows.forms import (
     text,
 )
 
-# Kafka's selector that is served; no other class is.
+# The only supported selector.
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 def _served_selector(value: object) -> str | None:
-    return None if value in {"", RACK_AWARE} else f"only {RACK_AWARE} is served"
+    return None if value in {"", RACK_AWARE} else f"only {RACK_AWARE} is supported"
 
 
 ROWS: Final = (
     boolean(
         "auto.leader.rebalance.enable",
         True,
-        "Whether a controller that serves other brokers gives leaderships back to preferred "
-        "replicas.",
+        "Whether a controller that serves other brokers returns leadership to preferred replicas.",
     ),
     long(
         "leader.imbalance.check.interval.seconds",
         300,
-        "How often it looks for leaderships to give back.",
+        "Interval at which the controller checks for leadership to return to preferred replicas.",
         1,
     ),
     long(
         "unclean.leader.election.interval.ms",
         300_000,
-        "How often a controller looks for partitions without a leader for which "
-        "unclean.leader.election.enable was set meanwhile, to elect any replica.",
+        "Interval at which the controller elects leaders for partitions without one for which "
+        "unclean.leader.election.enable was set meanwhile.",
         1,
     ),
     integer(
         "num.replica.fetchers",
         1,
-        "Connections by which a follower fetches from each leader; partitions are spread over "
-        "them.",
+        "Connections over which a follower fetches from each leader; partitions are distributed "
+        "over them.",
         1,
         mutability=CLUSTER_WIDE,
         at_most_doubles=True,
@@ -55,62 +54,61 @@ ROWS: Final = (
     integer(
         "replica.fetch.backoff.ms",
         1_000,
-        "Longest pause before a follower fetches a partition again that failed; after the first "
-        "failure it is a twentieth, and doubles.",
+        "Longest delay before a follower fetches a failed partition again; the first delay is a "
+        "twentieth of it, and doubles.",
         0,
     ),
     integer(
         "replica.fetch.max.bytes",
         1_048_576,
-        "Most bytes of one partition in an answer to a follower; a batch that is larger comes "
-        "whole all the same.",
+        "Maximum bytes of one partition in a response to a follower; a larger batch is sent whole.",
         0,
     ),
     integer(
         "replica.fetch.min.bytes",
         1,
-        "A leader answers a follower when it has as much, or replica.fetch.wait.max.ms have "
-        "passed.",
+        "A leader responds to a follower when it has this many bytes, or after "
+        "replica.fetch.wait.max.ms.",
     ),
     integer(
         "replica.fetch.response.max.bytes",
         10_485_760,
-        "Most bytes of records in one answer to a follower.",
+        "Maximum bytes of records in one response to a follower.",
         0,
     ),
     integer(
         "replica.fetch.wait.max.ms",
         500,
-        "How long a leader may wait for new records before it answers a follower.",
+        "How long a leader may wait for new records before it responds to a follower.",
     ),
     long(
         "replica.lag.time.max.ms",
         30_000,
-        "A follower that has not had all of its leader's log for this long leaves the in-sync "
+        "Time after which a follower that has not caught up with its leader leaves the in-sync "
         "replicas.",
     ),
     text(
         "replica.selector.class",
         None,
-        "Which replica consumers with a client.rack are sent to: unset is the leader, "
-        f"{RACK_AWARE} one in sync in their rack (KIP-392).",
+        "Replica that serves consumers with a client.rack: the leader if unset; with "
+        f"{RACK_AWARE} an in-sync replica in their rack (KIP-392).",
         check=_served_selector,
     ),
     *(
         long(
             f"{side}.replication.throttled.rate",
             2**63 - 1,
-            f"Bytes a second that the {side}s among throttled replicas copy at most (KIP-73).",
+            f"Maximum bytes per second that throttled {side} replicas copy (KIP-73).",
             0,
             mutability=CLUSTER_WIDE,
-            internal=True,  # Kafka shows it where it is set
+            internal=True,  # Kafka shows it only if it is set
         )
         for side in ("leader", "follower")
     ),
     long(
         "replica.alter.log.dirs.io.max.bytes.per.second",
         2**63 - 1,
-        "Bytes a second that are copied between log directories at most (KIP-113).",
+        "Maximum bytes per second that are copied between log directories (KIP-113).",
         0,
         mutability=CLUSTER_WIDE,
         internal=True,
@@ -118,25 +116,25 @@ ROWS: Final = (
     integer(
         "replication.quota.window.num",
         11,
-        "Samples over which the copying of throttled replicas is measured.",
+        "Number of samples over which the replication of throttled replicas is measured.",
         1,
     ),
     integer(
         "replication.quota.window.size.seconds",
         1,
-        "How long a sample of the copying of throttled replicas is.",
+        "Length of a sample of the replication of throttled replicas, in seconds.",
         1,
     ),
     integer(
         "replica.socket.timeout.ms",
         30_000,
-        "How long a follower waits for an answer of its leader.",
+        "How long a follower waits for a response from its leader.",
     ),
     items(
         "cordoned.log.dirs",
         "",
-        "Those of log.dirs that new replicas are kept out of, or * for all: then none are placed "
-        "on this broker either. What lies there is served on.",
+        "Directories of log.dirs that get no new replicas, or * for all: then this broker gets "
+        "no new replicas. Existing replicas are still served.",
         mutability=PER_BROKER,
     ),
     integer(
@@ -158,7 +156,7 @@ ROWS: Final = (
         """,
     ),
     *kept(
-        "up to as many replicas are moved at a time as there are log directories.",
+        "at most as many replicas are moved at a time as there are log directories.",
         """
         num.replica.alter.log.dirs.threads int - - read-only
         """,

@@ -1,4 +1,4 @@
-"""Authentication, authorization, policies; TLS stands in tls.py."""
+"""Configs of authentication, authorization and policies; TLS is in tls.py."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ ROWS: Final = (
     text(
         "authorizer.class.name",
         "",
-        "Who decides what clients may do: Kafka's StandardAuthorizer, by the cluster's ACLs, or a "
-        "class of your own as package.module:Class. Without one everybody may do everything.",
+        "Authorizer of requests: Kafka's StandardAuthorizer, which applies the cluster's ACLs, "
+        "or a Python class as package.module:Class. Without one, every client may do everything.",
         check=wrong_authorizer,
     ),
     text(
         "super.users",
         "",
-        "Principals that may do everything, with semicolons between them (User:admin;User:backup).",
+        "Principals that may do everything, separated by semicolons (User:admin;User:backup).",
         internal=True,
     ),
     boolean(
         "allow.everyone.if.no.acl.found",
         False,
-        "Whether everybody may use a resource that no ACL is about.",
+        "Whether everyone may use a resource without ACLs.",
         internal=True,
     ),
     items(
         "sasl.enabled.mechanisms",
         "GSSAPI",
-        "What clients of listeners with SASL may authenticate with: PLAIN, SCRAM-SHA-256, "
-        "SCRAM-SHA-512, OAUTHBEARER and GSSAPI (Kerberos). A listener may have its own "
+        "SASL mechanisms of listeners with SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, "
+        "OAUTHBEARER and GSSAPI (Kerberos). A listener can have its own "
         "(listener.name.<listener>.sasl.enabled.mechanisms).",
         check=unknown_mechanism,
         mutability=PER_BROKER,
@@ -50,62 +50,64 @@ ROWS: Final = (
     password(
         "sasl.jaas.config",
         None,
-        'Users of PLAIN, as options of Kafka\'s login module (user_<name>="<password>"); of other '
-        "mechanisms who this broker is. Read as "
-        "listener.name.<listener>.<mechanism>.sasl.jaas.config alone.",
+        'Options of Kafka\'s login module: the users of PLAIN (user_<name>="<password>") and the '
+        "broker's own credentials. Only listener.name.<listener>.<mechanism>.sasl.jaas.config is "
+        "read.",
         mutability=PER_BROKER,
     ),
     text(
         "sasl.mechanism.inter.broker.protocol",
         "GSSAPI",
-        "SASL mechanism by which brokers log in to each other; their listener must offer it. Name "
-        "and password stand in listener.name.<listener>.<mechanism>.sasl.jaas.config.",
+        "SASL mechanism of connections between brokers; their listener must offer it. The "
+        "credentials are in listener.name.<listener>.<mechanism>.sasl.jaas.config.",
         check=unknown_mechanism,
         mutability=PER_BROKER,
     ),
     class_name(
         "sasl.server.callback.handler.class",
         None,
-        "Of OAUTHBEARER: Kafka's validator of signed tokens, which selects the built-in one. "
-        "Read as listener.name.<listener>.oauthbearer.sasl.server.callback.handler.class.",
+        "For OAUTHBEARER: Kafka's validator of signed tokens, which selects the built-in one. "
+        "Only listener.name.<listener>.oauthbearer.sasl.server.callback.handler.class is read.",
     ),
     text(
         "sasl.oauthbearer.jwks.endpoint.url",
         None,
-        "The file (file:///…) of JSON Web Keys by which tokens of OAUTHBEARER are signed, or the "
-        "server (https://…) that has them; unset: nobody signs them. Of this and the next eight a "
-        "listener may have its own.",
+        "File (file:///…) or web server (https://…) with the JSON Web Keys that verify tokens of "
+        "OAUTHBEARER; if unset, tokens are not signed. A listener can have its own value, as for "
+        "all sasl.oauthbearer configs.",
     ),
     long(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         3_600_000,
-        "How often keys are read again; those of a file also when it has changed, those of a "
-        "server when a token names one that is unknown.",
+        "Interval at which keys are read again. A changed file, and a server when a token names "
+        "an unknown key, are read earlier.",
         1,
     ),
     long(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         100,
-        "How soon a server of keys that does not answer is asked again; each time twice as long.",
+        "Delay before the first retry if the key server does not respond; it doubles with each "
+        "retry.",
         1,
     ),
     long(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         10_000,
-        "The longest time that this becomes.",
+        "Longest delay between two retries of the key server.",
         1,
     ),
     text(
         "sasl.oauthbearer.expected.issuer",
         None,
         "Required issuer (iss) of signed tokens. If unset, a broker with a listener for signed "
-        "tokens doesn't start, unless sasl.oauthbearer.allow.unverified.issuer is true.",
+        "tokens does not start, unless sasl.oauthbearer.allow.unverified.issuer is true.",
     ),
     items(
         "sasl.oauthbearer.expected.audience",
         "",
-        "A signed token must name one of these in aud. If empty, a broker with a listener for "
-        "signed tokens doesn't start, unless sasl.oauthbearer.allow.unverified.audience is true.",
+        "Audiences of which a signed token must name one (aud). If empty, a broker with a "
+        "listener for signed tokens does not start, unless "
+        "sasl.oauthbearer.allow.unverified.audience is true.",
     ),
     boolean(
         "sasl.oauthbearer.allow.unverified.audience",
@@ -120,143 +122,147 @@ ROWS: Final = (
     integer(
         "sasl.oauthbearer.clock.skew.seconds",
         30,
-        "How far the clocks of those who make signed tokens may differ from ours.",
+        "Allowed difference between the clocks of the token issuer and the broker.",
     ),
     text(
         "sasl.oauthbearer.sub.claim.name",
         "sub",
-        "What of a signed token is the name of its user.",
+        "Claim of a signed token that contains its user.",
     ),
     text(
         "sasl.oauthbearer.scope.claim.name",
         "scope",
-        "What of a signed token names its scopes.",
+        "Claim of a signed token that contains its scopes.",
     ),
     text(
         "sasl.oauthbearer.token.endpoint.url",
         None,
-        "Where our own tokens of OAUTHBEARER come from: a file (file:///…), or a server of "
-        "identities (https://…, client credentials). Of this and the next nine a listener may have "
-        "its own.",
+        "Source of the broker's own tokens of OAUTHBEARER: a file (file:///…), or an identity "
+        "provider (https://…, client credentials). A listener can have its own value, as for all "
+        "sasl.oauthbearer and sasl.login configs.",
     ),
     text(
         "sasl.oauthbearer.client.credentials.client.id",
         None,
-        "Who this broker is to that server (clientId of the JAAS line, too).",
+        "Client id of the broker at the identity provider (or clientId in the JAAS line).",
     ),
     password(
         "sasl.oauthbearer.client.credentials.client.secret",
         None,
-        "What proves it (clientSecret of the JAAS line, too).",
+        "Client secret of the broker at the identity provider (or clientSecret in the JAAS line).",
     ),
     text(
         "sasl.oauthbearer.scope",
         None,
-        "What its tokens shall be good for (scope of the JAAS line, too).",
+        "Scope of the tokens that the broker requests (or scope in the JAAS line).",
     ),
     class_name(
         "sasl.oauthbearer.jwt.retriever.class",
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
-        "Kafka's classes for token files and client credentials, which select the built-in ones.",
+        "Kafka's class for token files or client credentials, which selects the built-in one.",
     ),
     class_name(
         "sasl.login.callback.handler.class",
         None,
-        "Of OAUTHBEARER: Kafka's class for such tokens, which selects the built-in one.",
+        "For OAUTHBEARER: Kafka's class for such tokens, which selects the built-in one.",
     ),
     integer(
         "sasl.login.connect.timeout.ms",
         None,
-        "How long connecting to that server may take; 10 s if unset.",
+        "Timeout for connecting to the identity provider; 10 s if unset.",
     ),
     integer(
         "sasl.login.read.timeout.ms",
         None,
-        "How long its answer may take; 10 s if unset.",
+        "Timeout for the identity provider's response; 10 s if unset.",
     ),
     long(
         "sasl.login.retry.backoff.ms",
         100,
-        "How soon it is asked again, if it does not answer; each time twice as long.",
+        "Delay before the first retry if the identity provider does not respond; it doubles with "
+        "each retry.",
     ),
     long(
         "sasl.login.retry.backoff.max.ms",
         10_000,
-        "How long it is asked again for one login.",
+        "Time limit for the retries of one login.",
     ),
     text(
         "sasl.mechanism.controller.protocol",
         "GSSAPI",
-        "SASL mechanism by which brokers log in to controllers of other processes; likewise.",
+        "SASL mechanism of connections to controllers in other processes; credentials as for "
+        "sasl.mechanism.inter.broker.protocol.",
         check=unknown_mechanism,
     ),
     password(
         "delegation.token.secret.key",
         None,
-        "By which delegation tokens are made and checked, the same on every node of a cluster; "
-        "unset: there are none.",
+        "Key that signs delegation tokens, the same on every node of a cluster; if unset, there "
+        "are no delegation tokens.",
     ),
     long(
         "delegation.token.max.lifetime.ms",
         7 * 24 * 3_600_000,
-        "How long a delegation token may be renewed at most.",
+        "Maximum lifetime of a delegation token, renewals included.",
         1,
     ),
     long(
         "delegation.token.expiry.time.ms",
         24 * 3_600_000,
-        "After how long a delegation token expires that nobody renews.",
+        "Time after which a delegation token expires if it is not renewed.",
         1,
     ),
     long(
         "delegation.token.expiry.check.interval.ms",
         3_600_000,
-        "How often the controller removes delegation tokens that have expired.",
+        "Interval at which the controller removes expired delegation tokens.",
         1,
     ),
     integer(
         "wirebroker.delegation.tokens",
         10_000,
-        "How many delegation tokens one principal may have made that are not removed yet.",
+        "Maximum number of delegation tokens per principal; expired ones count until they are "
+        "removed.",
         1,
     ),
     text(
         "security.inter.broker.protocol",
         "PLAINTEXT",
-        "Security protocol, by which other brokers find their listener unless "
-        "inter.broker.listener.name names it.",
+        "Security protocol that selects the listener for other brokers if "
+        "inter.broker.listener.name is unset.",
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
     integer(
         "sasl.server.max.receive.size",
         524_288,
-        "Largest request that is read before its client has authenticated.",
+        "Largest request that is accepted before the client has authenticated.",
         1,
     ),
     long(
         "connections.max.reauth.ms",
         0,
-        "After how long clients with SASL authenticate again, or are closed at their next request "
-        "(KIP-368); 0 is never. A listener, and a mechanism of it, may have its own.",
+        "Time after which clients with SASL must authenticate again, or are disconnected at "
+        "their next request (KIP-368); 0 disables this. A listener, and each of its mechanisms, "
+        "can have its own value.",
     ),
     integer(
         "connection.failed.authentication.delay.ms",
         100,
-        "How long a client that failed to authenticate waits until it is told so and closed.",
+        "Delay before the broker responds to a failed authentication and closes the connection.",
         0,
     ),
     items(
         "sasl.kerberos.principal.to.local.rules",
         "DEFAULT",
-        "Which user a client of GSSAPI is, by its principal, in Kafka's words (security.md); "
-        "DEFAULT is the first part, of the default realm alone. A listener may have its own, of "
-        "this and the next.",
+        "Rules that map Kerberos principals to users, in Kafka's syntax (security.md); DEFAULT "
+        "takes the first part of principals of the default realm. A listener can have its own.",
         mutability=PER_BROKER,
     ),
     text(
         "sasl.kerberos.service.name",
         None,
-        "Of GSSAPI: the first part of the principals of brokers that are logged in to.",
+        "For GSSAPI: first part of the Kerberos principals of the brokers to log in to. A "
+        "listener can have its own.",
         mutability=PER_BROKER,
     ),
     *kept(
@@ -284,7 +290,7 @@ ROWS: Final = (
         """,  # noqa: E501 - the name of a class
     ),
     *kept(
-        "brokers log in to OAUTHBEARER with a token file or client credentials, not an assertion.",
+        "brokers log in by OAUTHBEARER with a token file or client credentials, not an assertion.",
         """
         sasl.oauthbearer.assertion.algorithm string RS256 - read-only
         sasl.oauthbearer.assertion.claim.aud string - - read-only

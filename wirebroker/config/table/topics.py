@@ -1,4 +1,4 @@
-"""Topics as they are made, and producers' sequence numbers."""
+"""Configs of topic creation and producers' sequence numbers."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ ROWS: Final = (
     integer(
         "producer.id.expiration.ms",
         86_400_000,
-        "An idle idempotent producer's sequence numbers are forgotten after this.",
+        "Time after which the sequence numbers of an idle idempotent producer are removed.",
         1,
         mutability=CLUSTER_WIDE,
     ),
     integer(
         "producer.id.expiration.check.interval.ms",
         600_000,
-        "How often idle producers are looked for.",
+        "Interval at which the state of idle producers is removed.",
         1,
         internal=True,
     ),
     boolean(
         "auto.create.topics.enable",
         True,
-        "Create a topic when a client asks for it.",
+        "Create a missing topic when a client requests it.",
     ),
     boolean(
         "delete.topic.enable",
         True,
-        "Let DeleteTopics delete.",
+        "Allow DeleteTopics.",
     ),
     integer(
         "num.partitions",
         1,
-        "Partitions of a topic whose creator doesn't say.",
+        "Partitions of a topic that is created without their number.",
         1,
     ),
     integer(
         "default.replication.factor",
         1,
-        "Replicas of a topic whose creator doesn't say; one node.",
+        "Replicas of a topic that is created without their number.",
     ),
 )

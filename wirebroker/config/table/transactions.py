@@ -1,4 +1,4 @@
-"""Transactions and their topic."""
+"""Configs of transactions and their topic."""
 
 from __future__ import annotations
 
@@ -10,43 +10,45 @@ ROWS: Final = (
     integer(
         "transaction.max.timeout.ms",
         900_000,
-        "Longest transaction timeout that a producer may ask for.",
+        "Longest transaction timeout that a producer may request.",
         1,
     ),
     integer(
         "transactional.id.expiration.ms",
         604_800_000,
-        "A transactional id that is not used for so long is forgotten.",
+        "Time without use after which a transactional id is removed.",
         1,
     ),
     integer(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         10_000,
-        "How often transactions that take too long are looked for, and aborted.",
+        "Interval at which timed-out transactions are aborted.",
         1,
     ),
     integer(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         3_600_000,
-        "How often transactional ids that have expired are looked for.",
+        "Interval at which expired transactional ids are removed.",
         1,
     ),
     boolean(
         "transaction.partition.verification.enable",
         True,
-        "Ask the coordinator whether a transaction's first batch belongs to it (KIP-890).",
+        "Verify with the coordinator that the first batch of a transaction belongs to it "
+        "(KIP-890).",
         mutability=CLUSTER_WIDE,
     ),
     integer(
         "add.partitions.to.txn.retry.backoff.ms",
         20,
-        "Time between two tries to add a partition while the last transaction is being ended.",
+        "Delay between two attempts to add a partition while the previous transaction is "
+        "completed.",
         1,
     ),
     integer(
         "add.partitions.to.txn.retry.backoff.max.ms",
         100,
-        "How long that is tried before the producer is told to try again.",
+        "How long the broker retries adding a partition before the producer has to retry.",
         0,
     ),
     integer(

@@ -1,12 +1,11 @@
-"""Where the markers of a transaction go: to whoever the metadata says leads the partition.
+"""Routes the markers of a transaction to the partition leaders in the metadata.
 
-    the metadata says          the marker
-    no such partition          is not needed any more: deleted
-    this node leads            is written here, if its log is open and no role is on its way
-    another node leads         is sent there (WriteTxnMarkers)
-    nobody leads               waits for somebody who does
+    no such partition      dropped: the partition was deleted
+    this node leads        written here, once the role is entered and the log is open
+    another node leads     sent there (WriteTxnMarkers)
+    no leader              waits for one
 
-That a partition is not held here says nothing: only the metadata knows what is deleted.
+Only the metadata decides, because an existing partition may not be loaded here yet.
 
 Source: Kafka's TransactionMarkerChannelManager.addTxnMarkersToBrokerQueue.
 """
@@ -28,32 +27,31 @@ if TYPE_CHECKING:
 
 
 class MarkerSender(Protocol):
-    """Has other nodes write markers."""
+    """Sends markers to other nodes."""
 
     async def send(
         self, node_id: int, marker: Marker, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Have a node write a marker into partitions that it leads; return how each fared.
+        """Have a node write a marker into partitions that it leads; return their errors.
 
-        One that is missing from the answer, or has an error that another try may mend, is tried
-        again by the caller.
+        The caller retries missing partitions and retriable errors.
         """
         ...
 
 
 class NoOtherNodes:
-    """Stands in where no other node can be reached: who leads elsewhere is waited for."""
+    """A sender for a node without peers."""
 
     async def send(
         self, node_id: int, marker: Marker, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Say that it cannot be done now."""
+        """Return a retriable error for each partition."""
         del node_id, marker
         return dict.fromkeys(partitions, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 class MarkerRoutes:
-    """What the metadata says of the partitions of transactions."""
+    """Looks up the partitions of transactions in the metadata."""
 
     __slots__ = ("_replicas", "sender")
 
@@ -62,7 +60,7 @@ class MarkerRoutes:
         self.sender: MarkerSender = sender or NoOtherNodes()
 
     def is_deleted(self, topic: str, index: int) -> bool:
-        """Tell whether there is no such partition (any more)."""
+        """Return whether the metadata has no such partition."""
         return self._replicas.image.partition(topic, index) is None
 
     def here(self, topic: str, index: int) -> Partition | None:
@@ -72,13 +70,13 @@ class MarkerRoutes:
         return partition if partition is not None and partition.is_leader else None
 
     def is_held(self, topic: str, index: int) -> bool:
-        """Tell whether this node holds the partition, on a disk that has not failed."""
+        """Return whether this node has the partition online."""
         partitions, _ = self._replicas.find(topic, b"", by_id=False)
         partition = partitions.get(index)
         return partition is not None and partition.directory.is_online
 
     def elsewhere(self, topic: str, index: int) -> int | None:
-        """Return the node that leads a partition if it is another one."""
+        """Return the leader if it is another node."""
         image = self._replicas.image.partition(topic, index)
         if image is None or image.leader in {NO_LEADER, self._replicas.node_id}:
             return None

@@ -1,7 +1,6 @@
-"""Sends the markers of transactions to other nodes: WriteTxnMarkers, as Kafka's coordinators do.
+"""Sends the markers of transactions to other nodes (WriteTxnMarkers).
 
-Whatever keeps an answer away says nothing about the marker: it is sent again, and written twice it
-does no harm.
+After a failed request the marker is sent again; writing it twice does no harm.
 
 Source: Kafka's TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
 """
@@ -24,17 +23,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# As long as Kafka's coordinators wait for a broker (request.timeout.ms).
+# As in Kafka (request.timeout.ms).
 _TIMEOUT_S = 30.0
 
 
 class RemoteMarkers:
-    """The other nodes, as far as markers are concerned."""
+    """A MarkerSender that uses the nodes' connections."""
 
     __slots__ = ("_find_node",)
 
     def __init__(self, find_node: Callable[[int], Node | None]) -> None:
-        """Ask nodes that `find_node` returns by their ids; None: there is none (yet)."""
+        """Use the nodes that `find_node` returns; None if a node is unknown."""
         self._find_node = find_node
 
     async def send(
@@ -80,15 +79,8 @@ def _request(marker: Marker, partitions: Sequence[TopicPartition]) -> dict[str, 
 
 def _errors(answer: Any) -> dict[TopicPartition, ErrorCode]:
     return {
-        (topic.name, partition.partition_index): _known(partition.error_code)
+        (topic.name, partition.partition_index): ErrorCode(partition.error_code)
         for marker in answer.markers
         for topic in marker.topics
         for partition in topic.partitions
     }
-
-
-def _known(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # of a newer Kafka: tried again

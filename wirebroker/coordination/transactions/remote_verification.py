@@ -1,7 +1,6 @@
-"""Asks the coordinator of a transaction, on another node, about partitions: AddPartitionsToTxn.
+"""Verifies transactions with a coordinator on another node (AddPartitionsToTxn).
 
-Whatever keeps an answer away says nothing about the transaction: NETWORK_EXCEPTION, after which
-clients try again.
+A failed request returns NETWORK_EXCEPTION, and clients retry.
 
 Source: Kafka's AddPartitionsToTxnManager, KafkaApis.handleAddPartitionsToTxnRequest (KIP-890).
 """
@@ -27,25 +26,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# As long as Kafka's brokers wait for each other (request.timeout.ms).
+# As in Kafka (request.timeout.ms).
 _TIMEOUT_S = 30.0
 
 
 class RemoteVerification:
-    """The coordinators of transactions that are other nodes."""
+    """The transaction coordinators on other nodes."""
 
     __slots__ = ("_find_node", "_metadata", "_node_id")
 
     def __init__(
         self, node_id: int, metadata: MetadataFollower, find_node: Callable[[int], Node | None]
     ) -> None:
-        """Ask nodes that `find_node` returns by their ids; None: there is none (yet)."""
+        """Use the nodes that `find_node` returns; None if a node is unknown."""
         self._node_id = node_id
         self._metadata = metadata
         self._find_node = find_node
 
     def coordinator(self, transactional_id: str) -> int | None:
-        """Return the node that coordinates an id; None if it is this one, or nobody now."""
+        """Return the coordinator of an id, or None if it is this node or unknown."""
         image = self._metadata.image
         topic = image.topics.get(TRANSACTION_STATE)
         if topic is None:
@@ -58,7 +57,7 @@ class RemoteVerification:
     async def ask(
         self, node_id: int, claim: Claim, *, verify_only: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Have a node verify the partitions of a claim, or add them; return how each fared."""
+        """Have a node verify or add the partitions of a claim; return the error of each."""
         node = self._find_node(node_id)
         if node is None:
             return dict.fromkeys(claim.partitions, ErrorCode.NETWORK_EXCEPTION)
@@ -97,7 +96,7 @@ def _request(claim: Claim, *, verify_only: bool) -> dict[str, Any]:
 
 
 def _errors(claim: Claim, answer: Any) -> dict[TopicPartition, ErrorCode]:
-    """Return what is said of each partition of the claim, and of no others."""
+    """Return the errors of the claim's partitions only."""
     whole = _known(answer.error_code)
     silent = ErrorCode.NETWORK_EXCEPTION if whole is ErrorCode.NONE else whole
     errors: dict[tuple[str, int], ErrorCode] = dict.fromkeys(claim.partitions, silent)
@@ -111,10 +110,7 @@ def _errors(claim: Claim, answer: Any) -> dict[TopicPartition, ErrorCode]:
 
 
 def _known(code: int) -> ErrorCode:
-    try:
-        found = ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # of a newer Kafka
-    # That brokers may not ask is no affair of the client's; Kafka's manager says the same.
+    found = ErrorCode(code)
+    # As in Kafka, the client does not learn that the broker is not authorized.
     is_denied = found is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return ErrorCode.INVALID_TXN_STATE if is_denied else found

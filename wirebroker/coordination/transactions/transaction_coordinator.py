@@ -1,6 +1,4 @@
-"""The transaction coordinator of this node: the transactional ids whose partitions it leads.
-
-    effects of its shards      -> transaction_markers.py
+"""The transaction coordinator of this node, for the ids whose partitions it leads.
 
 Source: Kafka's TransactionCoordinator and TransactionStateManager.
 """
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from wirebroker.replica.replica_manager import ReplicaManager
     from wirebroker.storage.log.producers.verification import VerificationGuard
 
-    # What a request does to its shard.
     TransactionOperation = Callable[[TransactionShard, Token, Moment], Outcome]
 
 logger = logging.getLogger(__name__)
@@ -48,8 +45,8 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
     """All transactional ids whose partitions this node leads.
 
     Attributes:
-        settings: The configs in force.
-        markers: Writes the ends of transactions.
+        settings: The current configs.
+        markers: Writes transaction markers.
     """
 
     __slots__ = ("_metadata", "_producer_ids", "markers", "settings")
@@ -96,21 +93,21 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
     # -- start and stop ----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to load what this node leads, and to look for what takes too long."""
+        """Start to load partitions, abort timed-out transactions and expire ids."""
         super().start()
         settings = self.settings
         self.repeat("transaction timeouts", settings.abort_interval_ms, self.abort_timed_out)
         self.repeat("transactional id expiry", settings.id_expiration_interval_ms, self.expire)
 
     async def catch_up(self) -> None:
-        """Do what is due at once, markers included, because the clock was moved."""
+        """Run everything that is due, after the clock was moved; wait for the markers."""
         await super().catch_up()
         await self.markers.until_written()
 
     async def stop(self) -> None:
-        """Take no more requests, write no more markers. Call it before connections close."""
+        """Stop accepting requests and writing markers. Call it before connections close."""
         await super().stop()
-        # Decisions that were committed meanwhile have begun some.
+        # Decisions that were committed meanwhile may have started some.
         await self.markers.stop()
 
     # -- requests ----------------------------------------------------------------------------
@@ -124,13 +121,13 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
         finish: Callable[[dict[str, Any]], Response] | None = None,
         guard: VerificationGuard | None = None,
     ) -> Response | asyncio.Future[Response]:
-        """Run an operation on the shard of a transactional id, which is not empty."""
+        """Run an operation on the shard of a transactional id, which must not be empty."""
         if not name:
             return on_error(ErrorCode.INVALID_REQUEST)
         return super().submit(name, operation, on_error=on_error, finish=finish, guard=guard)
 
     def shard_of(self, transactional_id: str) -> TransactionShard:
-        """Return the shard of a transactional id, to be read.
+        """Return the shard of a transactional id, for reading.
 
         Raises:
             KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE;
@@ -141,10 +138,10 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
         return self._partitions.at(self.partition_for(transactional_id)).machine
 
     def shards(self) -> list[TransactionShard]:
-        """Return all shards, to be read.
+        """Return all shards, for reading.
 
         Raises:
-            KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is not loaded.
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is loading.
         """
         if self._partitions.is_loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -153,7 +150,7 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
     # -- duties ------------------------------------------------------------------------------
 
     async def abort_timed_out(self) -> None:
-        """Abort the transactions that take too long."""
+        """Abort timed-out transactions."""
         slices = Slices(self._clock)
         for engine in self._partitions.active():
             for each in transaction_expiry.timed_out(engine.machine, self._clocks_now()):
@@ -161,7 +158,7 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
                 await slices.turn()
 
     async def _abort(self, engine: Engine[TransactionShard], transactional_id: str) -> None:
-        with contextlib.suppress(KafkaError):  # hardly any transaction needs one
+        with contextlib.suppress(KafkaError):  # few transactions need one
             await self._producer_ids.until_ready()
         if engine.is_closed:
             return
@@ -178,7 +175,7 @@ class TransactionCoordinator(CoordinatorService[TransactionShard]):
             logger.info("the transaction of %s has taken too long: aborted", transactional_id)
 
     async def expire(self) -> None:
-        """Delete the transactional ids that nobody uses any more, by all clocks."""
+        """Delete unused transactional ids, judged by all clocks."""
         now_ms = self._clocks_now().earliest_ms(kept_ms=self.settings.id_expiration_ms)
         for engine in self._partitions.active():
             outcomes = transaction_expiry.sweep_expired(engine.machine, now_ms)

@@ -1,14 +1,12 @@
-"""Writes the markers of decided transactions, each into its partition, until all are there.
+"""Writes the markers of decided transactions into their partitions, until all are committed.
 
-    WriteMarkers --> a marker to every partition, where it is led --> all committed --> Complete*
-                       '-- not now: again after a while, wherever it is led then
+    WriteMarkers --> a marker to every partition leader --> all committed --> Complete*
+                       '-- failed: retry later, at the leader of that time
 
-A few partitions take no task: the markers, and the record behind them, are mostly written before
-whoever ends the transaction is answered. Partitions of `__consumer_offsets` are written through
-their group coordinator, for whom a marker means that the offsets count.
+A few markers are written without a task, mostly before the client receives the response. Those for
+`__consumer_offsets` go through the group coordinator, which applies the offsets.
 
-The record says that all markers are there, so they have to be committed before it: after a crash
-nobody would write them again.
+All markers must be committed before Complete*: after a crash nothing would write them again.
 
 Source: Kafka's TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
 """
@@ -42,13 +40,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# Markers that are written at once: 30 us each.
+# Written immediately, in 30 us each.
 _FEW = 50
-# How long to wait before what has failed is tried again, at first and at most.
 _FIRST_BACKOFF_S = 0.02
 _LAST_BACKOFF_S = 1.0
 
-# The group coordinator's ways to say that it is not ready.
+# The group coordinator is not ready.
 _NOT_READY = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -56,21 +53,21 @@ _NOT_READY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-# Somebody else has ended the transaction there, or will. The other partitions are told all the
-# same, nobody else would; as in Kafka the id stays locked.
+# Another coordinator or epoch ends the transaction there. The other partitions still get their
+# markers; as in Kafka the id stays locked.
 _FINAL = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
 class _Placed(NamedTuple):
-    """A marker that is in its partition's log."""
+    """A marker in its partition's log."""
 
     partition: Partition
-    # The log's end behind it.
+    # After the marker.
     end_offset: int
 
 
 class MarkerWriter:
-    """The markers that this node writes into its partitions."""
+    """Writes markers into this node's partitions."""
 
     __slots__ = ("_clock", "_due", "_groups", "_replicas", "_routes", "_slice_end", "_tasks")
 
@@ -82,20 +79,19 @@ class MarkerWriter:
         groups: GroupCoordinator,
         sender: MarkerSender | None = None,
     ) -> None:
-        """Write markers here, and have others written by `sender`."""
+        """Write markers here, and send those for other nodes by `sender`."""
         self._clock = clock
         self._routes = MarkerRoutes(replicas, sender)
         self._replicas = replicas
         self._groups = groups
-        # Transactions whose markers are being written, in the background.
         self._tasks: set[asyncio.Task[None]] = set()
-        # Transactions to be begun: many may be decided at once, by one sync or one load.
+        # Transactions to begin; one sync or load may decide many at once.
         self._due: deque[tuple[Engine[TransactionShard], WriteMarkers]] = deque()
-        # Until when others may be begun in this turn of the loop; None if none was.
+        # The end of this turn's slice; None if none has begun.
         self._slice_end: float | None = None
 
     def begin(self, engine: Engine[TransactionShard], effect: WriteMarkers) -> None:
-        """Write the markers of a decided transaction, now or later, and note that."""
+        """Write the markers of a decided transaction, now or later, and record their completion."""
         if self._slice_end is None:
             self._slice_end = self._clock.monotonic() + Slices.SECONDS
             asyncio.get_running_loop().call_soon(self._on_turn)
@@ -105,7 +101,6 @@ class MarkerWriter:
             self._begin(engine, effect)
 
     def _on_turn(self) -> None:
-        """Begin what was put off; everybody else has been served."""
         end = self._slice_end = self._clock.monotonic() + Slices.SECONDS
         try:
             while self._due and self._clock.monotonic() < end:
@@ -130,14 +125,14 @@ class MarkerWriter:
         task.add_done_callback(self._tasks.discard)
 
     async def until_written(self) -> None:
-        """Wait until the markers of what was decided so far are written."""
+        """Wait until the markers of all decided transactions are written."""
         while self._due or self._tasks:
             if self._tasks:
                 await asyncio.wait(self._tasks)
             await next_turn()
 
     async def stop(self) -> None:
-        """Stop writing: what is missing is written after the next start."""
+        """Stop writing; missing markers are written after the next start."""
         self._due.clear()
         tasks = tuple(self._tasks)
         for task in tasks:
@@ -147,8 +142,7 @@ class MarkerWriter:
     async def write(self, marker: Marker, partitions: Sequence[TopicPartition]) -> list[ErrorCode]:
         """Write a marker into partitions here and wait until it is committed (WriteTxnMarkers).
 
-        Of one that this node does not hold, or whose disk has failed, it knows nothing, as
-        Kafka's handleWriteTxnMarkersRequest says where ReplicaManager.onlinePartition has none.
+        Partitions that are not online here are unknown, as in Kafka's handleWriteTxnMarkersRequest.
         """
         slices = Slices(self._clock)
         placed: dict[TopicPartition, _Placed | ErrorCode] = {}
@@ -162,12 +156,12 @@ class MarkerWriter:
         return [errors[each] for each in partitions]
 
     def _write_free(self, marker: Marker, waiting: dict[TopicPartition, _Placed | None]) -> None:
-        """Write the markers that need not wait for anybody; take what is done off `waiting`."""
+        """Write the markers that need no waiting; remove committed ones from `waiting`."""
         for topic, index in sorted(waiting):  # the same order in every process
             partition = self._routes.here(topic, index)
             if partition is None:
                 if self._routes.is_deleted(topic, index):
-                    del waiting[topic, index]  # nothing is left to be decided
+                    del waiting[topic, index]  # no marker is needed
             elif not partition.is_appending:
                 placed = self._append(partition, marker)
                 if not isinstance(placed, _Placed):
@@ -189,7 +183,7 @@ class MarkerWriter:
             try:
                 errors = await self._write_round(effect.marker, waiting)
             except Exception:
-                # A task's root: nobody else would ever end the transaction.
+                # The root of a task; nothing else would end the transaction.
                 logger.exception("the transaction of %s cannot be ended", effect.transactional_id)
             else:
                 refused |= _FINAL.intersection(errors.values())
@@ -211,7 +205,7 @@ class MarkerWriter:
     async def _write_round(
         self, marker: Marker, waiting: Mapping[TopicPartition, _Placed | None]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Try each partition once, wherever it is led now: all are written to, then waited for."""
+        """Try each partition once at its current leader: first write all, then wait for all."""
         slices = Slices(self._clock)
         placed: dict[TopicPartition, _Placed | ErrorCode] = {}
         elsewhere: dict[int, list[TopicPartition]] = {}
@@ -220,7 +214,7 @@ class MarkerWriter:
             if node_id is None:
                 placed[each] = known or await self._append_in_turn(*each, marker)
             else:
-                # Who is not answered for is tried again, as one that cannot be reached.
+                # A partition missing from the response is retried.
                 placed[each] = ErrorCode.NETWORK_EXCEPTION
                 elsewhere.setdefault(node_id, []).append(each)
             await slices.turn()
@@ -257,7 +251,7 @@ class MarkerWriter:
         return self._append(partition, marker)
 
     async def _settle(self, placed: _Placed | ErrorCode) -> ErrorCode:
-        """Wait until a marker is committed; return what has become of it."""
+        """Wait until a marker is committed; return its error."""
         if not isinstance(placed, _Placed):
             return placed
         try:
@@ -284,7 +278,7 @@ class MarkerWriter:
 
 
 def _complete(engine: Engine[TransactionShard], effect: WriteMarkers) -> bool:
-    """Record that all markers are there; tell whether that is done, or nobody's affair any more."""
+    """Record that all markers exist; return whether nothing is left to do."""
 
     def operation(shard: TransactionShard, _token: Token, moment: Moment) -> Outcome:
         return transaction_end.complete(shard, effect, moment)

@@ -1,13 +1,11 @@
-"""Whether a batch may begin a transaction in a partition: its coordinator is asked first (KIP-890).
+"""Verifies with the transaction coordinator that a batch may begin a transaction (KIP-890).
 
-    Support.DEFAULT_ERROR     Produce v3-10, TxnOffsetCommit v0-3    is the partition in it?
+    Support.DEFAULT_ERROR     Produce v3-10, TxnOffsetCommit v0-3    verify the partition
     Support.GENERIC_ERROR     Produce v11, TxnOffsetCommit v4        likewise, TRANSACTION_ABORTABLE
-    Support.ADD_PARTITION     Produce v12-, TxnOffsetCommit v5-      add it, and begin if need be
+    Support.ADD_PARTITION     Produce v12-, TxnOffsetCommit v5-      add it; begin if necessary
 
-Where the coordinator is this node the answer is mostly there at once; another node is asked by a
-request (remote_verification.py). Adding waits until the coordinator's record is committed; and if
-the last transaction is just being ended, for a moment, because a client that sends its next batch
-meanwhile would otherwise be put off for much longer.
+Adding waits for the coordinator's record to be committed. While the previous transaction is ending
+it is retried for a moment, because the client's own retry would take much longer.
 
 Source: Kafka's AddPartitionsToTxnManager, ReplicaManager.handleProduceAppend.
 """
@@ -35,12 +33,12 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.transactions.partitions import Claim
     from wirebroker.coordinator.transactions.shard import TransactionShard
 
-    # What is wrong with each partition of a claim; NONE if it is admitted.
+    # The error of each partition of a claim; NONE if it is allowed.
     Verdict = Mapping[TopicPartition, ErrorCode]
 
 
 class Support(Enum):
-    """What a client knows of KIP-890."""
+    """A client's level of support for KIP-890."""
 
     DEFAULT_ERROR = 0
     GENERIC_ERROR = 1
@@ -48,14 +46,14 @@ class Support(Enum):
 
     @classmethod
     def of_version(cls, version: int, *, generic_error: int, add_partition: int) -> Support:
-        """Return what the version of a request tells; both others are the first that do."""
+        """Return the level of a request version, given the first version of each higher level."""
         if version >= add_partition:
             return cls.ADD_PARTITION
         return cls.GENERIC_ERROR if version >= generic_error else cls.DEFAULT_ERROR
 
 
 class TransactionVerifier:
-    """Asks the transaction coordinator whether a batch may go into a partition."""
+    """Verifies batches with the transaction coordinator."""
 
     __slots__ = (
         "_backoff_s",
@@ -74,7 +72,6 @@ class TransactionVerifier:
         clock: Clock,
         config: Config,
     ) -> None:
-        """Ask the coordinator of this node, or by `remote` that of another."""
         self._transactions = transactions
         self._remote = remote
         self._clock = clock
@@ -83,11 +80,11 @@ class TransactionVerifier:
         self._longest_wait_s = config.int("add.partitions.to.txn.retry.backoff.max.ms") / 1000
 
     def use_config(self, config: Config) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply dynamic configs."""
         self._is_verifying = config.bool("transaction.partition.verification.enable")
 
     def ask(self, claim: Claim, support: Support) -> Verdict | Awaitable[Verdict]:
-        """Tell which partitions may be appended to in a transaction."""
+        """Return which partitions may be appended to in a transaction."""
         is_adding = support is Support.ADD_PARTITION
         if not is_adding and not self._is_verifying:
             return dict.fromkeys(claim.partitions, ErrorCode.NONE)
@@ -153,7 +150,7 @@ def _is_concurrent(verdict: Verdict) -> bool:
 
 
 def _known(error: ErrorCode, support: Support) -> ErrorCode:
-    """Return an error as the producer of a batch knows it."""
+    """Translate an error for the producer."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and support is Support.DEFAULT_ERROR:

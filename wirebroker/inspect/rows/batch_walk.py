@@ -1,7 +1,7 @@
-"""A walk over the batches of a file that may be damaged: what cannot be read is told, not raised.
+"""Walk over the batches of a possibly damaged file, which yields damage instead of raising.
 
-Where a header makes no sense, the walk goes on at the next place that has one with a right
-checksum. Memory: a chunk of 1 MiB, or one batch where that is larger and its checksum is right.
+After an invalid header, it continues at the next batch with a valid checksum. Memory: a chunk of
+1 MiB, or one larger batch whose checksum is valid.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 20
 _MAGIC_BYTE = bytes((MAGIC,))
-# 2**48 records take 8,900 years at a million a second: an offset beyond is none.
+# 2**48 records take 8,900 years at a million per second: higher offsets are invalid.
 _MAX_OFFSET = 1 << 48
 
 
 class WalkedBatch(NamedTuple):
-    """One batch, whole; its checksum may be wrong."""
+    """A complete batch; its checksum may be wrong."""
 
     position: int
     header: BatchHeader
-    batch: memoryview  # valid as long as it is kept; empty if large and its checksum is wrong
+    batch: memoryview  # valid while it is referenced; empty if large with a wrong checksum
     is_valid_crc: bool
 
 
 class Damage(NamedTuple):
-    """Bytes that are no batch."""
+    """Bytes that are not a batch."""
 
     position: int
     length: int
@@ -42,13 +42,7 @@ class Damage(NamedTuple):
 
 
 class BatchWalk:
-    """Walks batches from a position where one starts.
-
-    Args:
-        file: Of batches end to end.
-        end: Where to stop; a batch that reaches beyond is damage.
-        on_bytes: Is told how many bytes were passed, for progress.
-    """
+    """Walks contiguous batches up to `end`; a batch beyond it is damage."""
 
     def __init__(
         self, file: DataFile, *, end: int | None = None, on_bytes: Callable[[int], None]
@@ -60,12 +54,7 @@ class BatchWalk:
         self._chunk_position = 0
 
     def walk(self, position: int = 0, *, checks_crc: bool = True) -> Iterator[WalkedBatch | Damage]:
-        """Yield batches and damage in order of position, without gaps.
-
-        Args:
-            position: Where a batch starts.
-            checks_crc: Whether to compute checksums; else they are taken for right.
-        """
+        """Yield batches and damage without gaps, from a position where a batch starts."""
         while position < self._end:
             try:
                 header = self._header_at(position)
@@ -83,12 +72,13 @@ class BatchWalk:
         left = self._end - position
         if header.size > left:
             raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes where {left} are left"
+                ErrorCode.CORRUPT_MESSAGE,
+                (f"a batch of {header.size} bytes, but only {left} are left"),
             )
         return header
 
     def _bytes(self, position: int, length: int) -> memoryview:
-        """Return up to `length` bytes, fewer only at the end; at most a chunk is read at once."""
+        """Return up to `length` bytes, fewer only at the end; reads at most one chunk."""
         start = position - self._chunk_position
         if start < 0 or start + length > len(self._chunk):
             wanted = min(max(length, _CHUNK_BYTES), self._end - position)
@@ -114,7 +104,7 @@ class BatchWalk:
         return checksum == header.crc
 
     def _next_good(self, position: int) -> int:
-        """Return where the next batch with a right checksum starts, or the end."""
+        """Return the position of the next batch with a valid checksum, or the end."""
         while position + HEADER_BYTES <= self._end:
             chunk = bytes(self._bytes(position, min(_CHUNK_BYTES, self._end - position)))
             found = chunk.find(_MAGIC_BYTE, MAGIC_AT)
@@ -123,7 +113,7 @@ class BatchWalk:
                 if self._is_good(chunk, found - MAGIC_AT, candidate):
                     return candidate
                 found = chunk.find(_MAGIC_BYTE, found + 1)
-            # Headers that reach beyond the chunk are looked at with the next one.
+            # The next chunk contains headers that extend beyond this one.
             position += max(1, len(chunk) - HEADER_BYTES + 1)
         return self._end
 

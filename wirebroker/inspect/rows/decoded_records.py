@@ -1,6 +1,6 @@
-"""What the records of Kafka's internal topics say, as dicts of the protocol's field names.
+"""Records of Kafka's internal topics as dicts of the protocol's field names.
 
-A key or value of a kind that is not known here is None: the caller shows the bytes.
+A key or value of unknown kind is None: the caller shows its bytes.
 """
 
 from __future__ import annotations
@@ -31,17 +31,16 @@ if TYPE_CHECKING:
     Decoder = Callable[[Record], "dict[str, Any] | None"]
 
 
-# In place of what would let somebody in.
 HIDDEN: Final = "(hidden)"
 
 
 def decoder_for(topic: str | None) -> Decoder | None:
-    """Return what reads the records of an internal topic, None for any other."""
+    """Return the decoder for an internal topic's records; None for other topics."""
     return _DECODERS.get(topic or "")
 
 
 def decoded(decoder: Decoder, record: Record) -> dict[str, Any] | None:
-    """Return what a record says; its fault under `error` if it cannot be read."""
+    """Return a decoded record, or its fault under `error`."""
     try:
         return decoder(record)
     except (KafkaError, MalformedFrameError) as error:
@@ -49,7 +48,7 @@ def decoded(decoder: Decoder, record: Record) -> dict[str, Any] | None:
 
 
 def control(record: Record) -> dict[str, Any] | None:
-    """Read a control record: the end of a transaction, or one of KRaft's."""
+    """Decode a control record: the end of a transaction, or a KRaft one."""
     kind = control_type(record.key)
     found = decode_control_record(record.key, record.value)
     if kind is None or found is None:
@@ -60,7 +59,7 @@ def control(record: Record) -> dict[str, Any] | None:
 
 
 def metadata(record: Record) -> dict[str, Any] | None:
-    """Read a record of the metadata log."""
+    """Decode a record of the metadata log."""
     if record.value is None:
         return None
     found = decode_metadata_record(record.value)
@@ -73,19 +72,19 @@ def metadata(record: Record) -> dict[str, Any] | None:
 
 
 def is_hidden_in(fields: dict[str, Any]) -> bool:
-    """Tell whether something of a record is not shown, so that its bytes must not be either."""
+    """Return whether a field is hidden, so that the record's bytes must be hidden too."""
     return HIDDEN in fields.values()
 
 
 def _is_secret(resource_type: int, config_name: str) -> bool:
     row = row_of(config_name)
-    if row is None:  # a plugin's, say: as Kafka describes it, nobody knows that it is none
+    if row is None:  # such as a plugin's: it may be a secret, as in Kafka
         return resource_type == ResourceType.BROKER
     return row.is_sensitive
 
 
 def offsets(record: Record) -> dict[str, Any] | None:
-    """Read a record of __consumer_offsets."""
+    """Decode a record of __consumer_offsets."""
     if record.key is None:
         return None
     key = decode_key(record.key)
@@ -100,7 +99,7 @@ def offsets(record: Record) -> dict[str, Any] | None:
 
 
 def transactions(record: Record) -> dict[str, Any] | None:
-    """Read a record of __transaction_state."""
+    """Decode a record of __transaction_state."""
     if record.key is None:
         return None
     transactional_id = decode_transaction_key(record.key)
@@ -124,7 +123,7 @@ def _keyed(
 
 
 def plain(value: Any) -> Any:
-    """Return named tuples and structs as dicts, all the way down."""
+    """Convert named tuples and structs to dicts, recursively."""
     if isinstance(value, Struct):
         return value.as_dict()
     if isinstance(value, tuple) and hasattr(cast("Any", value), "_asdict"):

@@ -1,6 +1,6 @@
-"""`wirebroker dump`: the files of a data directory as rows, one after the other.
+"""`wirebroker dump`: the files of a data directory as rows.
 
-Nothing is written and no lock is taken, so that a running broker's files can be looked at.
+It writes nothing and takes no lock, so that it can read a running broker's files.
 """
 
 from __future__ import annotations
@@ -41,17 +41,15 @@ SEGMENT_KINDS = frozenset(
 
 
 class UnknownFileError(Exception):
-    """A file or path that cannot be shown; a sentence about why."""
+    """A file or path that cannot be shown, with the reason."""
 
 
 class DumpOptions(NamedTuple):
-    """What of the files is shown.
+    """What to show.
 
     Attributes:
-        shows_records: Records, not batches alone.
-        opens_compressed: Those of compressed batches, too.
-        wanted: Which offsets.
-        most: Rows of each file at most; None shows all.
+        opens_compressed: Whether to show records of compressed batches too.
+        most: Maximum number of rows per file; None shows all.
     """
 
     shows_records: bool = False
@@ -66,11 +64,11 @@ def dump(
     options: DumpOptions,
     on_bytes: Callable[[int], None],
 ) -> Iterator[Row]:
-    """Give the rows of files, those of each after a row that names it.
+    """Yield the rows of files, each after a row with the file's name.
 
     Raises:
         OSError: A file cannot be read.
-        UnknownFileError: A path's name says nothing about what it holds.
+        UnknownFileError: A file's kind is unknown.
     """
     for path in paths:
         size = files.data(path).size()
@@ -85,10 +83,10 @@ def dump(
 
 
 def paths_to_dump(files: ReadOnlyFiles, paths: Iterable[str], wanted: OffsetRange) -> list[str]:
-    """Return the files that paths stand for: themselves, or what is understood in folders.
+    """Return the files of paths: themselves, or the supported files in folders.
 
     Raises:
-        UnknownFileError: There is no such path, or its name says nothing about what it holds.
+        UnknownFileError: A path does not exist, or its kind is unknown.
         OSError: A folder cannot be read.
     """
     found: list[str] = []
@@ -98,7 +96,7 @@ def paths_to_dump(files: ReadOnlyFiles, paths: Iterable[str], wanted: OffsetRang
         elif not files.exists(path):
             raise UnknownFileError(f"{path}: there is no such file")
         elif kind_of(path.rpartition("/")[2]) is None:
-            raise UnknownFileError(f"{path}: its name says nothing about what it holds")
+            raise UnknownFileError(f"{path}: unknown kind of file")
         else:
             found.append(path)
     return found
@@ -150,7 +148,7 @@ def _file_rows(
             case _:
                 yield from small_file_rows(files, path, kind)
     except FileNotFoundError:
-        yield damage("it is gone meanwhile", 0)
+        yield damage("it was removed meanwhile", 0)
         return
     on_bytes(files.data(path).size())
 
@@ -179,7 +177,7 @@ def _log_rows(
 
 
 def _start(files: ReadOnlyFiles, path: str, offset: int) -> int:
-    """Return where to begin for an offset: by the index if that is there and leads to a batch."""
+    """Return the start position for an offset, from the index if it is valid."""
     base = base_offset_of(path.rpartition("/")[2])
     index_path = path.removesuffix(LOG_SUFFIX) + INDEX_SUFFIX
     if base is None or offset <= base or not files.exists(index_path):

@@ -1,4 +1,4 @@
-"""What a file of a data directory is, by its name and the name of its folder."""
+"""Kinds of files in a data directory, by file and folder name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 class FileKind(Enum):
-    """The kinds of files that are understood."""
+    """The supported kinds of files."""
 
     LOG = auto()
     OFFSET_INDEX = auto()
@@ -68,12 +68,12 @@ _BY_NAME = {
 }
 
 
-# What a crash or a deletion leaves behind a name that is understood without it.
+# Suffixes that a crash or deletion leaves after a file's name.
 LEFTOVERS = (".deleted", ".cleaned", ".swap", ".tmp", ".part")
 
 
 def kind_of(name: str) -> FileKind | None:
-    """Return what a file of this name is, None if that is not known; leftovers count as whole."""
+    """Return the kind of a file by its name, ignoring leftover suffixes; None if it is unknown."""
     for leftover in LEFTOVERS:
         name = name.removesuffix(leftover)
     match = _SEGMENT_FILE.fullmatch(name)
@@ -85,5 +85,5 @@ def kind_of(name: str) -> FileKind | None:
 
 
 def base_offset_of(name: str) -> int | None:
-    """Return the offset that a segment's file is named after, None if it is none."""
+    """Return the offset in a segment file's name, or None."""
     return offset_of(name.partition(".")[0]) if _SEGMENT_FILE.match(name) else None

@@ -1,4 +1,4 @@
-"""The three indexes of a segment and the producers' snapshot as rows, read a page at a time."""
+"""The three indexes of a segment and the producer snapshot as rows, read page by page."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from wirebroker.inspect.rows.rows import OffsetRange, Row
     from wirebroker.storage.files import DataFile
 
-# Entries: 8 to 34 bytes each.
+# Entries have 8 to 34 bytes.
 _PAGE_ENTRIES = 4096
 # int16 version, int64 producer id, first offset, last offset, last stable offset (KIP-98).
 ABORTED_ENTRY = struct.Struct(">hqqqq")
 
 
 class Entry(NamedTuple):
-    """One entry of an index, and where it stands."""
+    """An entry of an index and its position."""
 
     position: int
     values: tuple[Any, ...]
 
 
 def entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
-    """Give the whole entries of an index file; those of Kafka's filler of zeros too."""
+    """Yield the complete entries of an index file, including Kafka's preallocated zeros."""
     size = file.size() // layout.size * layout.size
     page_bytes = layout.size * _PAGE_ENTRIES
     for start in range(0, size, page_bytes):
@@ -40,7 +40,7 @@ def entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
 
 
 def filled_entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
-    """Give the entries before the zeros that Kafka allocates in advance."""
+    """Yield the entries before Kafka's preallocated zeros."""
     zeros = (0,) * len(layout.unpack(bytes(layout.size)))
     for entry in entries(file, layout):
         if entry.values == zeros:
@@ -49,7 +49,7 @@ def filled_entries(file: DataFile, layout: struct.Struct) -> Iterator[Entry]:
 
 
 def filler(file: DataFile, layout: struct.Struct, end: int) -> Iterator[Row]:
-    """Check that only zeros stand from `end` on, and that the entries are whole."""
+    """Check that there are only zeros from `end` on, and that entries are complete."""
     size = file.size()
     whole = size - size % layout.size
     for start in range(end, whole, 1 << 20):
@@ -59,11 +59,11 @@ def filler(file: DataFile, layout: struct.Struct, end: int) -> Iterator[Row]:
             yield damage("an entry of zeros before others", start + len(data) - len(rest))
             return
     if whole < size:
-        yield damage(f"{size} bytes are no multiple of {layout.size}", whole)
+        yield damage(f"{size} bytes are not a multiple of {layout.size}", whole)
 
 
 def offset_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> Iterator[Row]:
-    """Give the entries of a `.index`."""
+    """Yield the entries of a `.index`."""
     end = 0
     for position, (relative, log_position) in filled_entries(file, OFFSET_ENTRY):
         end = position + OFFSET_ENTRY.size
@@ -77,7 +77,7 @@ def offset_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> 
 
 
 def time_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> Iterator[Row]:
-    """Give the entries of a `.timeindex`."""
+    """Yield the entries of a `.timeindex`."""
     end = 0
     for position, (timestamp, relative) in filled_entries(file, TIME_ENTRY):
         end = position + TIME_ENTRY.size
@@ -91,7 +91,7 @@ def time_index_rows(file: DataFile, base_offset: int, wanted: OffsetRange) -> It
 
 
 def transaction_index_rows(file: DataFile, wanted: OffsetRange) -> Iterator[Row]:
-    """Give the entries of a `.txnindex`."""
+    """Yield the entries of a `.txnindex`."""
     for _, (version, producer_id, first, last, stable) in entries(file, ABORTED_ENTRY):
         if wanted.has(last):
             yield {
@@ -105,11 +105,11 @@ def transaction_index_rows(file: DataFile, wanted: OffsetRange) -> Iterator[Row]
     size = file.size()
     if size % ABORTED_ENTRY.size:
         place = size - size % ABORTED_ENTRY.size
-        yield damage(f"{size} bytes are no multiple of {ABORTED_ENTRY.size}", place)
+        yield damage(f"{size} bytes are not a multiple of {ABORTED_ENTRY.size}", place)
 
 
 def producer_snapshot_rows(content: bytes) -> Iterator[Row]:
-    """Give the producers of a `.snapshot`."""
+    """Yield the producers of a `.snapshot`."""
     try:
         for row in decode_snapshot(content):
             yield {"type": "producer", **row._asdict()}

@@ -1,6 +1,6 @@
-"""Rows as JSON, one object a line.
+"""Rows as JSON, one object per line.
 
-Bytes become text where they are UTF-8, else `{"base64": "…"}`; uuids Kafka's 22 characters.
+Bytes become text if they are UTF-8, else `{"base64": "…"}`; uuids have Kafka's 22 characters.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ if TYPE_CHECKING:
     from wirebroker.inspect.rows.rows import Row
 
 _UUID_BYTES = 16
-# Fields of decoded records that hold uuids.
 _UUID_FIELDS = ("_id", "directories", "log_dirs")
 
 
 def json_line(row: Row) -> str:
-    """Return a row as one line, without its end."""
+    """Return a row as a line without its end."""
     return json.dumps(plain_json(row), ensure_ascii=False, separators=(",", ":"))
 
 
 def plain_json(value: Any, name: str = "") -> Any:
-    """Return a value as JSON knows it; `name` is the field it stands in."""
+    """Convert the value of field `name` to JSON types."""
     if isinstance(value, bytes):
         return _json_bytes(value, name)
     if isinstance(value, dict):

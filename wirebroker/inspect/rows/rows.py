@@ -1,7 +1,6 @@
-"""Files as rows: dicts with `type` first, then fields under the protocol's names.
+"""Files as rows: dicts with `type` first, then fields with the protocol's names.
 
-Readers here give rows, printers (json_lines.py, text_lines.py) take them; values are numbers,
-text, bytes, lists and dicts. A row of type `damage` says what could not be read.
+Values are numbers, text, bytes, lists and dicts. A row of type `damage` describes unreadable bytes.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class OffsetRange(NamedTuple):
-    """Which offsets are wanted, both ends included."""
+    """A range of offsets, both ends included."""
 
     first: int = 0
     last: int = (1 << 63) - 1
 
     def has(self, offset: int) -> bool:
-        """Tell whether an offset is wanted."""
+        """Return whether an offset is in the range."""
         return self.first <= offset <= self.last
 
 
@@ -42,10 +41,10 @@ class LogRows:
     """The rows of a file of batches.
 
     Args:
-        wanted: Batches that have none of these offsets are passed over.
-        shows_records: Whether a row follows for each record.
-        opens_compressed: Whether compressed records count, too.
-        decoder: Reads the records of an internal topic.
+        wanted: Batches without these offsets are skipped.
+        shows_records: Whether to add a row for each record.
+        opens_compressed: Whether to add those of compressed batches.
+        decoder: Decodes the records of an internal topic.
     """
 
     __slots__ = ("_decoder", "_opens_compressed", "_shows_records", "_wanted")
@@ -64,7 +63,7 @@ class LogRows:
         self._decoder = decoder
 
     def read(self, file: DataFile, position: int, on_bytes: Callable[[int], None]) -> Iterator[Row]:
-        """Give the rows of the batches from `position`, where one starts."""
+        """Yield the rows of the batches from `position`, where one starts."""
         for found in BatchWalk(file, on_bytes=on_bytes).walk(position):
             if isinstance(found, Damage):
                 yield damage(found.message, found.position, length=found.length)
@@ -109,9 +108,9 @@ class LogRows:
 
 
 def record_row(record: Record, header: BatchHeader) -> Row:
-    """Give the row of a record, but for its headers and what it means.
+    """Return the row of a record, without headers and decoded contents.
 
-    As in Kafka's tool a size is -1 for null, and so is the sequence where the producer counts none.
+    As in Kafka's tool, a size of null is -1, as is the sequence without idempotence.
     """
     sequence = header.base_sequence
     if sequence != NO_SEQUENCE:
@@ -129,7 +128,7 @@ def record_row(record: Record, header: BatchHeader) -> Row:
 
 
 def batch_row(found: WalkedBatch) -> Row:
-    """Give the row of a batch."""
+    """Return the row of a batch."""
     header = found.header
     codec = header.attributes & 0x07
     return {
@@ -160,7 +159,7 @@ def batch_row(found: WalkedBatch) -> Row:
 def damage(
     message: str, position: int | None = None, *, offset: int | None = None, length: int = 0
 ) -> Row:
-    """Give the row that says what could not be read, and at which byte."""
+    """Return a row for unreadable bytes, with their position."""
     row: Row = {"type": "damage", "position": position, "message": message}
     if offset is not None:
         row["offset"] = offset

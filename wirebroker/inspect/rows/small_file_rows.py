@@ -1,4 +1,4 @@
-"""The text files of a data directory as rows: checkpoints, identities, the clean stop's marker."""
+"""The text files of a data directory as rows: checkpoints, identities, clean shutdown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTITION_METADATA = re.compile(r"version: *(\d+)\s+topic_id: *(\S+)\s*")
 
 
 def small_file_rows(files: Files, path: str, kind: FileKind) -> Iterator[Row]:
-    """Give the rows of a text file.
+    """Yield the rows of a text file.
 
     Raises:
         OSError: It cannot be read.
@@ -49,11 +49,11 @@ def small_file_rows(files: Files, path: str, kind: FileKind) -> Iterator[Row]:
 
 
 def offset_checkpoint_rows(files: Files, path: str) -> Iterator[Row]:
-    """Give the rows of a checkpoint of offsets.
+    """Yield the rows of an offset checkpoint.
 
     Raises:
-        CheckpointError: It is none.
-        ValueError: A number is none.
+        CheckpointError: It is damaged.
+        ValueError: A number is invalid.
     """
     for topic, partition, offset in read_rows(files, path, columns=3):
         yield {
@@ -65,27 +65,23 @@ def offset_checkpoint_rows(files: Files, path: str) -> Iterator[Row]:
 
 
 def leader_epoch_rows(files: Files, path: str) -> Iterator[Row]:
-    """Give the rows of a leader-epoch-checkpoint; raises as for offsets."""
+    """Yield the rows of a leader-epoch-checkpoint; raises as for offsets."""
     for epoch, start_offset in read_rows(files, path, columns=2):
         yield {"type": "leader_epoch", "epoch": int(epoch), "start_offset": int(start_offset)}
 
 
 def partition_metadata_row(content: bytes) -> Row:
-    """Give what partition.metadata says.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Return the row of partition.metadata; raises ValueError if it is invalid."""
     match = _PARTITION_METADATA.fullmatch(content.decode())
     if match is None or match[1] != "0":
         raise ValueError("it is not `version: 0` and a topic_id")
     if uuid_text(uuid_from_text(match[2])) != match[2]:
-        raise ValueError(f"{match[2]} is no uuid")  # bits beyond the 16 bytes
+        raise ValueError(f"{match[2]} is not a uuid")  # bits beyond the 16 bytes
     return {"type": "partition_metadata", "version": int(match[1]), "topic_id": match[2]}
 
 
 def meta_properties_row(content: bytes) -> Row:
-    """Give what meta.properties says; raises ValueError if it is none."""
+    """Return the row of meta.properties; raises ValueError if it is invalid."""
     found = parse_meta_properties(content.decode())
     return {
         "type": "meta_properties",
@@ -96,18 +92,18 @@ def meta_properties_row(content: bytes) -> Row:
 
 
 def clean_shutdown_row(content: bytes) -> Row:
-    """Give what .kafka_cleanshutdown says; raises ValueError if it is none."""
+    """Return the row of .kafka_cleanshutdown; raises ValueError if it is invalid."""
     row: Row = {"type": "clean_shutdown", "version": 0, "broker_epoch": -1}
-    if content:  # before Kafka 3.7 it was empty
+    if content:  # empty before Kafka 3.7
         found = _json_object(content)
         if found["version"] != 0:
-            raise ValueError(f"version {found['version']} is not known")
+            raise ValueError(f"unknown version {found['version']}")
         row["broker_epoch"] = json_integer(found["brokerEpoch"], -1, MAX_INT64)
     return row
 
 
 def quorum_state_row(content: bytes) -> Row:
-    """Give what quorum-state says, under its own names; raises ValueError if it is none."""
+    """Return the row of quorum-state, with its field names; raises ValueError if it is invalid."""
     found = _json_object(content)
     json_integer(found["leaderEpoch"], 0, MAX_INT32)
     json_integer(found["data_version"], 0, 1)
@@ -117,7 +113,7 @@ def quorum_state_row(content: bytes) -> Row:
 def _json_object(content: bytes) -> dict[str, Any]:
     found = parse_json(content)
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - damage is a ValueError here
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - damage is a ValueError here
     return _Fields(cast("dict[str, Any]", found))
 
 

@@ -1,6 +1,6 @@
-"""Rows as text for people: one line each, columns in line under a heading.
+"""Rows as text: one line each, in aligned columns below a heading.
 
-Timestamps are UTC; -1 (none) is `-`. Characters that a terminal would obey are escaped.
+Timestamps are UTC; -1 (none) is `-`. Control characters are escaped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# type -> heading and format of its columns; values come from `_columns`.
+# type -> heading and format of its columns; `_columns` returns the values.
 _TABLES: dict[str, tuple[tuple[str, ...], str]] = {
     "batch": (
         (
@@ -48,7 +48,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 class TextLines:
-    """Turns rows into lines; headings come when the kind of row changes."""
+    """Converts rows to lines, with a heading when the type of row changes."""
 
     __slots__ = ("_table",)
 
@@ -76,7 +76,7 @@ class TextLines:
 
 
 def timestamp_text(timestamp_ms: int) -> str:
-    """Return a timestamp in UTC with milliseconds, `-` for none, the number if it is no date."""
+    """Return a timestamp in UTC with milliseconds, `-` for none, the number if it is not a date."""
     if timestamp_ms == -1:
         return "-"
     try:
@@ -87,7 +87,7 @@ def timestamp_text(timestamp_ms: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text with what a terminal would obey escaped."""
+    """Escape control characters."""
     if text.isprintable():
         return text
     return "".join(
@@ -177,7 +177,7 @@ def _record(row: Row) -> str:
 
 
 def _fields(row: Row) -> str:
-    """Return a dict of any fields as `KIND name=value …`."""
+    """Return a dict as `KIND name=value …`."""
     fields = dict(row)
     kind = fields.pop("type", None) or fields.pop("record_type", None)
     kind = kind or fields.pop("control_type", "")

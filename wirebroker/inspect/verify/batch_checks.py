@@ -1,4 +1,4 @@
-"""One batch, looked into: what its header says against what its records are."""
+"""Checks of one batch: its header against its records."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ _KNOWN_ATTRIBUTES = 0x7F
 
 
 def check_batch(found: WalkedBatch, report: FileReport, decoder: Decoder | None) -> None:
-    """Check a batch whose checksum is right.
-
-    Args:
-        found: The batch.
-        report: Where findings go.
-        decoder: Reads each record; None where nothing is known of them.
-    """
+    """Check a batch whose checksum is valid; `decoder` decodes each record, if there is one."""
     header = found.header
     position, offset = found.position, header.base_offset
     if header.attributes & ~_KNOWN_ATTRIBUTES:
@@ -78,5 +72,5 @@ def _check_records(found: WalkedBatch, report: FileReport, decoder: Decoder | No
 
 
 def has_gap_inside(header: BatchHeader) -> bool:
-    """Tell whether compaction took records out of a batch."""
+    """Return whether compaction removed records of a batch."""
     return header.record_count <= header.last_offset_delta

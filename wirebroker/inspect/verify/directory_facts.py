@@ -1,4 +1,4 @@
-"""What a log directory says of itself: user, owner, checkpoints, partitions."""
+"""Facts about a log directory: its user, identity, checkpoints and partitions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KNOWN_NAMES = {".lock"}
 
 
 class DirectoryFacts(NamedTuple):
-    """One log directory, read before anything in it is checked."""
+    """A log directory's facts, read before it is checked."""
 
     path: str
     names: list[str]
@@ -46,11 +46,11 @@ class DirectoryFacts(NamedTuple):
     recovery_points: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
     log_start_offsets: dict[TopicPartition, int]
-    partitions: dict[str, PartitionName]  # by the folder's name
+    partitions: dict[str, PartitionName]  # by folder name
 
 
 def read_facts(files: ReadOnlyFiles, path: str, emit: Callable[[Finding], None]) -> DirectoryFacts:
-    """Read a directory's own files, and tell what is wrong with them.
+    """Read a directory's own files, and report their problems.
 
     Raises:
         OSError: It cannot be read.
@@ -65,7 +65,7 @@ def read_facts(files: ReadOnlyFiles, path: str, emit: Callable[[Finding], None])
         if (partition := partition_of(name)) and files.is_directory(f"{path}/{name}")
     }
     if is_running:
-        FileReport(path, emit).note("a broker uses it: what it may be changing is left out")
+        FileReport(path, emit).note("a broker uses it: data that it may be changing is not checked")
     else:
         _check_names(path, names, partitions, emit)
         for name, offsets in checkpoints.items():
@@ -99,7 +99,7 @@ class _Reader:
         self._emit = emit
 
     def offsets(self, name: str) -> dict[TopicPartition, int]:
-        """Return a checkpoint's offsets by partition; none if it is missing or damaged."""
+        """Return a checkpoint's offsets by partition; empty if it is missing or damaged."""
         found: dict[TopicPartition, int] = {}
         report = FileReport(f"{self._path}/{name}", self._emit)
         for row in self._rows(name, FileKind.OFFSET_CHECKPOINT):
@@ -107,13 +107,13 @@ class _Reader:
             if row["offset"] < 0 or row["partition"] < 0:
                 report.error(f"{key[0]}-{key[1]} has the offset {row['offset']}")
             elif key in found:
-                report.error(f"{key[0]}-{key[1]} is there twice")
+                report.error(f"{key[0]}-{key[1]} occurs twice")
             else:
                 found[key] = row["offset"]
         return found
 
     def one(self, name: str, kind: FileKind) -> Row | None:
-        """Return what a file of one row says; None if it is missing or damaged."""
+        """Return the row of a file with one row; None if it is missing or damaged."""
         return next(iter(self._rows(name, kind)), None)
 
     def _rows(self, name: str, kind: FileKind) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ def _check_names(
         if name.endswith(LEFTOVERS):
             report.note("left by a crash")
         elif name not in partitions and kind_of(name) is None and name not in _KNOWN_NAMES:
-            report.note("nothing of Kafka's")
+            report.note("not a Kafka file")
 
 
 def _check_partitions(

@@ -1,8 +1,8 @@
-"""What verify says: how bad, where, what.
+"""Findings of verify: severity, place, message.
 
-error     data or what leads to it is wrong, or a law of the format is broken
-warning   the next start mends it, or it may be right for a reason that cannot be seen here
-note      worth knowing, nothing is wrong
+- error: data or an index of it is wrong, or the format is violated
+- warning: the next start fixes it, or it may be valid for a reason that is not visible here
+- note: information
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from wirebroker.inspect.rows.rows import Row
 
-# Of one file; thousands of findings of the same damage tell nothing more.
+# Per file.
 _MOST_OF_A_FILE = 20
-MENDED = "; the next start mends it"
+MENDED = "; the next start fixes it"
 
 
 class Severity(Enum):
-    """How bad a finding is."""
+    """Severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -32,7 +32,7 @@ class Severity(Enum):
 
 
 class Finding(NamedTuple):
-    """One thing that was found; `position` is a byte of the file, `offset` a record's number."""
+    """One finding; `position` is a byte of the file, `offset` a record's number."""
 
     severity: Severity
     path: str
@@ -41,11 +41,11 @@ class Finding(NamedTuple):
     offset: int | None = None
 
     def as_row(self) -> Row:
-        """Return it as printers take it."""
+        """Return it as a row."""
         return {"type": "finding", **self._asdict(), "severity": self.severity.value}
 
     def as_text(self) -> str:
-        """Return it as one line."""
+        """Return it as a line."""
         places = (("offset", self.offset), ("byte", self.position))
         where = ", ".join(f"{name} {place}" for name, place in places if place is not None)
         place = f" ({where})" if where else ""
@@ -53,12 +53,7 @@ class Finding(NamedTuple):
 
 
 class Tally:
-    """What a run found, counted.
-
-    Attributes:
-        counts: How many findings of each severity.
-        mended_count: How many of them the next start mends.
-    """
+    """Counts of findings by severity, and of those that the next start fixes."""
 
     __slots__ = ("counts", "mended_count")
 
@@ -67,21 +62,21 @@ class Tally:
         self.mended_count = 0
 
     def add(self, finding: Finding) -> None:
-        """Count one more."""
+        """Count a finding."""
         self.counts[finding.severity] += 1
         self.mended_count += finding.message.endswith(MENDED)
 
     def next_step(self, directories: Iterable[str]) -> str | None:
-        """Return what to do about it in one sentence; None if nothing needs it."""
+        """Return a sentence about what to do, or None."""
         names = shlex.join(directories)
         if self.counts[Severity.ERROR]:
             return (
-                "next, with the broker stopped and for want of a good copy: "
-                f"wirebroker repair --dry-run {names} tells what a start would mend, "
-                f"repair --full {names} cuts each log at its damage, and what follows is lost"
+                "next: restore a good copy, or stop the broker and run wirebroker repair "
+                f"--dry-run {names} to see what a start would fix; wirebroker repair --full "
+                f"{names} truncates each log at its damage, and records after it are lost"
             )
         if self.mended_count:
-            return f"next: start the broker, or wirebroker repair {names} without a start"
+            return f"next: start the broker, or run wirebroker repair {names}"
         return None
 
 
@@ -89,10 +84,9 @@ class FileReport:
     """Takes the findings of one file.
 
     Args:
-        path: The file's.
+        path: Path of the file.
         emit: Takes each finding.
-        mended_from: Errors at this offset or above are mended by the next start, and so only
-            warnings; None if it checks nothing.
+        mended_from: From this offset on, the next start fixes errors, so they become warnings.
     """
 
     __slots__ = ("_emit", "_left", "_mended_from", "path")
@@ -108,7 +102,7 @@ class FileReport:
     def error(
         self, message: str, *, position: int | None = None, offset: int | None = None
     ) -> None:
-        """Say what is wrong."""
+        """Report an error."""
         severity = Severity.ERROR
         mended_from = self._mended_from
         if offset is not None and mended_from is not None and offset >= mended_from:
@@ -119,11 +113,11 @@ class FileReport:
     def warning(
         self, message: str, *, position: int | None = None, offset: int | None = None
     ) -> None:
-        """Say what may be wrong, or will be mended."""
+        """Report a warning."""
         self._add(Finding(Severity.WARNING, self.path, message, position, offset))
 
     def note(self, message: str, *, position: int | None = None, offset: int | None = None) -> None:
-        """Say what is worth knowing."""
+        """Report a note."""
         self._add(Finding(Severity.NOTE, self.path, message, position, offset))
 
     def _add(self, finding: Finding) -> None:
@@ -131,4 +125,4 @@ class FileReport:
         if self._left > 0:
             self._emit(finding)
         elif self._left == 0:
-            self._emit(finding._replace(message="more of this file is not told"))
+            self._emit(finding._replace(message="further findings of this file are not shown"))

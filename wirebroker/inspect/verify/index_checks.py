@@ -1,8 +1,7 @@
-"""The two indexes of a segment held against its batches, side by side in one pass.
+"""Comparison of a segment's offset and time index with its batches, in one pass.
 
-Each check is told every batch in order (`on_batch`), what of the log could not be read
-(`on_damage`), and the end (`finish`). Laws: storage/README.md; entries of zeros at the end are
-what Kafka allocates in advance.
+Each check takes every batch in order (`on_batch`), unreadable bytes (`on_damage`), and the end
+(`finish`). Rules: storage/README.md. Entries of zeros at the end are preallocated by Kafka.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _IndexCheck:
-    """What both have in common: entries come one by one, and rise."""
+    """Shared part of both checks: entries are read one by one, and must ascend."""
 
     def __init__(
         self, file: DataFile, layout: struct.Struct, report: FileReport, base_offset: int
@@ -58,25 +57,25 @@ class _IndexCheck:
 
 
 class OffsetIndexCheck(_IndexCheck):
-    """`.index`: each entry leads to where a batch starts, and names that batch's last offset."""
+    """`.index`: each entry has the position of a batch and its last offset."""
 
     def __init__(self, file: DataFile, report: FileReport, base_offset: int) -> None:
-        self._later: int | None = None  # an entry's offset that a batch to come must end with
+        self._later: int | None = None  # an entry's offset: a later batch must end with it
         self._later_count = 0
         super().__init__(file, OFFSET_ENTRY, report, base_offset)
 
     def on_batch(self, position: int, header: BatchHeader) -> None:
-        """Compare the entries that lead to this batch, or before it."""
+        """Compare the entries for positions up to this batch."""
         if self._later is not None and header.last_offset >= self._later:
             if header.last_offset > self._later:
-                self._report.error("it names no batch's last offset", offset=self._later)
+                self._report.error("its offset is not the last one of a batch", offset=self._later)
             self._later = None
         while self._entry is not None and self._entry.values[1] <= position:
             relative, target = self._entry.values
             offset = self._base_offset + relative
             if target < position:
                 self._report.error(
-                    f"it leads to {target}, where no batch starts",
+                    f"it points to {target}, where no batch starts",
                     position=self._entry.position,
                     offset=offset,
                 )
@@ -85,28 +84,28 @@ class OffsetIndexCheck(_IndexCheck):
                 self._later_count += 1
             elif offset != header.last_offset:
                 self._report.error(
-                    f"the batch it leads to ends with {header.last_offset}",
+                    f"the batch it points to ends with {header.last_offset}",
                     position=self._entry.position,
                     offset=offset,
                 )
             self._next()
 
     def on_damage(self, position: int, end: int) -> None:
-        """Pass over entries that lead into bytes that are no batches."""
+        """Skip entries for positions in damaged bytes."""
         self._later = None
         while self._entry is not None and position <= self._entry.values[1] < end:
             self._next()
 
     def finish(self) -> None:
-        """Say what is left over."""
+        """Report the remaining entries."""
         if self._entry is not None:
             self._report.error(
-                f"it leads to {self._entry.values[1]}, beyond the last batch",
+                f"it points to {self._entry.values[1]}, beyond the last batch",
                 position=self._entry.position,
                 offset=self._base_offset + self._entry.values[0],
             )
         if self._later is not None:
-            self._report.error("it names an offset beyond the last batch", offset=self._later)
+            self._report.error("its offset is beyond the last batch", offset=self._later)
         if self._later_count:
             self._report.note(
                 f"{counted(self._later_count, 'entry')} with the last offset of a later batch"
@@ -121,14 +120,14 @@ class TimeIndexCheck(_IndexCheck):
         self._max_timestamp = -1
         self._last_timestamp = -1
         self._is_log_whole = True
-        self._inner_count = 0  # entries that name an offset inside their batch
+        self._inner_count = 0  # entries with an offset inside their batch
         super().__init__(file, TIME_ENTRY, report, base_offset)
 
     def _rises(self, before: tuple[int, ...], values: tuple[int, ...]) -> bool:
         return before[0] < values[0] and before[1] <= values[1]
 
     def on_batch(self, position: int, header: BatchHeader) -> None:
-        """Compare the entries whose offset this batch holds."""
+        """Compare the entries for offsets in this batch."""
         del position
         before = self._max_timestamp
         self._max_timestamp = max(before, header.max_timestamp)
@@ -140,13 +139,13 @@ class TimeIndexCheck(_IndexCheck):
             largest = before if offset < header.base_offset else self._max_timestamp
             if timestamp != largest and self._is_log_whole:
                 self._report.error(
-                    f"it says {timestamp}, the largest timestamp up to there is {largest}",
+                    f"its timestamp is {timestamp}, but the largest up to there is {largest}",
                     position=self._entry.position,
                     offset=offset,
                 )
             elif before == timestamp and self._is_log_whole:
                 self._report.warning(
-                    f"an earlier batch has the timestamp {timestamp} already",
+                    f"an earlier batch already has the timestamp {timestamp}",
                     position=self._entry.position,
                     offset=offset,
                 )
@@ -155,15 +154,11 @@ class TimeIndexCheck(_IndexCheck):
             self._next()
 
     def on_damage(self) -> None:
-        """Timestamps are not known any more."""
+        """Stop comparing timestamps, which are unknown now."""
         self._is_log_whole = False
 
     def finish(self, *, is_closed: bool) -> None:
-        """Say what is left over.
-
-        Args:
-            is_closed: Nothing more is appended to the segment: its index has its last entry.
-        """
+        """Report the remaining entries; the index of a closed segment must have its last entry."""
         if self._entry is not None:
             self._report.error(
                 "it is beyond the last batch",

@@ -1,7 +1,8 @@
-"""A partition's segments, one after the other: batches, offsets, epochs, indexes, producers.
+"""Checks of a partition's segments: batches, offsets, epochs, indexes, producers.
 
-Where the broker runs, what was found in a segment does not count if its files were replaced or
-removed under the check; what is above the stable offset may be half-written and is not looked at.
+With a running broker, findings of a segment are dropped if its files were replaced or removed
+during the check, and offsets above the stable offset are not checked, because they may be
+incomplete.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFF
 
 
 class LogFacts(NamedTuple):
-    """What is known of a log from elsewhere.
+    """Facts about a log from other files.
 
     Attributes:
-        folder: Where it lies.
-        log_start_offset: By its checkpoint; what is below may be older than all epochs known.
-        epochs: (epoch, start offset) by the checkpoint; None if it is missing or damaged.
-        stable_offset: Where a running broker may be writing; None if none runs.
+        folder: Its folder.
+        log_start_offset: From the checkpoint; lower offsets may be older than all known epochs.
+        epochs: (epoch, start offset) from the checkpoint; None if it is missing or damaged.
+        stable_offset: Where a running broker may be writing; None without one.
         mended_from: The recovery point after an unclean stop; None after a clean one.
-        is_compacted: Whether the topic is; None if that is not known.
-        decoder: Reads the records that must be readable.
+        is_compacted: Whether the topic is compacted; None if unknown.
+        decoder: Decodes records that must be readable.
     """
 
     folder: str
@@ -60,8 +61,8 @@ class LogCheck:
     """One partition's log.
 
     Attributes:
-        end_offset: Behind the last batch; None where that is not known (damage, removal).
-        seen_end: Behind the last good batch of all.
+        end_offset: Offset after the last batch; None if unknown (damage, removal).
+        seen_end: Offset after the last valid batch.
         last_epoch: The last batch's leader epoch.
     """
 
@@ -98,19 +99,17 @@ class LogCheck:
             after = [self._files.identity(path) for path in paths]
         except FileNotFoundError:
             after = []
-        if next_base is None:  # what is appended to changes, but stays the same file
+        if next_base is None:  # appends change a file, but not its identity
             before, after = before[:1], after[:1]
             is_same = bool(after) and _inode(before[0]) == _inode(after[0]) is not None
         else:
             is_same = before == after and before[0] is not None
-        if not is_same:  # retention or compaction has been at it
+        if not is_same:  # replaced by retention or compaction
             self.end_offset = None
             self._producers.lose()
             return
         for finding in held:
             self._emit(finding)
-
-    # What the check of a segment shares with that of the log.
 
     @property
     def files(self) -> ReadOnlyFiles:
@@ -119,12 +118,12 @@ class LogCheck:
 
     @property
     def facts(self) -> LogFacts:
-        """What is known from elsewhere."""
+        """Facts from other files."""
         return self._facts
 
     @property
     def producers(self) -> ProducerCheck:
-        """The replay."""
+        """The replay of producers."""
         return self._producers
 
     @property
@@ -186,7 +185,7 @@ class _SegmentCheck:
                 self._on_damage(found)
             else:
                 self._on_batch(found)
-        # A running broker's indexes may have entries by now for what came after the walk began.
+        # A running broker's indexes may have entries for batches appended after the walk began.
         if is_whole and self._stable_offset is None:
             self._finish(file.size())
         file.close()
@@ -202,7 +201,7 @@ class _SegmentCheck:
     def _on_damage(self, found: Damage) -> None:
         log = self._log
         self._reports[LOG_SUFFIX].error(
-            f"{found.length} bytes are no batch: {found.message}",
+            f"{found.length} bytes are not a batch: {found.message}",
             position=found.position,
             offset=log.end_offset,
         )
@@ -245,7 +244,7 @@ class _SegmentCheck:
                 offset=first,
             )
         elif expected is not None and first < expected:
-            report.error(f"{expected} was to come", position=position, offset=first)
+            report.error(f"expected offset {expected}", position=position, offset=first)
         elif expected is not None and first > expected:
             self._tell_gap(expected, first, position)
 
@@ -255,9 +254,9 @@ class _SegmentCheck:
             return
         message = f"the offsets {expected} to {found - 1} are missing"
         if self._log.facts.is_compacted is None:
-            message += " (right if the topic is or was compacted)"
+            message += " (valid if the topic is or was compacted)"
         else:
-            message += " (right only if the topic was compacted once)"
+            message += " (valid only if the topic was compacted earlier)"
         self._reports[LOG_SUFFIX].warning(message, position=position, offset=expected)
 
     def _check_epoch(self, header: BatchHeader, position: int) -> None:
@@ -273,13 +272,13 @@ class _SegmentCheck:
             index = bisect_right(epochs, (offset, 1 << 62), key=lambda each: (each[1], each[0])) - 1
             if index >= 0 and epochs[index][0] != epoch:
                 report.error(
-                    f"leader epoch {epoch}, by the checkpoint it is {epochs[index][0]}",
+                    f"leader epoch {epoch}, but the checkpoint has {epochs[index][0]}",
                     position=position,
                     offset=offset,
                 )
             elif index < 0 and offset >= self._log.facts.log_start_offset:
                 report.error(
-                    f"leader epoch {epoch} begins later by the checkpoint",
+                    f"leader epoch {epoch} begins later in the checkpoint",
                     position=position,
                     offset=offset,
                 )
@@ -288,10 +287,11 @@ class _SegmentCheck:
         log = self._log
         is_active = self._next_base is None
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            # Those of an active segment are made with the first entry: after a kill there are none.
+            # An active segment's indexes are created with the first entry: after a kill they may be
+            # missing.
             is_due = size and not (is_active and log.facts.mended_from is not None)
             if is_due and not log.files.exists(self._reports[suffix].path):
-                self._reports[suffix].warning("it is missing; the next start builds it anew")
+                self._reports[suffix].warning("it is missing; the next start rebuilds it")
         self._offset_index.finish()
         is_closed = not is_active or (
             log.facts.mended_from is None and log.facts.stable_offset is None

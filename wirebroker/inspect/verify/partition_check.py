@@ -1,4 +1,4 @@
-"""One partition's folder: what lies in it, its small files, its log."""
+"""Checks of one partition's folder: its names, its small files, its log."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ if TYPE_CHECKING:
 
 
 class PartitionFacts(NamedTuple):
-    """What is known of a partition from its directory and the metadata.
+    """Facts about a partition from its directory and the metadata.
 
     Attributes:
-        recovery_point: By the checkpoint, as the next two; None if it has none.
-        was_clean: The broker stopped cleanly.
-        is_running: A broker uses the directory.
-        topic_id: By the metadata; None if that is not known.
-        is_compacted: By the metadata; None if that is not known.
+        recovery_point: From the checkpoint, like the next two; None without one.
+        is_running: Whether a broker uses the directory.
+        topic_id: From the metadata; None if unknown.
+        is_compacted: From the metadata; None if unknown.
     """
 
     folder: str
@@ -52,14 +51,7 @@ class PartitionFacts(NamedTuple):
 
 
 class PartitionCheck:
-    """Checks one partition's folder.
-
-    Args:
-        files: The file system.
-        facts: What is known of it.
-        emit: Takes the findings.
-        on_bytes: For progress.
-    """
+    """The checks of one partition's folder."""
 
     def __init__(
         self,
@@ -76,7 +68,7 @@ class PartitionCheck:
         self._is_metadata = facts.name.topic == METADATA_TOPIC
 
     def run(self) -> LogCheck:
-        """Check everything; return what was learnt of the log."""
+        """Make all checks; return facts about the log."""
         facts = self._facts
         names = self._files.list_files(facts.folder)
         self._check_names(names)
@@ -94,7 +86,7 @@ class PartitionCheck:
             log.check_segment(base, following)
         if bases and not facts.is_running:
             log.producers.finish(log.seen_end)
-        # Where segments went away meanwhile, the batches did not say everything.
+        # If segments were removed during the check, the batches are incomplete.
         if not facts.is_running or log.producers.knows_all:
             for finding in self._of_snapshots:
                 self._emit(finding)
@@ -149,7 +141,7 @@ class PartitionCheck:
             if name.endswith(LEFTOVERS):
                 continue
             if kind is None:
-                self._report(name).note("no file of Kafka's")
+                self._report(name).note("not a Kafka file")
             elif (
                 kind in {FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX}
                 and name[:20] not in bases
@@ -162,7 +154,7 @@ class PartitionCheck:
         report = self._report(PARTITION_METADATA)
         if not self._files.exists(path):
             if not self._facts.is_running:
-                report.warning("it is missing; the next start writes it anew")
+                report.warning("it is missing; the next start writes it")
             return
         row = next(small_file_rows(self._files, path, FileKind.PARTITION_METADATA))
         if row["type"] == "damage":
@@ -170,7 +162,7 @@ class PartitionCheck:
         elif self._facts.topic_id not in {None, b""}:
             expected = uuid_text(self._facts.topic_id or b"")
             if row["topic_id"] != expected:
-                report.error(f"topic id {row['topic_id']}, by the metadata it is {expected}")
+                report.error(f"topic id {row['topic_id']}, but the metadata has {expected}")
 
     def _epochs(self, names: list[str]) -> list[tuple[int, int]] | None:
         report = self._report(LEADER_EPOCHS)
@@ -181,7 +173,7 @@ class PartitionCheck:
         )
         if LEADER_EPOCHS not in names:
             if has_batches and not self._facts.is_running:
-                report.warning("it is missing: leader epochs are found in the batches")
+                report.warning("it is missing, but the batches have leader epochs")
             return None
         epochs: list[tuple[int, int]] = []
         for row in small_file_rows(
@@ -197,7 +189,7 @@ class PartitionCheck:
             epochs.append(entry)
         stored = LeaderEpochs(self._files, self._facts.folder)
         if stored.entries != epochs or stored.was_unreadable:
-            report.error("it is damaged: its lines are no checkpoint", position=0)
+            report.error("it is damaged: its lines are not a checkpoint", position=0)
             return None
         return epochs
 
@@ -215,7 +207,8 @@ class PartitionCheck:
                     "though the broker stopped cleanly"
                 )
         if facts.high_watermark is not None and facts.high_watermark > end:
-            # Of a deleted topic of the same name, or the end was lost: a start goes by the log.
+            # From a deleted topic of the same name, or the end was lost: a start uses the log's
+            # end.
             report.warning(f"the high watermark is {facts.high_watermark}, the log ends at {end}")
         if facts.log_start_offset is not None and facts.log_start_offset > end:
             report.error(f"the log start is {facts.log_start_offset}, the log ends at {end}")

@@ -1,8 +1,8 @@
-"""Producer snapshots and the transaction index held against a replay of the batches.
+"""Comparison of producer snapshots and the transaction index with a replay of the batches.
 
-Only where the replay knows everything: from the log's very beginning or a good snapshot at it on,
-as long as no batch was lost to damage or compaction. Producers may be missing in a snapshot (they
-expire); one that is there must be as the batches say.
+Only if the replay is complete: from the log's beginning, or a valid snapshot at it, without batches
+lost to damage or compaction. A snapshot may lack expired producers; its others must agree with the
+batches.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _FOREVER_MS = 1 << 62
 
 
 class ProducerCheck:
-    """One partition's producers.
+    """The producers of one partition.
 
     Args:
-        files: Where the snapshots lie.
-        folder: The partition's.
-        reports: For each snapshot's offset, where its findings go.
+        files: Files with the snapshots.
+        folder: The partition's folder.
+        reports: Takes the findings of each snapshot, by offset.
         start: The base offset of the first segment.
     """
 
@@ -49,7 +49,7 @@ class ProducerCheck:
         self._reports = reports
         self._due = sorted(offset for offset in reports if offset >= start)
         for offset in sorted(reports):
-            if offset < start:  # left over: nothing to compare it with
+            if offset < start:  # a leftover without batches to compare
                 self._read(offset)
         self._state = ProducerState(OverlayFiles(), folder, expiration_ms=_FOREVER_MS)
         self._knows_all = start == 0
@@ -62,16 +62,16 @@ class ProducerCheck:
         self._state.reload(log_start_offset=0, end_offset=start, now_ms=0)
 
     def lose(self) -> None:
-        """Give up comparing: batches are missing."""
+        """Stop comparing, because batches are missing."""
         self._is_lost = True
 
     @property
     def knows_all(self) -> bool:
-        """Tell whether nothing that came before is unknown."""
+        """Return whether the replay is complete."""
         return self._knows_all and not self._is_lost
 
     def on_batch(self, found: WalkedBatch, report: FileReport) -> None:
-        """Take the next batch."""
+        """Replay a batch."""
         self.up_to(found.header.base_offset)
         if found.header.producer_id < 0 or not found.batch:
             return
@@ -89,12 +89,12 @@ class ProducerCheck:
             self.aborted.add(self._state.aborted_entry(completed))
 
     def up_to(self, offset: int) -> None:
-        """Compare the snapshots up to an offset: all batches below it were given."""
+        """Compare the snapshots up to an offset, below which all batches were replayed."""
         while self._due and self._due[0] <= offset:
             self._compare(self._due.pop(0))
 
     def finish(self, end_offset: int) -> None:
-        """Compare what is left; a snapshot beyond the end is no good."""
+        """Compare the remaining snapshots; those beyond the end are wrong."""
         self.up_to(end_offset)
         for offset in self._due:
             self._reports[offset].warning(f"the log ends before it, at {end_offset}")
@@ -118,22 +118,17 @@ class ProducerCheck:
         for row in rows:
             entry = producers.get(row.producer_id)
             if entry is None:
-                self._reports[offset].warning(f"no batch is of its producer {row.producer_id}")
+                self._reports[offset].warning(f"no batch has its producer {row.producer_id}")
             elif (expected := to_row(row.producer_id, entry)) != row:
-                self._reports[offset].warning(f"it has {row}, the batches say {expected}")
+                self._reports[offset].warning(f"it has {row}, but the batches have {expected}")
 
 
 def check_transaction_index(
     file: DataFile, report: FileReport, producers: ProducerCheck, base_offset: int, end_offset: int
 ) -> None:
-    """Compare the aborted transactions in a `.txnindex` with those in the segment's batches.
+    """Compare the aborted transactions of a `.txnindex` with those of the segment's batches.
 
-    Args:
-        file: The index; it may be missing, which stands for none.
-        report: Where findings go.
-        producers: After the segment's last batch.
-        base_offset: The segment's.
-        end_offset: Behind its last batch.
+    A missing index counts as empty; `producers` is the state after the segment's last batch.
     """
     missing = set(producers.aborted)
     previous = -1
@@ -146,11 +141,11 @@ def check_transaction_index(
         elif last <= previous:
             report.error(f"{last} comes after {previous}", position=position, offset=last)
         elif producers.knows_all and found not in missing:
-            report.error(f"no marker says {found}", position=position, offset=last)
+            report.error(f"no marker has {found}", position=position, offset=last)
         missing.discard(found)
         previous = max(previous, last)
     if file.size() % ABORTED_ENTRY.size:
-        report.warning(f"{file.size()} bytes are no multiple of {ABORTED_ENTRY.size}")
+        report.warning(f"{file.size()} bytes are not a multiple of {ABORTED_ENTRY.size}")
     if producers.knows_all:
         for each in sorted(missing, key=lambda each: each.last_offset):
             report.error(f"{each} is missing", offset=each.last_offset)

@@ -1,4 +1,4 @@
-"""A snapshot of the metadata: a header first, records that can be read, a footer last."""
+"""Checks of a metadata snapshot: a header, readable records, a footer."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 def check_metadata_snapshot(
     files: Files, report: FileReport, on_bytes: Callable[[int], None]
 ) -> None:
-    """Check the snapshot that `report` is about; one that is gone meanwhile is none."""
+    """Check a snapshot, unless it was removed meanwhile."""
     controls: list[ControlRecord | None] = []
     end = -1
     epoch: int | None = None
     try:
         for found in BatchWalk(files.data(report.path), on_bytes=on_bytes).walk():
             if isinstance(found, Damage):
-                message = f"{found.length} bytes are no batch: {found.message}"
+                message = f"{found.length} bytes are not a batch: {found.message}"
                 report.error(message, position=found.position)
                 continue
             header = found.header
@@ -44,7 +44,7 @@ def check_metadata_snapshot(
                 continue
             if header.base_offset != end and end >= 0:
                 report.error(
-                    f"offset {header.base_offset}, {end} was to come", position=found.position
+                    f"offset {header.base_offset}, expected {end}", position=found.position
                 )
             if epoch not in {None, header.leader_epoch}:
                 report.error(
@@ -71,4 +71,4 @@ def _controls(found: WalkedBatch) -> list[ControlRecord | None]:
             for record in iterate_records(found.batch, found.header, max_bytes=MAX_CONTROL_BYTES)
         ]
     except KafkaError:
-        return []  # check_batch has told
+        return []  # check_batch has reported it

@@ -1,7 +1,6 @@
-"""`wirebroker verify`: what is wrong in log directories, running or stopped; nothing is written.
+"""`wirebroker verify`: checks of log directories, in use or not, without writes.
 
-Where a broker runs, only what it does not change any more is judged, and a partition that is
-removed meanwhile is none.
+With a running broker, only immutable data is checked, and partitions removed meanwhile are ignored.
 """
 
 from __future__ import annotations
@@ -31,17 +30,10 @@ _METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
 class Verification:
-    """One run over log directories.
-
-    Args:
-        files: The file system.
-        directories: Their paths, those of one broker.
-        clock: For what storage code asks the time of.
-        emit: Takes each finding.
-        on_bytes: For progress.
+    """One run over the log directories of a broker.
 
     Attributes:
-        partition_count: How many partitions were looked at.
+        partition_count: Number of checked partitions.
     """
 
     def __init__(
@@ -62,10 +54,10 @@ class Verification:
         self.partition_count = 0
 
     def run(self) -> None:
-        """Check everything."""
+        """Make all checks."""
         facts = [read_facts(self._files, path, self._emit) for path in self._directories]
         self._check_identities(facts)
-        # After the listings: a topic that is in one of them is in the metadata by now.
+        # Read after the listings, so that it contains every topic in them.
         try:
             self._image = image_of(self._directories, self._clock)
         except UnreadableMetadataError as error:
@@ -85,20 +77,20 @@ class Verification:
             for name in ("cluster_id", "node_id"):
                 first, other = getattr(known[0], name), getattr(each, name)
                 if first != other:
-                    report.error(f"{name} {other}, in {known[0].path} it is {first}")
+                    report.error(f"{name} {other}, but {known[0].path} has {first}")
             if each.directory_id == known[0].directory_id:
-                report.error(f"the directory id is that of {known[0].path}, too")
+                report.error(f"{known[0].path} has the same directory id")
 
     def _check_twins(self, facts: list[DirectoryFacts]) -> None:
         seen: dict[tuple[str, int], str] = {}
         for directory in facts:
             for folder, name in directory.partitions.items():
                 if name.aside is not None:
-                    continue  # of a topic whose name another one may have by now
+                    continue  # its name may belong to another topic now
                 other = seen.setdefault(name[:2], directory.path)
                 if other != directory.path:
                     report = FileReport(f"{directory.path}/{folder}", self._emit)
-                    report.error(f"the partition is in {other}, too")
+                    report.error(f"the partition is also in {other}")
 
     def _check_directory_id(self, directory: DirectoryFacts) -> None:
         image = self._image
@@ -108,9 +100,9 @@ class Verification:
         report = FileReport(f"{directory.path}/meta.properties", self._emit)
         if broker is None:
             if image.brokers:
-                report.warning(f"the metadata knows no node {directory.node_id}")
+                report.warning(f"the metadata has no node {directory.node_id}")
         elif broker.log_directories and directory.directory_id not in broker.log_directories:
-            report.warning("the metadata knows no such directory id of this node")
+            report.warning("the metadata does not have this directory id of this node")
 
     def _check_partition(self, directory: DirectoryFacts, folder: str, name: PartitionName) -> None:
         path = f"{directory.path}/{folder}"
@@ -126,7 +118,7 @@ class Verification:
         elif self._image is not None:
             if topic is None or name.partition not in topic.partitions:
                 if not directory.is_running or self._files.exists(path):
-                    report.warning("the metadata knows nothing of it: a start puts it aside")
+                    report.warning("it is not in the metadata: a start sets it aside")
                 topic_id = None
             else:
                 policy = self._image.topic_config(name.topic).get("cleanup.policy")
@@ -157,8 +149,8 @@ class Verification:
         path = f"{folder}/{QUORUM_STATE}"
         report = FileReport(path, self._emit)
         if not self._files.exists(path):
-            # Who only follows others' quorum keeps none; one that votes begins anew.
-            report.note("it is missing, as where the node has no vote")
+            # A node without a vote has none; a voter creates a new one.
+            report.note("it is missing, as on a node without a vote")
             return
         row: dict[str, Any] = next(small_file_rows(self._files, path, FileKind.QUORUM_STATE))
         if row["type"] == "damage":
@@ -166,7 +158,7 @@ class Verification:
         elif row["leaderEpoch"] < last_epoch:
             report.error(f"leaderEpoch {row['leaderEpoch']}, the log has epoch {last_epoch}")
         elif row["data_version"] not in {0, 1}:
-            report.error(f"data_version {row['data_version']} is not known")
+            report.error(f"unknown data_version {row['data_version']}")
 
     def _check_bootstrap(self, directory: DirectoryFacts) -> None:
         for name in directory.names:
@@ -176,7 +168,7 @@ class Verification:
 
 
 def size_of(files: ReadOnlyFiles, directories: list[str]) -> int:
-    """Return how many bytes of segments there are to check."""
+    """Return the size of the segments to check, in bytes."""
     total = 0
     for directory in directories:
         for folder in files.list_subdirectories(directory):
@@ -190,6 +182,6 @@ def size_of(files: ReadOnlyFiles, directories: list[str]) -> int:
 
 _ASIDE_NOTES = {
     "delete": "a deleted partition: a start removes it",
-    "stray": "put aside: the metadata did not place it here",
-    "future": "a move that was not finished",
+    "stray": "set aside: the metadata did not assign it to this node",
+    "future": "an unfinished move",
 }

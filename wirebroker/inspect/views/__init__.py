@@ -1,1 +1,1 @@
-"""A data directory without changes to it: read-only files, and changes kept in memory."""
+"""Views of a data directory that do not change it: read-only files, and changes in memory."""

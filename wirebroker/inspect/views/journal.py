@@ -1,6 +1,6 @@
-"""What a run of storage code changed, told by comparing each file it touched with how it was.
+"""Changes that storage code made, found by comparing each touched file with its earlier state.
 
-Of a segment's log only the length is compared (it is only ever cut), of other files the contents.
+Of a segment's log only the length is compared (it is only truncated), of other files the contents.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _CHUNK_BYTES = 1 << 20
 
 
 class FileState(NamedTuple):
-    """A file at one moment."""
+    """The state of a file."""
 
     size: int
     checksum: int
 
 
 class Change(NamedTuple):
-    """One file that is not as it was: None where it isn't there."""
+    """A changed file; None if it does not exist."""
 
     path: str
     before: FileState | None
@@ -36,10 +36,10 @@ class Change(NamedTuple):
 
 
 class Journal:
-    """The files touched since the last `take`, as they were.
+    """The earlier states of the files touched since the last `take`.
 
     Attributes:
-        on_read: Told how many bytes of a segment's log were read.
+        on_read: Takes the number of bytes read from a segment's log.
     """
 
     __slots__ = ("_before", "on_read")
@@ -54,19 +54,19 @@ class Journal:
             self.on_read(count)
 
     def note(self, files: Files, path: str) -> None:
-        """Remember a file that is about to be changed; the first time counts."""
+        """Record the state of a file before its first change."""
         if path not in self._before:
             self._before[path] = _state(files, path)
 
     def take(self, files: Files) -> list[Change]:
-        """Return what changed, by path, and begin anew."""
+        """Return the changes, by path, and start again."""
         before, self._before = self._before, {}
         changes = [Change(path, was, _state(files, path)) for path, was in sorted(before.items())]
         return [change for change in changes if change.before != change.after]
 
 
 class JournaledFiles(Files):
-    """The file system itself, with a journal of what is changed."""
+    """The file system, with a journal of changes."""
 
     __slots__ = ("_journal",)
 
@@ -79,11 +79,11 @@ class JournaledFiles(Files):
         return _JournaledFile(self, self._cache, path)
 
     def changing(self, path: str) -> None:
-        """Note that a path is about to change."""
+        """Record the state of a path before a change."""
         self._journal.note(self, path)
 
     def was_read(self, path: str, count: int) -> None:
-        """Note that bytes of a file were read."""
+        """Count bytes that were read."""
         self._journal.note_read(path, count)
 
     def write_whole(self, path: str, content: Buffer, *, sync: bool = True) -> None:
@@ -138,7 +138,7 @@ class _JournaledFile(DataFile):
 
 
 def _ignore(count: int) -> None:
-    """Do nothing: nobody counts."""
+    """Do nothing."""
 
 
 def _state(files: Files, path: str) -> FileState | None:

@@ -1,6 +1,6 @@
-"""The cluster as the metadata log of a directory tells it, read as a start reads it.
+"""The cluster image of a directory's metadata log, read as by a start.
 
-The very code of a start runs over files that stay as they are: what it would cut is cut in memory.
+The code of a start runs over unchanged files: truncations happen in memory.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from wirebroker.quorum.log.metadata_store import DIRECTORY_NAME, MetadataStore
 if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
 
-# A running broker may remove a snapshot or segment between the listing and the reading.
+# A running broker may remove a snapshot or segment after it was listed.
 _TRIES = 3
 
 
 class UnreadableMetadataError(Exception):
-    """The metadata log cannot be read: why, as half a sentence."""
+    """The metadata log cannot be read; the text is the end of a sentence."""
 
 
 def read_image(directory: str, clock: Clock) -> ClusterImage | None:
-    """Return the cluster by the metadata log in a log directory, None if it holds none.
+    """Return the cluster image of a log directory; None without a metadata log.
 
     Raises:
         UnreadableMetadataError: It cannot be read.
@@ -41,7 +41,7 @@ def read_image(directory: str, clock: Clock) -> ClusterImage | None:
     for _ in range(_TRIES):
         store = MetadataStore(OverlayFiles(), directory, clock)
         try:
-            with storage_warnings():  # the check of the log itself tells
+            with storage_warnings():  # the check of the log reports them
                 store.open()
                 return recover_image(store)
         except FileNotFoundError as error:
@@ -52,13 +52,12 @@ def read_image(directory: str, clock: Clock) -> ClusterImage | None:
 
 
 def recover_image(store: MetadataStore) -> ClusterImage:
-    """Recover an opened store and return the image that its records make.
+    """Recover an opened store and return the image of its records.
 
     Raises:
-        KafkaError, MalformedFrameError: A record or snapshot cannot be read, or something newer
-            wrote it.
+        KafkaError, MalformedFrameError: A record or snapshot is unreadable or from a newer version.
         StartError: Records are missing.
-        OSError: The disk.
+        OSError: From the disk.
     """
     builder = ImageBuilder(ClusterImage())
     offset = epoch = 0
@@ -77,7 +76,7 @@ def recover_image(store: MetadataStore) -> ClusterImage:
 
 
 def image_of(directories: list[str], clock: Clock) -> ClusterImage | None:
-    """Return the cluster by the first directory that holds its metadata; raises as read_image."""
+    """Return the image of the first directory with metadata; raises as read_image."""
     for directory in directories:
         image = read_image(directory, clock)
         if image is not None:

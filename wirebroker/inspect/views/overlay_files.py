@@ -1,10 +1,4 @@
-"""The file system with changes that stay in memory: storage code runs over it, the disk stays.
-
-    overlay   path -> contents changed here, or None: gone
-    contents  the first bytes of a file on the disk, and bytes added behind them
-
-Cutting and renaming cost nothing; what is written is held in memory (indexes, checkpoints).
-"""
+"""A file system for storage code whose changes stay in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Contents:
-    """What a file holds: `kept` bytes of one on the disk, then `added`."""
+    """Contents of a file: `kept` bytes from the disk, then `added`."""
 
     __slots__ = ("added", "disk", "kept")
 
@@ -60,24 +54,20 @@ class _Contents:
 
 
 class OverlayFiles(ReadOnlyFiles):
-    """One directory tree as it would be.
-
-    Args:
-        journal: Is told of each path before it changes.
-    """
+    """A directory tree with changes in memory; `journal` records each path before a change."""
 
     __slots__ = ("_changed", "_journal", "_made", "_names", "_seen")
 
     def __init__(self, journal: Journal | None = None) -> None:
         super().__init__()
         self._changed: dict[str, _Contents | None] = {}
-        self._names: dict[str, set[str]] = {}  # by folder: those in _changed
-        self._seen: dict[str, _Contents] = {}  # not changed; as long as when they were first used
+        self._names: dict[str, set[str]] = {}  # names in _changed, by folder
+        self._seen: dict[str, _Contents] = {}  # unchanged files, with their size at first use
         self._made: set[str] = set()  # directories
         self._journal = journal
 
     def contents(self, path: str) -> _Contents | None:
-        """Return what a file holds, None if there is none."""
+        """Return a file's contents, or None without a file."""
         if path in self._changed:
             return self._changed[path]
         seen = self._seen.get(path)
@@ -86,17 +76,17 @@ class OverlayFiles(ReadOnlyFiles):
         return seen
 
     def changing(self, path: str) -> None:
-        """Note that a path is about to change."""
+        """Record the state of a path before a change."""
         if self._journal is not None:
             self._journal.note(self, path)
 
     def was_read(self, path: str, count: int) -> None:
-        """Note that bytes of a file were read."""
+        """Count bytes that were read."""
         if self._journal is not None:
             self._journal.note_read(path, count)
 
     def own(self, path: str) -> _Contents:
-        """Return contents that may be changed, made if there are none."""
+        """Return changeable contents, created if necessary."""
         self.changing(path)
         found = self.contents(path) or _Contents()
         self._put(path, found)
@@ -112,7 +102,7 @@ class OverlayFiles(ReadOnlyFiles):
         return _OverlayFile(self, self._cache, path)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or directory at `path`."""
+        """Return whether a file or directory exists."""
         if path in self._changed:
             return self._changed[path] is not None
         return path in self._made or super().exists(path)
@@ -127,7 +117,7 @@ class OverlayFiles(ReadOnlyFiles):
         return list(names)
 
     def list_by_kind(self, path: str) -> tuple[list[str], list[str]]:
-        """Return the names in a directory: of its regular files, and of the rest."""
+        """Return the names of a directory's regular files, and its other names."""
         regular, others = super().list_by_kind(path) if super().exists(path) else ([], [])
         changed = {name: self._changed[f"{path}/{name}"] for name in self._names.get(path, ())}
         there = {name for name, contents in changed.items() if contents is not None}
@@ -165,20 +155,20 @@ class OverlayFiles(ReadOnlyFiles):
         self._put(old_path, None)
 
     def unlink(self, path: str) -> None:
-        """Remove a file; one that does not exist is no error."""
+        """Remove a file if it exists."""
         if self.contents(path) is not None:
             self.changing(path)
             self._put(path, None)
 
     def sync_directory(self, path: str) -> None:
-        """Nothing is waited for."""
+        """Do nothing."""
 
     def lock_directory(self, path: str) -> DirectoryLock:
-        """Lock nothing."""
+        """Return a lock without effect."""
         return _NoLock()
 
     def modified_ms(self, path: str) -> int:
-        """Return when a file was last written; 0 for one that was made here."""
+        """Return the time of a file's last write on disk; 0 for a file in memory."""
         try:
             return super().modified_ms(path)
         except FileNotFoundError:
@@ -186,7 +176,7 @@ class OverlayFiles(ReadOnlyFiles):
 
 
 class _OverlayFile(DataFile):
-    """A file as it would be. Users keep it over a rename, as they do with a real one."""
+    """A file with changes in memory, which keeps its contents after a rename."""
 
     __slots__ = ("_files",)
 
@@ -203,7 +193,7 @@ class _OverlayFile(DataFile):
             self._files.own(self.path)
 
     def reserve(self, length: int) -> None:
-        del length  # who opens the log appends nothing
+        del length  # opening a log appends nothing
         self.create()
 
     def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
@@ -224,7 +214,7 @@ class _OverlayFile(DataFile):
             self._files.own(self.path).truncate(length)
 
     def sync(self) -> None:
-        """Nothing is waited for."""
+        """Do nothing."""
 
     def rename(self, new_path: str) -> None:
         self._files.rename(self.path, new_path)
@@ -235,8 +225,6 @@ class _OverlayFile(DataFile):
 
 
 class _NoLock(DirectoryLock):
-    """The lock of a directory that isn't touched."""
-
     __slots__ = ()
 
     def __init__(self) -> None:

@@ -1,7 +1,4 @@
-"""The file system for those who only look: nothing is created, changed or locked.
-
-Files are opened for reading alone, so that a directory of somebody else's can be looked at.
-"""
+"""A read-only file system: nothing is created, changed or locked."""
 
 from __future__ import annotations
 
@@ -18,11 +15,9 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.files import Buffer
 
-# struct flock of Linux on 64 bits: int16 type, int16 whence, int64 start, int64 length, int32 pid.
-
 
 class ReadOnlyFile(DataFile):
-    """One file, opened for reading."""
+    """A file opened for reading."""
 
     __slots__ = ()
 
@@ -34,7 +29,7 @@ class ReadOnlyFile(DataFile):
         return descriptor
 
     def size(self) -> int:
-        """Return the length in bytes; of the open file, if it is, whatever has its name by now."""
+        """Return the size in bytes, of the open file even if it was replaced."""
         if self._size < 0 and self.descriptor is not None:
             self._size = os.fstat(self.descriptor.number).st_size
         return super().size()
@@ -61,12 +56,12 @@ class ReadOnlyFile(DataFile):
 
 
 class ReadOnlyFiles(Files):
-    """The file system; whatever would change it is a mistake of the caller's."""
+    """A file system that asserts against changes."""
 
     __slots__ = ()
 
     def data(self, path: str) -> DataFile:
-        """Return the file at `path`; touches nothing until it is used."""
+        """Return the file at `path`, which is opened on first use."""
         return ReadOnlyFile(self._cache, path)
 
     def make_directory(self, path: str) -> None:
@@ -98,15 +93,15 @@ class ReadOnlyFiles(Files):
         _refuse(path)
 
     def is_directory(self, path: str) -> bool:
-        """Return whether there is a directory at `path`."""
+        """Return whether `path` is a directory."""
         return Path(path).is_dir()
 
     def is_file(self, path: str) -> bool:
-        """Return whether there is a file at `path`."""
+        """Return whether `path` is a file."""
         return Path(path).is_file()
 
     def identity(self, path: str) -> tuple[int, int, int, int] | None:
-        """Return what changes when a file is replaced or written to; None if there is none."""
+        """Return a value that changes when a file is replaced or written; None without a file."""
         try:
             status = Path(path).stat()
         except FileNotFoundError:
@@ -117,8 +112,8 @@ class ReadOnlyFiles(Files):
 def lock_holder(path: str) -> int | None:
     """Return the process that holds a log directory's lock; None if it is free.
 
-    A question, no attempt: nothing is created, and a lock of this process stays as it is (closing
-    any descriptor of the file would free it, so the file isn't even opened then).
+    Nothing is created. If this process holds the lock, the file is not opened, because closing any
+    of its descriptors would release the lock.
     """
     lock = os.path.realpath(f"{path}/.lock")
     if lock in DirectoryLock.held():
@@ -134,4 +129,4 @@ def lock_holder(path: str) -> int | None:
 
 
 def _refuse(path: str) -> NoReturn:
-    raise AssertionError(f"{path} is only looked at")
+    raise AssertionError(f"{path} is read-only")

@@ -1,4 +1,4 @@
-"""What storage code warns of while it runs for us: kept for the report, not printed."""
+"""Capture of storage code's warnings, for a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Collector(logging.Handler):
 
 @contextmanager
 def storage_warnings() -> Generator[list[str]]:
-    """Collect what is warned of within; nobody else hears it."""
+    """Collect warnings instead of logging them."""
     collector = _Collector()
     logger = logging.getLogger("wirebroker")
     before = logger.propagate, logger.handlers

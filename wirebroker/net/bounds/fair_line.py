@@ -1,4 +1,4 @@
-"""A line in which addresses take turns: many from one address do not keep another's one waiting."""
+"""A queue in which addresses take turns, so that one address cannot delay the others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _Item = TypeVar("_Item")
 
 
 class FairLine(Generic[_Item]):
-    """What waits, by the address that it comes from; of one address in the order of its coming."""
+    """Waiting items by address; first in, first out within an address."""
 
     __slots__ = ("_by_address", "_count")
 
-    # No address is there with nothing; _count is the sum of all.
+    # Every address has an item; _count is their total.
 
     def __init__(self) -> None:
         self._by_address: dict[str, deque[_Item]] = {}
@@ -23,12 +23,12 @@ class FairLine(Generic[_Item]):
         return self._count
 
     def add(self, address: str, item: _Item) -> None:
-        """Have something wait; an address that is new waits behind one of each other address."""
+        """Add an item; a new address comes after one item of each other address."""
         self._by_address.setdefault(share_of(address), deque()).append(item)
         self._count += 1
 
     def take(self) -> _Item:
-        """Return the next, of the address whose turn it is; there is one."""
+        """Return the next item, of the address whose turn it is."""
         address = next(iter(self._by_address))
         items = self._by_address.pop(address)
         item = items.popleft()
@@ -39,7 +39,7 @@ class FairLine(Generic[_Item]):
 
 
 def share_of(address: str) -> str:
-    """Return what has one turn: an IPv4 address, or the 64 bits of IPv6 that one site has."""
+    """Return what shares turns: an IPv4 address, or the 64-bit prefix of an IPv6 site."""
     if ":" not in address:
         return address
     head, _, tail = address.partition("::")

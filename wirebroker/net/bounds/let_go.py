@@ -1,8 +1,7 @@
-"""Large decoded messages are freed in slices.
+"""Deallocation of large decoded messages in slices.
 
-A request may have 500,000 elements, and an answer as many: freeing them at once would hold the loop
-for a tenth of a second. What is used elsewhere as well is left alone: it lives on. That is seen by
-the number of its references, so this module must not be compiled.
+Freeing 500,000 elements in one go would hold the loop for a tenth of a second. Objects that are
+used elsewhere are left alone. Reference counts show that, so this module must not be compiled.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from wirebroker.codecs.values import Struct
 if TYPE_CHECKING:
     from wirebroker.base.clock import Steps
 
-# Elements that are freed between two steps: 0.2 ms.
+# Elements that are freed per step: 0.2 ms.
 _ELEMENTS: Final = 256
-# References to what only a local variable has: the variable's, and that of the call that asks.
+# Reference count of an object that only a local variable has, including getrefcount's own.
 _OF_A_VARIABLE: Final = 2
-# Likewise to what only a list, a struct or a mapping has.
+# Likewise for an object that only a list, struct or mapping has.
 _OF_A_PART: Final = 3
 
 
 async def let_go(messages: list[Any]) -> None:
-    """Free messages that only this list has.
+    """Free messages that only this list refers to.
 
     Args:
-        messages: Structs and mappings; the list is empty afterwards.
+        messages: Structs and mappings; the list is emptied.
     """
     slices = Slices(SystemClock())
     while messages:
@@ -39,7 +38,7 @@ async def let_go(messages: list[Any]) -> None:
 
 
 def _emptied(message: Any) -> Steps[None]:
-    """Empty the long lists of a message, which is of no use afterwards."""
+    """Empty the long lists of a message."""
     is_struct = isinstance(message, Struct)
     if is_struct:
         names = message.FIELD_NAMES

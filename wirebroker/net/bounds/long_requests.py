@@ -1,8 +1,8 @@
-"""How many long requests are served at a time: few, since each may take 100 times its bytes.
+"""Limit for long requests that are served at the same time.
 
-A request of 1.6 MB that names 400,000 partitions takes 200 MiB until it is answered. Requests wait
-for room in a line in which addresses take turns (fair_line.py); meanwhile only their frames are in
-memory, which are counted (memory_budget.py).
+Decoding may take 100 times a request's bytes: 1.6 MB that name 400,000 partitions take 200 MiB.
+Requests wait for room, addresses taking turns (fair_line.py); meanwhile only their frames use
+memory, which memory_budget.py limits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from wirebroker.net.bounds.fair_line import FairLine
 
-# Of the frames of requests that are served; a longer one is served alone.
+# Total frame size of the requests being served; a longer request is served alone.
 MOST_BYTES: Final = 2 << 20
 
 
@@ -26,7 +26,7 @@ class LongRequests:
 
     __slots__ = ("_line", "_next", "_room")
 
-    # _next is the first in the line, taken out because there was no room for it yet.
+    # _next was first in the line, and there is no room for it yet.
 
     def __init__(self) -> None:
         self._line: FairLine[_Waiting] = FairLine()
@@ -34,12 +34,7 @@ class LongRequests:
         self._room = MOST_BYTES
 
     async def enter(self, address: str, size: int) -> None:
-        """Wait until there is room; call `leave` when the request is answered.
-
-        Args:
-            address: The peer's.
-            size: Of the frame, in bytes.
-        """
+        """Wait for room for a frame of `size` bytes; call `leave` when the response is ready."""
         size = min(size, MOST_BYTES)
         if self._next is None and not self._line and size <= self._room:
             self._room -= size
@@ -55,7 +50,7 @@ class LongRequests:
             raise
 
     def leave(self, size: int) -> None:
-        """Give room back."""
+        """Release the room."""
         self._room += min(size, MOST_BYTES)
         self._begin()
 
@@ -63,7 +58,7 @@ class LongRequests:
         while self._next is not None or self._line:
             waiting = self._next or self._line.take()
             self._next = None
-            if waiting.turn.done():  # it was given up
+            if waiting.turn.done():  # it was canceled
                 continue
             if waiting.size > self._room:
                 self._next = waiting

@@ -1,12 +1,12 @@
-"""How much memory requests in flight may take, all connections together.
+"""Memory limit for requests in flight on all connections.
 
-Counted are bytes that live in a connection's own buffer: frames still arriving, requests waiting
-behind one that is being served, and large frames until they are answered. When the budget is used
-up, connections in the middle of a large frame stop reading (TCP holds the peer back); all others go
-on, since their frames are small and are served from the shared receive area. The connection that
-has held a large frame for longest may always go on, so that not all wait for each other.
+Counts the bytes in connections' own buffers: frames still arriving, requests that wait for another,
+and large frames until their response. Beyond the limit, connections that receive a large frame stop
+reading (TCP holds the peer back); small frames are served from the shared receive area. The
+connection that has held a large frame for longest may always continue, so that they do not all wait
+for each other.
 
-Law: used_bytes <= limit_bytes + one largest frame + connections x the longest single read.
+Invariant: used_bytes <= limit_bytes + one largest frame + connections x the longest single read.
 Source: Kafka's `queued.max.request.bytes` (KIP-72), which reserves declared sizes instead.
 """
 
@@ -21,19 +21,19 @@ DEFAULT_BUDGET_BYTES: Final = 256 << 20
 
 
 class Holder(Protocol):
-    """A connection, as the budget sees it; hashed by identity."""
+    """A connection; hashed by identity."""
 
     def memory_is_free(self) -> None:
-        """Go on reading, or ask again and wait again."""
+        """Continue reading if `may_receive` allows it, otherwise wait again."""
         ...
 
 
 class MemoryBudget:
-    """Counts bytes and says who has to wait.
+    """Counts the bytes and decides which connections wait.
 
     Attributes:
         used_bytes: Bytes held now.
-        is_exceeded: Whether used_bytes >= limit_bytes; read before every receive.
+        is_exceeded: Whether used_bytes >= limit_bytes.
     """
 
     __slots__ = ("_large", "_schedule", "_waiting", "is_exceeded", "limit_bytes", "used_bytes")
@@ -44,18 +44,18 @@ class MemoryBudget:
         *,
         schedule: Callable[[Callable[[], None]], Any],
     ) -> None:
-        """Make an empty budget; `schedule` runs a holder's wake-up later (loop.call_soon)."""
+        """Create an empty budget; `schedule` is loop.call_soon, for waking holders."""
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.is_exceeded = limit_bytes <= 0
         self._schedule = schedule
-        # Holders of a large frame, the oldest first (a dict keeps the order).
+        # Holders of a large frame, oldest first.
         self._large: dict[Holder, None] = {}
-        # Those of them that wait, in the order in which they began to.
+        # Those of them that wait, in order.
         self._waiting: dict[Holder, None] = {}
 
     def add(self, change_bytes: int) -> None:
-        """Count bytes that a holder has taken (or, negative, given back)."""
+        """Count bytes that a holder has taken, or released if negative."""
         self.used_bytes += change_bytes
         assert self.used_bytes >= 0
         self.is_exceeded = self.used_bytes >= self.limit_bytes
@@ -65,11 +65,11 @@ class MemoryBudget:
                 self._schedule(holder.memory_is_free)
 
     def began_large(self, holder: Holder) -> None:
-        """Note that a holder has a large frame: it may have to wait, and it grows older."""
+        """Register a holder of a large frame, which may have to wait."""
         self._large.setdefault(holder)
 
     def ended_large(self, holder: Holder) -> None:
-        """Note that a holder's large frame is answered or gone."""
+        """Remove a holder whose large frame is served or dropped."""
         self._large.pop(holder, None)
         self._waiting.pop(holder, None)
         oldest = next(iter(self._large), None)
@@ -78,16 +78,16 @@ class MemoryBudget:
             self._schedule(oldest.memory_is_free)
 
     def may_receive(self, holder: Holder) -> bool:
-        """Tell whether the holder of a large frame may read on."""
+        """Return whether the holder of a large frame may continue reading."""
         return not self.is_exceeded or next(iter(self._large), holder) is holder
 
     def wait(self, holder: Holder) -> None:
-        """Put a holder that may not receive in the queue; `memory_is_free` ends the wait."""
+        """Queue a holder that may not receive until `memory_is_free` is called."""
         assert not self.may_receive(holder)
         self._waiting.setdefault(holder)
 
     def check(self) -> None:
-        """Assert the laws."""
+        """Assert the invariants."""
         assert self.used_bytes >= 0
         assert all(holder in self._large for holder in self._waiting)
         assert not self._waiting or self.is_exceeded

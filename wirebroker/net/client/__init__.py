@@ -1,1 +1,1 @@
-"""The one way of opening connections ourselves; README.md beside it shows how it is used."""
+"""Connections that this node opens; README.md shows how to use them."""

@@ -1,15 +1,14 @@
-"""Finds the active controller of a quorum, and asks it; looks again when it is another.
+"""Requests to the active controller of a quorum, which is looked up and followed.
 
     controller = ActiveController(bootstrap, dialer=…, settings=…, clock=…, random=…)
     answer = await controller.request(ApiKey.BROKER_HEARTBEAT, {...}, timeout_s=4.5)
 
-Any controller knows who is active: DescribeCluster for controllers (KIP-919, from version 1 on)
-names all of them with their endpoints, and the active one. All that are known are asked at once, so
-that a voter that hangs costs nobody time. One that lags may still name the last active controller;
-that one is taken only if nobody names another.
+DescribeCluster version 1 (KIP-919) returns all controllers and the active one. All known
+controllers are asked at the same time, so that an unresponsive one causes no delay. One that lags
+may name the last active controller, which is used only if no other is named.
 
-A request is repeated when who was asked answers NOT_CONTROLLER, cannot be reached, or ends the
-connection (as Kafka's own brokers do: NodeToControllerChannelManager), until the deadline.
+Requests are retried until the deadline on NOT_CONTROLLER, failed connects and closed connections
+(as in Kafka's NodeToControllerChannelManager).
 """
 
 from __future__ import annotations
@@ -41,34 +40,33 @@ if TYPE_CHECKING:
     from wirebroker.net.client.settings import ClientSettings
     from wirebroker.net.client.transport import Dialer
 
-# DescribeCluster's endpoint_type: the controllers' endpoints instead of the brokers'.
+# DescribeCluster's endpoint_type for controllers.
 _CONTROLLERS: Final = 2
-# How long a controller may take to say who is active; it knows it without asking anybody.
 _PROBE_S: Final = 2.0
-# More are not asked, however many a peer may name.
+# Limits the addresses that a peer can name.
 _MOST_CONTROLLERS: Final = 20
-# An election takes some hundred milliseconds; who looks four times a second loses little.
+# An election takes some hundred milliseconds.
 _RETRY: Final = Backoff(first_s=0.05, most_s=0.25)
 
 
 class NotControllersError(CannotConnectError):
-    """Brokers were taken for controllers."""
+    """The addresses belong to brokers instead of controllers."""
 
 
 class Found(NamedTuple):
-    """What a controller says of its quorum."""
+    """A controller's description of its quorum."""
 
     cluster_id: str
-    controller_id: int  # the active one
-    addresses: dict[int, PeerAddress]  # of all controllers that are registered
+    controller_id: int
+    addresses: dict[int, PeerAddress]  # of all registered controllers
 
 
 class ActiveController:
-    """The way to whichever controller is active.
+    """Client of the currently active controller.
 
     Attributes:
-        controller_id: Who is taken for active, None while nobody is.
-        cluster_id: The quorum's cluster, None until it was asked.
+        controller_id: The presumed active controller, or None.
+        cluster_id: The quorum's cluster; None before the first lookup.
     """
 
     __slots__ = (
@@ -98,10 +96,7 @@ class ActiveController:
         handshake: Handshake | None = None,
         more: Callable[[], Sequence[PeerAddress]] | None = None,
     ) -> None:
-        """Take addresses of controllers, at least one; nothing is connected yet.
-
-        `more` returns those that somebody else knows of by then: voters come and go (KIP-853).
-        """
+        """Store at least one address; `more` returns addresses of new voters (KIP-853)."""
         assert bootstrap
         self._more = more
 
@@ -116,7 +111,7 @@ class ActiveController:
             )
 
         self._bootstrap = tuple(bootstrap)
-        # Those that were named last, which may be more.
+        # Those of the last lookup.
         self._controllers: tuple[PeerAddress, ...] = ()
         self._make_node = make_node
         self._settings = settings
@@ -124,7 +119,7 @@ class ActiveController:
         self._random = random
         self._nodes: dict[PeerAddress, Node] = {}
         self._current: Node | None = None
-        # Where the last one was that turned out not to be active any more.
+        # The last one that turned out to be inactive.
         self._failed: PeerAddress | None = None
         self._looking = asyncio.Lock()
         self.controller_id: int | None = None
@@ -139,22 +134,18 @@ class ActiveController:
         at_most: int | None = None,
         is_repeatable: bool = True,
     ) -> Any:
-        """Ask the active controller, whoever it is by then, and return the decoded answer.
+        """Send a request to the active controller and return the decoded response.
 
         Args:
-            key: What is asked for.
-            body: As of PeerConnection.request.
-            timeout_s: For everything together; each try has `settings.request_timeout_s` at most.
-            at_most: The highest version to be used.
-            is_repeatable: Whether it is sent again though the first may have been carried out.
-
-        Returns:
-            An answer without NOT_CONTROLLER in it.
+            key: The API.
+            body: See PeerConnection.request.
+            timeout_s: Total; each try takes at most `settings.request_timeout_s`.
+            at_most: Highest version to use.
+            is_repeatable: Whether to retry a request that may have been executed.
 
         Raises:
-            RequestTimedOutError: No controller has answered in time.
-            PeerError: What trying again doesn't mend (versions, authentication), or a request that
-                isn't repeatable and may have been carried out.
+            RequestTimedOutError: No controller has responded in time.
+            PeerError: Retrying does not help (versions, authentication), or is not allowed.
         """
         deadline = self._clock.monotonic() + timeout_s
         failures = 0
@@ -188,29 +179,29 @@ class ActiveController:
             await pause(delay_s)
 
     async def find(self, timeout_s: float) -> Node:
-        """Return the active controller; ask around if it is not known.
+        """Return the active controller; look it up if it is unknown.
 
         Raises:
-            NotControllersError: All that are known are brokers.
-            CannotConnectError: Nobody who answers in time knows it.
+            NotControllersError: All known addresses are brokers'.
+            CannotConnectError: No controller names it in time.
         """
         if self._current is not None:
             return self._current
         try:
             async with asyncio.timeout(max(0.0, timeout_s)), self._looking:
-                # Whoever had the lock before has found it for all.
+                # Another task may have found it meanwhile.
                 return self._current or await self._look()
         except TimeoutError as error:
             what = f"nobody has said within {timeout_s:g} s who is active"
             raise CannotConnectError("the controller", what) from error
 
     def learn(self, controller_id: int, address: PeerAddress) -> None:
-        """Take over what a follower was told when it fetched from the wrong one (KIP-853)."""
+        """Use the controller that a Fetch response to a follower has named (KIP-853)."""
         self.controller_id = controller_id
         self._current = self._node(address)
 
     def forget(self, address: PeerAddress) -> None:
-        """Look again before the next request, unless another one than this is active by now."""
+        """Look up the controller before the next request, if this one is still current."""
         if self._current is not None and self._current.address == address:
             self._failed = address
             self._current = None
@@ -218,7 +209,7 @@ class ActiveController:
 
     @property
     def addresses(self) -> Sequence[PeerAddress]:
-        """Where controllers are, the one that was active last first."""
+        """Addresses of controllers; the last active one is first."""
         return self._controllers or self._bootstrap
 
     async def close(self) -> None:
@@ -227,7 +218,7 @@ class ActiveController:
             await node.close()
 
     def abort(self) -> None:
-        """Close all connections at once, whatever is still to be answered."""
+        """Close all connections immediately."""
         for node in list(self._nodes.values()):
             node.abort()
 
@@ -238,12 +229,7 @@ class ActiveController:
         return node
 
     async def _look(self) -> Node:
-        """Ask everybody who is known; return the first that is named.
-
-        Raises:
-            NotControllersError: All of them are brokers.
-            CannotConnectError: Nobody names anybody.
-        """
+        """Ask all known controllers; return the first that is named, see `find`."""
         asked = dict.fromkeys((*self._controllers, *self._bootstrap, *self._known_elsewhere()))
         pending = {asyncio.create_task(_ask(self._node(address))) for address in asked}
         again: Found | None = None
@@ -287,14 +273,12 @@ def _question(version: int) -> dict[str, int]:
 
 
 class _Problem(NamedTuple):
-    """Why one that was asked has named nobody."""
-
     what: str
     is_of_a_broker: bool = False
 
 
 async def _ask(node: Node) -> Found | _Problem:
-    """Ask one controller who is active; the root of a task."""
+    """Ask one peer for the active controller."""
     try:
         answer = await node.request(ApiKey.DESCRIBE_CLUSTER, _question, timeout_s=_PROBE_S)
     except PeerError as error:
@@ -313,7 +297,7 @@ async def _ask(node: Node) -> Found | _Problem:
 
 
 def has_error(answer: Struct, code: ErrorCode) -> bool:
-    """Tell whether an answer has this error code, in whatever part of it."""
+    """Return whether any part of a response has this error code."""
     for name in answer.FIELD_NAMES:
         value = getattr(answer, name)
         if name == "error_code":

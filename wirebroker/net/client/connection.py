@@ -1,20 +1,17 @@
-"""One connection to one peer: versions agreed on, several requests in flight, each with a deadline.
+"""A connection to one peer: negotiated versions, and pipelined requests with deadlines.
 
     connection = await PeerConnection.open(address, dialer=TcpDialer(), settings=…, clock=…)
     answer = await connection.request(ApiKey.FETCH, {...}, timeout_s=1.0)
     await connection.close()
 
-Laws:
+Rules:
 
-- No task is made for a request: `request` is awaited by whoever asks, answers are handed out as
-  they arrive, and one timer watches the earliest deadline.
-- A peer answers in the order in which it was asked. So a correlation id that is not the next one
-  closes the connection, and so does a deadline that passes: all answers behind it would come late.
-- Who is cancelled while waiting takes nothing from the others: the answer, when it comes, is
-  dropped, and until then the request keeps its place in flight.
-- Whoever ends a connection, each request that waits for an answer gets an error that says why and
-  whether it may have been carried out.
-- A client belongs to the event loop on which it was opened.
+- A request needs no task: its caller awaits a future, and one timer watches the earliest deadline.
+- A peer responds in the order of requests. So an unexpected correlation id or an expired deadline
+  closes the connection, because all later responses would be wrong or late.
+- A canceled request stays in flight until its response is dropped.
+- When the connection ends, each pending request fails with the reason and whether it may have been
+  executed.
 """
 
 from __future__ import annotations
@@ -48,37 +45,33 @@ if TYPE_CHECKING:
     from wirebroker.net.client.settings import ClientSettings, PeerAddress
     from wirebroker.net.client.transport import Dialer, Transport
 
-# What is asked: fields by name, a struct, or a function of the version that gives either.
 Body: TypeAlias = "Mapping[str, Any] | Struct | Callable[[int], Mapping[str, Any] | Struct]"
 
-# Longer answers are decoded in a thread, but for those that are mostly records (net/dispatch.py
-# has the same bound for requests: 64 KiB of the densest arrays take some 10 ms).
+# Longer responses are decoded in a thread, unless they are mostly records (see net/dispatch.py).
 _DECODED_HERE_BYTES: Final = 64 << 10
-# How long `close` waits for answers that are still to come.
 _CLOSING_S: Final = 1.0
 
 
 class Handshake(Protocol):
-    """What follows ApiVersions and comes before everybody's requests: SASL."""
+    """SASL authentication, between ApiVersions and other requests."""
 
     async def __call__(self, connection: PeerConnection) -> None:
         """Authenticate by requests of the connection (SaslHandshake, SaslAuthenticate).
 
         Raises:
             AuthenticationFailedError: The peer refuses.
-            PeerError: As of any request.
+            PeerError: A request failed.
         """
         ...
 
 
 class PeerConnection:
-    """A connection that we have opened.
+    """A connection that this node has opened.
 
     Attributes:
         address: The peer's.
-        versions: What it speaks.
-        last_used: When the last request was sent, in the clock's monotonic seconds.
-        login_ends: When it had better be replaced, likewise: the peer would ask again who we are.
+        last_used: When the last request was sent, in monotonic seconds.
+        login_ends: When to replace it, before the peer requires a new login.
     """
 
     __slots__ = (
@@ -101,7 +94,7 @@ class PeerConnection:
         "login_ends",
     )
 
-    # _end is not None => nothing is in flight and nothing will be.
+    # _end is not None => nothing is or will be in flight.
 
     def __init__(self, address: PeerAddress, settings: ClientSettings, clock: Clock) -> None:
         self.address = address
@@ -118,7 +111,7 @@ class PeerConnection:
         self._is_closing = False
         self._is_set_up = False
         self._end: PeerError | None = None
-        # Who waits in `close` for the last answer or the end.
+        # `close` waits for it: the last response or the end.
         self._quiet: asyncio.Future[None] | None = None
         self.last_used = clock.monotonic()
         self.login_ends = float("inf")
@@ -133,11 +126,11 @@ class PeerConnection:
         clock: Clock,
         handshake: Handshake | None = None,
     ) -> PeerConnection:
-        """Connect to a peer, ask for its versions, and authenticate if there is a handshake.
+        """Connect to a peer, request its versions, and authenticate if there is a handshake.
 
         Raises:
-            CannotConnectError: It could not be done within `settings.connect_timeout_s`;
-                AuthenticationFailedError if it is the handshake that was refused.
+            CannotConnectError: It failed or timed out.
+            AuthenticationFailedError: The peer refused the handshake.
         """
         connection = cls(address, settings, clock)
         try:
@@ -148,7 +141,7 @@ class PeerConnection:
         except PeerError as error:
             raise CannotConnectError(error.peer, error.what) from error
         except (OSError, KafkaError, MalformedFrameError) as fault:
-            # The time-out, an OSError as well, says nothing.
+            # A timeout, which is an OSError, has no text.
             what = str(fault) or f"no connection within {settings.connect_timeout_s:g} s"
             raise CannotConnectError(str(address), what) from fault
         finally:
@@ -163,29 +156,29 @@ class PeerConnection:
 
     @property
     def versions(self) -> PeerVersions:
-        """What the peer speaks."""
+        """The peer's versions."""
         assert self._versions is not None, "the connection is not set up"
         return self._versions
 
     @property
     def local_host(self) -> str:
-        """Our side's address, as the peer sees it unless something translates addresses."""
+        """This node's address on the connection."""
         assert self._transport is not None
         return self._transport.local_host
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their answers, those that were given up included."""
+        """Number of requests without a response, including canceled ones."""
         return len(self._requests)
 
     def ends_after(self, lifetime_s: float) -> None:
-        """Note for how long this login may be used (told by the handshake)."""
+        """Set the lifetime of the login (called by the handshake)."""
         self.login_ends = self._clock.monotonic() + lifetime_s
 
     # --- requests ---
 
     def version_of(self, key: ApiKey, at_most: int | None = None) -> int:
-        """Return the highest version of a request that both sides speak, not above `at_most`.
+        """Return the highest common version of a request, not above `at_most`.
 
         Raises:
             UnsupportedVersionError: There is none.
@@ -205,21 +198,20 @@ class PeerConnection:
         timeout_s: float | None = None,
         at_most: int | None = None,
     ) -> Any:
-        """Send a request in the highest common version and return its decoded answer.
+        """Send a request in the highest common version and return its decoded response.
 
         Args:
-            key: What is asked for.
-            body: Its fields; those that are missing get their defaults. A function is given the
-                version.
-            timeout_s: For the wait for a place in flight and the answer together.
-            at_most: The highest version to be used.
+            key: The API.
+            body: Its fields, which default as in the schema, or a function of the version.
+            timeout_s: Includes the wait for a place in flight.
+            at_most: Highest version to use.
 
         Returns:
-            A struct (codecs/values.py); record batches in it are memoryviews, which stay valid as
-            long as they are held. Error codes in it are for the caller to look at.
+            A struct (codecs/values.py), whose error codes the caller checks. Record batches are
+            memoryviews, which stay valid.
 
         Raises:
-            PeerError: There is no answer.
+            PeerError: There is no response.
         """
         version = self.version_of(key, at_most)
         value = body(version) if callable(body) else body
@@ -235,20 +227,14 @@ class PeerConnection:
     async def exchange(
         self, key: ApiKey, version: int, body: bytes, *, timeout_s: float | None = None
     ) -> memoryview:
-        """Send an encoded body and return the body of its answer, which stays as it is.
-
-        Args:
-            key: What is asked for.
-            version: The version that `body` is encoded in.
-            body: What follows the request's header.
-            timeout_s: For the wait for a place in flight and the answer together.
+        """Send an encoded request body and return the response's, which is never overwritten.
 
         Raises:
-            PeerError: There is no answer.
+            PeerError: There is no response.
         """
         if timeout_s is None:
             timeout_s = self._settings.request_timeout_s
-        if timeout_s <= 0:  # or it would end the connection as soon as it was sent
+        if timeout_s <= 0:  # would end the connection immediately
             raise RequestTimedOutError(str(self.address), f"no time was left for {key.name}")
         deadline = self._clock.monotonic() + timeout_s
         try:
@@ -276,14 +262,14 @@ class PeerConnection:
         self._watch()
         return waiter
 
-    # --- answers (called by the transport) ---
+    # --- responses (called by the transport) ---
 
     def get_buffer(self) -> memoryview:
         """Return memory to receive into."""
         return self._frames.get_buffer()
 
     def buffer_updated(self, count: int) -> None:
-        """Hand out the answers that `count` more bytes complete."""
+        """Deliver the responses that `count` more bytes complete."""
         self._frames.buffer_updated(count)
         try:
             while self._end is None and (frame := self._frames.next_frame()) is not None:
@@ -299,7 +285,7 @@ class PeerConnection:
     # --- deadlines ---
 
     def _watch(self) -> None:
-        """Have the timer go off at the earliest deadline, or sooner: then it is set anew."""
+        """Set the timer to the earliest deadline, or keep it if it is earlier."""
         earliest = self._requests.earliest_deadline()
         if earliest is None:
             return
@@ -319,14 +305,14 @@ class PeerConnection:
         else:
             self.abort(what)
 
-    # --- setting up ---
+    # --- setup ---
 
     async def _set_up(self, dialer: Dialer, handshake: Handshake | None) -> None:
         host, port = self.address
         try:
             self._transport = await dialer.dial(host, port, self)
         except (ValueError, OverflowError) as fault:
-            # A name that IDNA has no letters for, an empty or overlong label; a port that is none.
+            # A name that IDNA cannot encode, an empty or overlong label, or an invalid port.
             what = "that is no address that can be looked up"
             raise CannotConnectError(str(self.address), what) from fault
         if self._end is not None:
@@ -340,11 +326,7 @@ class PeerConnection:
     # --- the end ---
 
     async def close(self, timeout_s: float = _CLOSING_S) -> None:
-        """Send nothing more, wait for the answers that are still to come, then close.
-
-        Args:
-            timeout_s: After so long whoever still waits gets a ConnectionLostError.
-        """
+        """Send nothing more, wait for pending responses up to `timeout_s`, then close."""
         self._is_closing = True
         self._places.close()
         if self._requests:
@@ -353,22 +335,21 @@ class PeerConnection:
         self.abort("closed by us")
 
     def abort(self, reason: str) -> None:
-        """Close now; whoever waits gets a ConnectionLostError with the reason. Idempotent."""
+        """Close now; pending requests fail with a ConnectionLostError. Idempotent."""
         self._finish(ConnectionLostError(str(self.address), reason, may_have_arrived=True))
 
     def lost(self, error: Exception | None) -> None:
-        """Take note of the transport's end (called by the transport)."""
+        """Handle the transport's end (called by the transport)."""
         what = f"the connection was lost: {error}" if error else "it has closed the connection"
         self._finish(ConnectionLostError(str(self.address), what, may_have_arrived=True))
 
     def _break_off(self, what: str) -> BrokenProtocolError:
-        """Close because the peer does not speak Kafka, and return the error that says so."""
+        """Close because of a protocol violation, and return the error."""
         error = BrokenProtocolError(str(self.address), what, may_have_arrived=True)
         self._finish(error)
         return error
 
     def _finish(self, error: PeerError) -> None:
-        """End, and tell everybody who waits; `error` is what became of their requests."""
         if self._end is not None:
             return
         self._end = error

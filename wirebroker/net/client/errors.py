@@ -1,14 +1,14 @@
-"""What may go wrong between us and a peer that we have connected to.
+"""Errors of connections that this node opens.
 
-    PeerError                    all of them: `except PeerError` and try again, or another node
-      CannotConnectError         refused, unreachable, no such host, no answer in time
-        AuthenticationFailedError    the handshake was refused: trying again won't help by itself
-      ConnectionLostError        closed by either side while the request waited
-        BrokenProtocolError      the peer said what no Kafka says; the connection is closed
-      RequestTimedOutError       no answer by the deadline; the connection is closed with it
-      UnsupportedVersionError    the peer speaks no version of this request that we speak
+    PeerError                    base class: retry, or use another node
+      CannotConnectError         refused, unreachable, no such host, timeout
+        AuthenticationFailedError    the handshake was refused: retrying does not help
+      ConnectionLostError        closed by either side while the request was pending
+        BrokenProtocolError      protocol violation; the connection is closed
+      RequestTimedOutError       no response by the deadline; the connection is closed
+      UnsupportedVersionError    no common version of this request
 
-What a peer *answers*, error codes included, is no PeerError: it is in the decoded answer.
+Error codes in responses are not PeerErrors.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from wirebroker.codecs.errors import ErrorCode
 
 
 class PeerError(Exception):
-    """A request that has no answer.
+    """A request without a response.
 
     Attributes:
-        peer: The other side as `host:port`.
-        may_have_arrived: Whether the peer may have carried the request out.
+        peer: `host:port`.
+        may_have_arrived: Whether the peer may have executed the request.
     """
 
     def __init__(self, peer: str, what: str, *, may_have_arrived: bool = False) -> None:
@@ -32,32 +32,32 @@ class PeerError(Exception):
 
 
 class CannotConnectError(PeerError):
-    """No connection came about; the request was not sent."""
+    """No connection was opened; the request was not sent."""
 
 
 class AuthenticationFailedError(CannotConnectError):
-    """The peer does not take us for whom we say we are (raised by a Handshake)."""
+    """The peer rejects this node's credentials (raised by a Handshake)."""
 
 
 class ConnectionLostError(PeerError):
-    """The connection ended before the answer came."""
+    """The connection ended before the response arrived."""
 
 
 class BrokenProtocolError(ConnectionLostError):
-    """The peer sent what is no answer to what it was asked: a size, a correlation id, a body."""
+    """The peer's response has a wrong size, correlation id or body."""
 
 
 class RequestTimedOutError(PeerError):
-    """The deadline passed; answers come in order, so those behind it are lost with it."""
+    """The deadline passed; later responses on the connection are lost with it."""
 
 
 class UnsupportedVersionError(PeerError):
-    """The peer has no version of the request that we speak; the connection stays open."""
+    """No common version of the request; the connection stays open."""
 
 
 _NAMES = {int(code): code.name for code in ErrorCode}
 
 
 def error_name(code: int) -> str:
-    """Name an error code that a peer has sent, perhaps one of a Kafka that is newer than us."""
+    """Return an error code's name; the code itself if a newer Kafka defines it."""
     return _NAMES.get(code, f"error {code}")

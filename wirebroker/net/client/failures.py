@@ -1,4 +1,4 @@
-"""Failures in a row of what is tried until it succeeds: what the log is told, how long to wait."""
+"""Log lines and delays for operations that are retried until they succeed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ if TYPE_CHECKING:
 
 
 class FailureLines:
-    """What the log is told: the first failure of each kind, and the success after them.
-
-    Args:
-        logger: Told of them.
-        success: What it is told of that.
-        level: Of both.
-    """
+    """Logs the first of successive failures of a kind, and the success after them."""
 
     __slots__ = ("_level", "_logger", "_success", "_told")
 
@@ -28,25 +22,20 @@ class FailureLines:
         self._told = ""
 
     def add(self, kind: str, line: str) -> None:
-        """Log the line of a failure unless the last one was of the same kind."""
+        """Log a failure unless the last one was of the same kind."""
         if self._told != kind:
             self._told = kind
             self._logger.log(self._level, line)
 
     def end(self) -> None:
-        """Log the success if a failure was told of."""
+        """Log the success if a failure was logged."""
         if self._told:
             self._told = ""
             self._logger.log(self._level, self._success)
 
 
 class RetryPauses:
-    """How long to wait before the next try: longer and longer.
-
-    Args:
-        backoff: By how much.
-        seed: Of the jitter of that.
-    """
+    """Increasing delays before retries; `seed` is for their jitter."""
 
     __slots__ = ("_backoff", "_count", "_random")
 
@@ -60,14 +49,14 @@ class RetryPauses:
         self._count += 1
 
     def begin_anew(self) -> None:
-        """Wait as after the first failure: something has succeeded, if not all."""
+        """Return to the first delay after a partial success."""
         self._count = min(self._count, 1)
 
     def end(self) -> None:
-        """Count from zero again: it has succeeded."""
+        """Reset the count after a success."""
         self._count = 0
 
     @property
     def next_s(self) -> float:
-        """How long to wait, in seconds."""
+        """The next delay in seconds."""
         return self._backoff.delay_s(self._count, self._random)

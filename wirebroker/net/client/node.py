@@ -1,16 +1,14 @@
-"""One peer that we talk to for as long as it is there: connected on demand, with pauses in between.
+"""A peer that is connected on demand, with delays between failed attempts.
 
     node = Node(address, dialer=TcpDialer(), settings=…, clock=…, random=…)
     answer = await node.request(ApiKey.FETCH, {...}, timeout_s=1.0)
 
-Laws:
+Rules:
 
-- One connection at a time, one attempt at a time: who comes while it is being made waits for it.
-- An attempt belongs to the node, not to whoever asked first: if that one is cancelled the others
-  still get the connection.
-- A request is tried once. What failed is for the caller to judge (`PeerError.may_have_arrived`);
-  if it comes again too soon after attempts that failed, it waits for the pause to end. So a loop
-  that asks again at once is paced here, and nowhere else.
+- There is one connection and one attempt at a time. Requests wait for the attempt; canceling them
+  does not cancel it.
+- A request is sent once; the caller decides about retries (`PeerError.may_have_arrived`). After
+  failed attempts a request waits for the end of the delay, so that callers may retry immediately.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Node:
 
     Attributes:
         address: Where it listens.
-        failures: Attempts to connect that failed since the last that did not.
+        failures: Failed attempts to connect since the last success.
     """
 
     __slots__ = (
@@ -77,14 +75,14 @@ class Node:
         self._handshake = handshake
         self._connection: PeerConnection | None = None
         self._attempt: asyncio.Task[PeerConnection | PeerError] | None = None
-        # When the next attempt may begin, and what the last one ended with.
+        # Start and last error of the current delay.
         self._not_before = 0.0
         self._last_error: PeerError | None = None
         self._is_closed = False
 
     @property
     def is_connected(self) -> bool:
-        """Whether a request would be sent at once."""
+        """Whether a request would be sent immediately."""
         return self._connection is not None and self._connection.is_open
 
     async def request(
@@ -95,12 +93,12 @@ class Node:
         timeout_s: float | None = None,
         at_most: int | None = None,
     ) -> Any:
-        """Send a request, connecting first if need be, and return its decoded answer.
+        """Send a request, connecting if necessary, and return its decoded response.
 
-        As PeerConnection.request; the deadline covers the connecting too.
+        See PeerConnection.request; `timeout_s` includes the connecting.
 
         Raises:
-            PeerError: There is no answer.
+            PeerError: There is no response.
         """
         if timeout_s is None:
             timeout_s = self._settings.request_timeout_s
@@ -110,11 +108,11 @@ class Node:
         return await connection.request(key, body, timeout_s=left_s, at_most=at_most)
 
     async def connect(self, timeout_s: float) -> PeerConnection:
-        """Return the connection, making it if there is none or it has been idle for too long.
+        """Return the connection; open one if there is none or it was idle for too long.
 
         Raises:
-            CannotConnectError: It was not there in time; the attempt goes on, unless it failed. It
-                is raised when the time is over, so that who asks again at once holds no loop.
+            CannotConnectError: It failed or took too long (the attempt then continues). During a
+                delay it is raised only after `timeout_s`, so that retry loops do not spin.
         """
         connection = self._connection
         if connection is not None:
@@ -139,12 +137,12 @@ class Node:
             raise CannotConnectError(str(self.address), "closed by us")
         outcome = attempt.result()
         if isinstance(outcome, PeerError):
-            # One each: a raised exception collects the tracebacks of those who raise it.
+            # A new error for each caller, because raising adds to its traceback.
             raise type(outcome)(outcome.peer, outcome.what)
         return outcome
 
     async def close(self) -> None:
-        """Close the connection when its requests are answered, and connect no more."""
+        """Close the connection after pending responses, and do not connect again."""
         self._is_closed = True
         if self._attempt is not None:
             self._attempt.cancel()
@@ -153,7 +151,7 @@ class Node:
             await self._connection.close()
 
     def abort(self) -> None:
-        """Close at once, and connect no more."""
+        """Close immediately, and do not connect again."""
         self._is_closed = True
         if self._attempt is not None:
             self._attempt.cancel()
@@ -170,7 +168,7 @@ class Node:
         return connection.in_flight > 0 or idle_s < self._settings.idle_s
 
     async def _connect(self) -> PeerConnection | PeerError:
-        """Make one attempt, after the pause that the last ones ask for; the root of its task."""
+        """Make one attempt after the current delay."""
         try:
             delay_s = self._not_before - self._clock.monotonic()
             if delay_s > 0:

@@ -1,7 +1,4 @@
-"""A bounded number of places, given to those who wait in the order in which they came.
-
-Unlike asyncio's semaphore it can be closed: then nobody waits any more.
-"""
+"""A closable semaphore that serves waiters in order."""
 
 from __future__ import annotations
 
@@ -13,13 +10,12 @@ class Places:
     """Places for requests in flight.
 
     Attributes:
-        taken: How many are taken, those included that were promised to somebody who has not run
-            since.
+        taken: Places in use, including those of waiters that have not run since.
     """
 
     __slots__ = ("_is_closed", "_most", "_waiting", "taken")
 
-    # 0 <= taken <= _most. Nobody waits while a place is free, nor when they are closed.
+    # 0 <= taken <= _most until closed. Waiters exist only while no place is free.
 
     def __init__(self, most: int) -> None:
         assert most > 0
@@ -29,10 +25,10 @@ class Places:
         self.taken = 0
 
     async def take(self, timeout_s: float) -> None:
-        """Take a place, which must be given back; wait for it if need be.
+        """Take a place, which must be given back; wait for it if necessary.
 
         Raises:
-            TimeoutError: None was free in time; nothing is taken.
+            TimeoutError: None was free in time.
         """
         if self._is_closed or (not self._waiting and self.taken < self._most):
             self.taken += 1
@@ -46,11 +42,11 @@ class Places:
             if place in self._waiting:
                 self._waiting.remove(place)
             elif not place.cancelled():
-                self.give_back()  # it was promised just when we gave up
+                self.give_back()  # it was granted just before the timeout
             raise
 
     def give_back(self) -> None:
-        """Give a place to whoever waits longest, if anybody does."""
+        """Give a place to the longest waiter, if any."""
         assert self.taken > 0
         self.taken -= 1
         while self._waiting and (self.taken < self._most or self._is_closed):
@@ -60,7 +56,7 @@ class Places:
                 place.set_result(None)
 
     def close(self) -> None:
-        """Let everybody through, now and later: who comes through finds out that it is over."""
+        """Let all waiters through, now and later; they must check for the end."""
         self._is_closed = True
         while self._waiting:
             place = self._waiting.popleft()

@@ -1,7 +1,6 @@
-"""TCP on the broker's own loop: what arrives is told by its poller, in one call.
+"""TCP on the broker's own event loop, read directly from its poller.
 
-asyncio's transports take another turn of the loop and some 20 us for each piece that arrives; a
-follower that is kept busy by large records spent a sixth of its time there.
+asyncio's transports cost another turn of the loop and some 20 us per piece.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from wirebroker.net.client.transport import Receiver
     from wirebroker.net.sockets.poller import Sockets
 
-# What a peer sends without end holds the loop for so many receives in a row, 1 MiB each at most.
+# Successive receives, up to 1 MiB each, before the loop serves others.
 _MOST_RECEIVES: Final = 2
 
 
@@ -26,7 +25,7 @@ class PolledTransport:
     """A connected socket.
 
     Attributes:
-        local_host: Our side's address.
+        local_host: This node's address.
     """
 
     __slots__ = (
@@ -40,7 +39,7 @@ class PolledTransport:
         "local_host",
     )
 
-    # _has_ended <=> the receiver has been told, or will be in the loop's next turn.
+    # _has_ended <=> the receiver was notified, or will be in the next turn.
 
     def __init__(self, sockets: Sockets, sock: socket.socket, receiver: Receiver) -> None:
         """Watch a connected, non-blocking socket."""
@@ -55,7 +54,7 @@ class PolledTransport:
         sockets.add_reader(self._descriptor, self._on_readable)
 
     def write(self, data: Buffer) -> None:
-        """Send bytes, now or as soon as the peer takes them; without effect after the end."""
+        """Send bytes as soon as the peer accepts them; ignored after the end."""
         if self._has_ended:
             return
         if self._unsent:
@@ -67,7 +66,7 @@ class PolledTransport:
             self._sockets.add_writer(self._descriptor, self._on_writable)
 
     def close(self) -> None:
-        """End now: what is unsent is dropped. Without effect after the end."""
+        """Close now and drop unsent bytes; ignored after the end."""
         self._end_soon(None)
 
     def _on_readable(self) -> None:
@@ -103,7 +102,7 @@ class PolledTransport:
             self._end_soon(fault)
 
     def _end_soon(self, fault: OSError | None) -> None:
-        """End; the receiver is told in a turn of its own, since it may be what calls."""
+        """Close; notify the receiver in the next turn, because it may be the caller."""
         if self._has_ended:
             return
         self._has_ended = True
@@ -115,10 +114,10 @@ class PolledTransport:
 
 
 async def connect(host: str, port: int) -> socket.socket:
-    """Return a socket that is connected to the first address of a host that takes it.
+    """Return a socket that is connected to a host, trying its addresses in order.
 
     Raises:
-        OSError: None does; of the last one that was tried. socket.gaierror: It has no such name.
+        OSError: The last address's error; or the name is unknown (socket.gaierror).
     """
     loop = asyncio.get_running_loop()
     last: OSError | None = None
@@ -139,13 +138,13 @@ async def connect(host: str, port: int) -> socket.socket:
     try:
         raise last or OSError(f"{host} has no address")
     finally:
-        del last  # it holds this frame from now on
+        del last  # it refers to this frame from now on
 
 
 async def _addresses(
     loop: asyncio.AbstractEventLoop, host: str, port: int
 ) -> list[tuple[Any, ...]]:
-    """Look a host up, in a thread unless it is an address already."""
+    """Look up a host, in a thread unless it is a numeric address."""
     try:
         numbers = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=numbers)

@@ -1,4 +1,4 @@
-"""What a connection has asked and is not answered yet, in the order in which it was asked."""
+"""Requests of a connection that have no response yet, in order."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ _MOST_CORRELATION_ID: Final = 2**31 - 1
 
 
 class _Request:
-    """One of them."""
-
     __slots__ = ("correlation_id", "deadline", "key", "version", "waiter")
 
     def __init__(
@@ -38,15 +36,15 @@ class _Request:
 
 
 class RequestsInFlight:
-    """The requests that wait for their answers.
+    """Pending requests.
 
-    An outcome is a future's result also if it is an error: then nobody is told of an exception that
-    was never retrieved when its waiter is cancelled at the same time.
+    Errors are results of the futures, not exceptions, which would be reported as never retrieved
+    if the waiter is canceled at the same time.
     """
 
     __slots__ = ("_last_correlation_id", "_requests")
 
-    # Correlation ids of _requests follow one another, the last is _last_correlation_id.
+    # Correlation ids of _requests are consecutive and end with _last_correlation_id.
 
     def __init__(self) -> None:
         self._requests: deque[_Request] = deque()
@@ -62,13 +60,9 @@ class RequestsInFlight:
         deadline: float,
         waiter: asyncio.Future[memoryview | PeerError],
     ) -> int:
-        """Note a request that is being sent; return its correlation id.
+        """Register a request that is being sent; return its correlation id.
 
-        Args:
-            key: What is asked for.
-            version: In which version.
-            deadline: Until when, in monotonic seconds.
-            waiter: Gets the answer's body, or what came in between. May be cancelled at any time.
+        `deadline` is monotonic; `waiter` receives the response's body or an error.
         """
         self._last_correlation_id = (self._last_correlation_id + 1) & _MOST_CORRELATION_ID
         request = _Request(key, version, self._last_correlation_id, deadline, waiter)
@@ -76,10 +70,10 @@ class RequestsInFlight:
         return request.correlation_id
 
     def answer(self, frame: memoryview) -> None:
-        """Give a whole answer to whoever waits for it.
+        """Deliver a response to its waiter.
 
         Raises:
-            MalformedFrameError: It is not the answer to the oldest request.
+            MalformedFrameError: It does not belong to the oldest request.
         """
         if not self._requests:
             raise MalformedFrameError("an answer came that nobody has asked for")
@@ -95,11 +89,11 @@ class RequestsInFlight:
             request.waiter.set_result(frame[position:])
 
     def earliest_deadline(self) -> float | None:
-        """Return when somebody will have waited for long enough."""
+        """Return the earliest deadline, or None."""
         return min((request.deadline for request in self._requests), default=None)
 
     def time_out(self, now: float, peer: str) -> str | None:
-        """Tell one whose deadline has passed; return what happened, None if there is none."""
+        """Fail one request whose deadline has passed; return a description, or None."""
         late = next((each for each in self._requests if each.deadline <= now), None)
         if late is None:
             return None
@@ -109,11 +103,11 @@ class RequestsInFlight:
         return what
 
     def end(self, error: PeerError) -> int:
-        """Tell everybody that no answer will come; return how many requests there were."""
+        """Fail all requests; return their number."""
         requests, self._requests = self._requests, deque()
         for request in requests:
             if not request.waiter.done():
-                # One each: a raised exception collects the tracebacks of those who raise it.
+                # A new error for each waiter, because raising adds to its traceback.
                 request.waiter.set_result(
                     type(error)(error.peer, error.what, may_have_arrived=error.may_have_arrived)
                 )

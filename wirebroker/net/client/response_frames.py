@@ -1,14 +1,13 @@
-"""Cuts answers out of what arrives, without I/O.
+"""Splits received bytes into responses, without I/O.
 
     buffer = frames.get_buffer()              # receive into it, n bytes
     frames.buffer_updated(n)
     while (frame := frames.next_frame()) is not None: ...
 
-Small answers are copied out of a buffer that is used again. The first that does not fit into it is
-received where it stays, in memory that grows with what arrives (net/frames/frame_buffer.py); from
-then on the buffer is a block of such memory. Long responses in it are returned without a copy, and
-the next ones go into another block. So a view into an answer stays valid as long as
-somebody holds it, and a fetcher appends records without a copy.
+Small responses are copied out of a reused buffer. The first one that does not fit is received into
+its own memory (net/frames/frame_buffer.py). From then on the buffer is a block of such memory: long
+responses are returned without a copy, and later ones use another block. Views into a response stay
+valid.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import mmap
 
 _BUFFER_BYTES: Final = 64 << 10
-# To copy as much costs about what another block costs to be found, 2 us.
+# Copying this much takes as long as finding another block: 2 us.
 _COPIED_BYTES: Final = 32 << 10
 _LENGTH: Final = Struct(">i")
 
@@ -53,7 +52,7 @@ class ResponseFrames:
         self._end = 0
         self._large: FrameBuffer | None = None
         self._block: mmap.mmap | None = None
-        # Whether an answer has come that was too long for the buffer, and not for a block.
+        # Whether a response was too long for the buffer, but not for a block.
         self._has_long = False
 
     def get_buffer(self) -> memoryview:
@@ -72,7 +71,7 @@ class ResponseFrames:
         return self._buffer[self._end :]
 
     def buffer_updated(self, count: int) -> None:
-        """Take the `count` bytes that were received into `get_buffer()`'s memory."""
+        """Process `count` bytes that were received into the memory of `get_buffer()`."""
         if self._large is not None:
             self._large.received(count)
         else:
@@ -80,10 +79,10 @@ class ResponseFrames:
         assert self._end <= len(self._buffer)
 
     def next_frame(self) -> memoryview | None:
-        """Return the next whole answer without its length, None if more bytes are needed.
+        """Return the next complete response without its length, or None.
 
         Raises:
-            MalformedFrameError: The length is none of an answer, or above the limit.
+            MalformedFrameError: The length is invalid, or above the limit.
         """
         if self._large is not None:
             if self._large.missing_bytes:
@@ -111,7 +110,7 @@ class ResponseFrames:
         return None
 
     def _why_wrong(self, length: int) -> str:
-        """Return why no Kafka response has this length, perhaps another protocol's first bytes."""
+        """Explain an invalid length, perhaps another protocol's first bytes."""
         start = bytes(self._buffer[self._start : self._start + 4])
         if start == b"HTTP":
             return "an HTTP server answers there, not a Kafka broker"
@@ -120,7 +119,6 @@ class ResponseFrames:
         return f"an answer of {length} bytes; at least 4 and at most {self._most_bytes} are taken"
 
     def _hand_out(self, block: mmap.mmap, begin: int, stop: int) -> memoryview:
-        """Return an answer as it lies in the block, and go on in another one."""
         frame, rest = self._buffer[begin:stop], self._buffer[stop : self._end]
         self._block = self._blocks.take()
         self._buffer = memoryview(self._block)

@@ -1,4 +1,4 @@
-"""How our connections behave; the defaults are those of Kafka's clients and brokers."""
+"""Settings of outgoing connections; the defaults are those of Kafka's clients and brokers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class PeerAddress(NamedTuple):
-    """Where a peer listens."""
+    """The address of a peer."""
 
     host: str
     port: int
@@ -19,13 +19,12 @@ class PeerAddress(NamedTuple):
 
 
 class Backoff(NamedTuple):
-    """How long to wait after failures in a row: exponential, with jitter (KIP-580).
+    """Delays after successive failures: exponential, with jitter (KIP-580).
 
     Attributes:
-        first_s: After the first failure; it doubles with each (reconnect.backoff.ms).
-        most_s: Never longer, jitter apart (reconnect.backoff.max.ms).
-        jitter: By which part of itself a delay is shortened or lengthened, 0 to 1, so that those
-            who failed together do not come back together.
+        first_s: After the first failure; doubles with each (reconnect.backoff.ms).
+        most_s: Maximum before jitter (reconnect.backoff.max.ms).
+        jitter: Relative random change, 0 to 1.
     """
 
     first_s: float = 0.05
@@ -33,7 +32,7 @@ class Backoff(NamedTuple):
     jitter: float = 0.2
 
     def delay_s(self, failures: int, random: Random) -> float:
-        """Return how long to wait after so many failures in a row; none: not at all."""
+        """Return the delay after a number of successive failures."""
         if failures <= 0:
             return 0.0
         doublings = min(failures - 1, 30)
@@ -42,20 +41,19 @@ class Backoff(NamedTuple):
 
 
 class ClientSettings(NamedTuple):
-    """What every connection to a peer keeps to.
+    """Settings of a connection.
 
     Attributes:
-        client_id: What we call ourselves in each request.
-        connect_timeout_s: For name, connection, ApiVersions and handshake together
+        client_id: Sent in each request.
+        connect_timeout_s: For lookup, connection, ApiVersions and handshake together
             (socket.connection.setup.timeout.ms).
-        request_timeout_s: For a request that names no deadline (request.timeout.ms).
-        max_in_flight: Requests that wait for their answers on one connection; the next wait for a
-            place (max.in.flight.requests.per.connection).
-        max_response_bytes: Longer answers close the connection; nothing is allocated before it
-            arrives.
-        idle_s: A connection that nobody has used for this long is not used again but replaced:
-            the peer is about to close it (connections.max.idle.ms, a minute less than brokers').
-        reconnect: The pause between attempts to connect.
+        request_timeout_s: Default of a request (request.timeout.ms).
+        max_in_flight: Pending requests; further ones wait
+            (max.in.flight.requests.per.connection).
+        max_response_bytes: Longer responses close the connection.
+        idle_s: Connections that were idle for longer are replaced, before the peer closes them
+            (connections.max.idle.ms).
+        reconnect: Delays between attempts to connect.
     """
 
     client_id: str = "wirebroker"

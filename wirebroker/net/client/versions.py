@@ -1,7 +1,7 @@
-"""Which versions a peer and we both speak: ApiVersions at the beginning of each connection.
+"""Version negotiation by ApiVersions at the beginning of each connection.
 
-Who does not know our version of ApiVersions answers in version 0 and says which it knows (KIP-511);
-then it is asked again.
+A peer that does not support the sent version of ApiVersions responds in version 0 with its range
+(KIP-511); the request is then repeated.
 """
 
 from __future__ import annotations
@@ -22,12 +22,7 @@ _SOFTWARE: Final = {"client_software_name": "wirebroker", "client_software_versi
 
 
 class PeerVersions:
-    """What a peer has said in ApiVersions.
-
-    Attributes:
-        answer: The decoded answer: api_keys, supported_features, finalized_features,
-            finalized_features_epoch.
-    """
+    """A peer's decoded response to ApiVersions."""
 
     __slots__ = ("_ranges", "answer")
 
@@ -38,7 +33,7 @@ class PeerVersions:
         }
 
     def highest(self, key: ApiKey, at_most: int | None = None) -> int | None:
-        """Return the highest version that both speak, not above `at_most`; None: there is none."""
+        """Return the highest common version, not above `at_most`, or None."""
         theirs = self._ranges.get(int(key))
         if theirs is None:
             return None
@@ -52,14 +47,14 @@ class PeerVersions:
 async def ask_versions(
     exchange: Callable[[ApiKey, int, bytes], Awaitable[memoryview]],
 ) -> PeerVersions:
-    """Ask a peer for its versions.
+    """Request a peer's versions.
 
     Args:
-        exchange: Sends the body of a request in a version; returns the body of its answer.
+        exchange: Sends an encoded request; returns the response's body.
 
     Raises:
-        KafkaError: The peer answers with an error.
-        MalformedFrameError: The answer is none.
+        KafkaError: The peer returns an error.
+        MalformedFrameError: The response is malformed.
     """
     version = _OURS
     body = await exchange(ApiKey.API_VERSIONS, version, _request(version))

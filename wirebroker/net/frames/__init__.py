@@ -1,1 +1,1 @@
-"""Kafka's framing without I/O, and the memory that frames arrive in."""
+"""Kafka's framing without I/O, and the memory of frames."""

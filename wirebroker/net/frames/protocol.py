@@ -1,19 +1,18 @@
-"""Kafka's framing without I/O: bytes in, frames out; answers in, [bytes | FileSlice] out.
+"""Kafka's framing without I/O: bytes in, frames out; responses in, [bytes | FileSlice] out.
 
-A frame is an int32 length and that many bytes. A shell (socket, memory) owns the transport:
+A frame is an int32 length and that many bytes. A transport's owner calls:
 
     buffer = protocol.get_buffer()            # receive into it, n bytes
     protocol.buffer_updated(n)
     while (frame := protocol.next_frame()) is not None: ...       # stop early at will
-    protocol.hold()                           # always: whatever is unparsed leaves the shared area
+    protocol.hold()                           # always
 
-Where bytes lie (see receive_area.py): whole frames in the shared area, parsed in place; a small
-partial frame, or whole frames that have to wait, as bytes held here, which the next receive puts
-before its own; a partial frame over 64 KiB in memory of its own (frame_buffer.py).
+Complete frames are parsed in the shared area (receive_area.py). A small partial frame, or complete
+frames that have to wait, are held as bytes, which the next receive puts before its own. A partial
+frame over 64 KiB has its own memory (frame_buffer.py).
 
-A frame must arrive at 64 KiB/s with `deadline_s` to spare at any time, so it has at most
-`deadline_s` + size / 64 KiB/s from its first byte, and a peer that falls silent `deadline_s`.
-`pause` and `resume` stop that clock while it is we who don't read.
+A frame has at most `deadline_s` + size / 64 KiB/s from its first byte, and a silent peer has
+`deadline_s`. `pause` and `resume` stop that clock while the broker does not read.
 """
 
 from __future__ import annotations
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from wirebroker.net.frames.receive_area import ReceiveArea
     from wirebroker.request.request import Piece
 
-# Partial frames up to this size are pieced together in the shared area: fewer than one in a
-# thousand requests of the stock clients are longer, except Produce with large batches.
+# Larger partial frames get their own buffer: except for Produce, less than one in a thousand.
 SMALL_FRAME_BYTES: Final = 64 << 10
 SLOWEST_BYTES_PER_S: Final = 64 << 10
 
-# Pieces of an answer up to this size are joined: one send is cheaper than two (about 4 us).
+# Smaller pieces of a response are joined: a second send costs about 4 us.
 _JOINED_BYTES: Final = 64 << 10
 
 _LENGTH: Final = Struct(">i")
@@ -42,7 +40,7 @@ _NOTHING: Final = memoryview(b"")
 _ANSWER_HEAD: Final = Struct(">ii")
 _FLEXIBLE_ANSWER_HEAD: Final = Struct(">iix")
 
-# What other protocols' first bytes are, read as a length: 0x16 0x03 (TLS) is the least of them.
+# The first bytes of TLS (0x16 0x03) read as a length; those of HTTP are larger.
 _LEAST_FOREIGN_LENGTH: Final = 0x16030000
 _HTTP_STARTS: Final = frozenset(
     {b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI "}
@@ -53,11 +51,11 @@ class Protocol:
     """One connection's framing.
 
     Attributes:
-        position: Where the unparsed bytes begin (shells only read it).
-        end: Where they end; position == end means that there are none.
-        held_bytes: Bytes held outside the shared area, a large partial frame included.
-        deadline: When the frame that is arriving must have arrived, None if none is.
-        is_large: Whether the frame that is arriving has a buffer of its own.
+        position: Start of the unparsed bytes.
+        end: End of the unparsed bytes.
+        held_bytes: Bytes outside the shared area, including a large partial frame.
+        deadline: When the arriving frame must be complete, or None.
+        is_large: Whether the arriving frame has its own buffer.
     """
 
     __slots__ = (
@@ -75,8 +73,8 @@ class Protocol:
         "position",
     )
 
-    # 0 <= position <= end <= len(_view). After hold(), _view is never the shared area: it is what
-    # is held, or nothing. While _large is incomplete, position == end.
+    # 0 <= position <= end <= len(_view). After hold(), _view is the held bytes or empty, never the
+    # shared area. While _large is incomplete, position == end.
 
     def __init__(self, area: ReceiveArea, *, request_max_bytes: int, deadline_s: float) -> None:
         self._area = area
@@ -93,7 +91,7 @@ class Protocol:
         self.is_large = False
 
     def limit(self, request_max_bytes: int, limit_name: str) -> None:
-        """Take frames of up to so many bytes from the next one on, as that config says."""
+        """Set the size limit of later frames, and the config that errors name for it."""
         self._request_max_bytes = request_max_bytes
         self._limit_name = limit_name
 
@@ -107,7 +105,7 @@ class Protocol:
         return self._area.view[kept:] if kept else self._area.view
 
     def buffer_updated(self, count: int) -> None:
-        """Take the `count` bytes that were received into `get_buffer()`'s memory."""
+        """Process `count` bytes that were received into the memory of `get_buffer()`."""
         large = self._large
         if large is not None:
             large.received(count)
@@ -126,13 +124,13 @@ class Protocol:
         self.end = self._area.filled_bytes = kept + count
 
     def next_frame(self) -> memoryview | None:
-        """Return the next whole frame without its length, None if more bytes are needed.
+        """Return the next complete frame without its length, or None.
 
-        The view is writable. It is valid until the next receive on any connection, unless it is
-        kept (receive_area.py).
+        The view is writable, and valid until the next receive on any connection unless it is kept
+        (receive_area.py).
 
         Raises:
-            MalformedFrameError: The length is not one of a Kafka request.
+            MalformedFrameError: The length is invalid, or above the limit.
         """
         position, end = self.position, self.end
         if self._large is not None:
@@ -150,7 +148,7 @@ class Protocol:
         start = position + 4
         stop = start + length
         if stop > end:
-            # A length alone is held as small ones are, or nothing would watch its deadline.
+            # A length alone is held like small frames, so that its deadline is watched.
             if length > SMALL_FRAME_BYTES and end > start:
                 self._begin_large(length)
             return None
@@ -159,11 +157,7 @@ class Protocol:
         return self._view[start:stop]
 
     def hold(self) -> int:
-        """Move what is unparsed out of the shared area, which the next receive overwrites.
-
-        Returns:
-            held_bytes.
-        """
+        """Move unparsed bytes out of the shared area; return held_bytes."""
         if self._large is not None:
             return self.held_bytes
         rest = self.end - self.position
@@ -178,7 +172,7 @@ class Protocol:
     # --- time ---
 
     def progressed(self, count: int, now: float) -> None:
-        """Note at `now` (monotonic seconds) that a frame began or `count` more bytes of it came."""
+        """Update the deadline: a frame began, or `count` bytes of it arrived."""
         full = now + self._deadline_s
         if self.deadline is None:
             self.deadline = full
@@ -186,23 +180,23 @@ class Protocol:
             self.deadline = min(full, self.deadline + count / SLOWEST_BYTES_PER_S)
 
     def pause(self, now: float) -> None:
-        """Stop the frame's clock: from now on it is we who don't read."""
+        """Stop the frame's clock while the broker does not read."""
         if self._paused_at is None:
             self._paused_at = now
 
     def resume(self, now: float) -> None:
-        """Let the frame's clock go on."""
+        """Restart the frame's clock."""
         if self._paused_at is not None:
             if self.deadline is not None:
                 self.deadline += now - self._paused_at
             self._paused_at = None
 
     def is_late(self, now: float) -> bool:
-        """Tell whether the frame that is arriving should have arrived by now."""
+        """Return whether the arriving frame has missed its deadline."""
         return self.deadline is not None and self._paused_at is None and now > self.deadline
 
     def describe_partial(self) -> str:
-        """Say in a few words what has arrived of the current frame."""
+        """Describe how much of the current frame has arrived."""
         if self._large is not None:
             return f"{self._large.received_bytes} of {self._large.frame_bytes} bytes"
         rest = self.end - self.position
@@ -210,10 +204,9 @@ class Protocol:
             return f"{rest} bytes of its length"
         return f"{rest - 4} of {_LENGTH.unpack_from(self._view, self.position)[0]} bytes"
 
-    # --- inside ---
+    # --- internal ---
 
     def _begin_large(self, length: int) -> None:
-        """Give the frame at `position` a buffer of its own."""
         large = FrameBuffer(length, self._area.blocks)
         large.append(self._view[self.position + 4 : self.end])
         self._large = large
@@ -223,7 +216,7 @@ class Protocol:
         self.held_bytes = large.received_bytes
 
     def _check_length(self, length: int) -> None:
-        """Raise unless a suspicious length is one that the configuration allows."""
+        """Raise unless the configuration allows a suspicious length."""
         first = bytes(self._view[self.position : self.position + 4])
         if first in _HTTP_STARTS:
             raise MalformedFrameError("an HTTP client is talking to the Kafka port")
@@ -239,10 +232,10 @@ class Protocol:
 
 
 def frame_answer(correlation_id: int, body: list[Piece], *, is_flexible: bool) -> list[Piece]:
-    """Put length and header before an answer's body and join its small pieces.
+    """Prepend length and header to a response's body and join its small pieces.
 
     Returns:
-        The answer as it goes out; never empty, and beginning with bytes.
+        Not empty, beginning with bytes.
     """
     head = _FLEXIBLE_ANSWER_HEAD if is_flexible else _ANSWER_HEAD
     header_bytes = 5 if is_flexible else 4
@@ -275,7 +268,7 @@ def frame_answer(correlation_id: int, body: list[Piece], *, is_flexible: bool) -
 
 
 def _joined(pieces: list[bytes | bytearray | memoryview]) -> list[bytes | bytearray | memoryview]:
-    """Return the pieces as one, none if they are empty; a single one is not copied."""
+    """Return the pieces as one, or none if they are empty."""
     if len(pieces) == 1:
         return pieces if pieces[0] else []
     joined = b"".join(pieces)

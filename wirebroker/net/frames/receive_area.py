@@ -1,12 +1,8 @@
-"""Where bytes arrive: one area that all connections of a loop share.
+"""The receive area that all connections of a loop share.
 
-A socket is read into the shared area and its frames are parsed there; nothing is copied as long as
-a request is answered before the next socket is read. What must live longer is copied out, or kept
-(shared_block.py): then the area goes on behind what the last read has filled, and in a new block of
-memory when the block is used up. A block lives as long as somebody holds a view into it.
-
-A frame that is still arriving and is too long to be pieced together in the area has memory of its
-own (frame_buffer.py).
+Sockets are read into the area and frames are parsed there; nothing is copied if a request is served
+before the next receive. Bytes that must live longer are copied out, or kept (shared_block.py): the
+area then continues after them, or in a new block. A block lives while views into it exist.
 """
 
 from __future__ import annotations
@@ -16,10 +12,10 @@ from typing import Final
 from wirebroker.base.shared_block import SharedBlock
 from wirebroker.net.frames.frame_buffer import FrameBlocks
 
-# One recv_into takes at most this much, so no socket holds the loop for longer than about 0.5 ms.
+# So that no socket holds the loop for longer than about 0.5 ms.
 AREA_BYTES: Final = 1 << 20
 
-# When keeping has left less than this of a block, the next one begins.
+# A new block begins when less than this is left.
 _SMALLEST_VIEW_BYTES: Final = 512 << 10
 
 
@@ -27,14 +23,14 @@ class ReceiveArea:
     """The shared memory that sockets are read into.
 
     Attributes:
-        view: The memory for the next read. Read it anew for every read: keeping moves it.
-        filled_bytes: How much of `view` the last read has filled; set by whoever received.
-        blocks: The memory for frames that get their own.
+        view: Memory for the next receive; keeping moves it, so read it each time.
+        filled_bytes: How much of `view` the last receive has filled; set by the receiver.
+        blocks: Memory for frames that get their own.
     """
 
     __slots__ = ("blocks", "filled_bytes", "view")
 
-    # view is never shorter than _SMALLEST_VIEW_BYTES, and holds the filled_bytes at its beginning.
+    # len(view) >= _SMALLEST_VIEW_BYTES; view begins with the filled_bytes.
 
     def __init__(self) -> None:
         self.view = memoryview(b"")
@@ -43,7 +39,7 @@ class ReceiveArea:
         self._begin_block()
 
     def _leave(self) -> None:
-        """Go on behind what the last read has filled: somebody holds views into it."""
+        """Continue after the last received bytes, because views into them are kept."""
         self.view = self.view[self.filled_bytes :]
         self.filled_bytes = 0
         if len(self.view) < _SMALLEST_VIEW_BYTES:

@@ -1,7 +1,7 @@
-"""Addresses of host names in settings: looked up in a thread, remembered, not waited for long.
+"""Lookup of host names in settings: in a thread, with cached results and a short wait.
 
-A name server that is silent answers after half a minute; whatever follows the metadata would wait
-behind it. So settings take what is known of their names, and are taken again when more is.
+A name server may take half a minute to fail, and metadata changes would wait for it. So settings
+use the known addresses, and are applied again when there are more.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.net")
 
-# Who changed the setting waits so long for its names, so that a quick answer counts at once.
+# A change of settings waits this long, so that quick lookups apply immediately.
 PATIENCE_S: Final = 0.5
 
 
 class HostLookup:
-    """The first address of each name that was ever asked for.
+    """Cache of the names' first addresses.
 
     Attributes:
-        addresses: By name, as accepted sockets tell them; a name that nobody knows isn't there.
+        addresses: By name, in the format of accepted sockets; without unknown names.
     """
 
     __slots__ = ("_task", "addresses")
@@ -37,11 +37,11 @@ class HostLookup:
         self._task: asyncio.Task[None] | None = None
 
     async def look_up(self, hosts: Iterable[str], on_change: Callable[[], None]) -> None:
-        """Look names up anew, in place of those before; returns when they are, or after a while.
+        """Look up names, replacing an earlier lookup; return after it or a short wait.
 
         Args:
-            hosts: Names, and addresses, which need no looking up.
-            on_change: Called when the addresses are other ones.
+            hosts: Names or addresses.
+            on_change: Called when addresses change.
         """
         self.close()
         names = [host for host in hosts if normal_address(host) is None]
@@ -50,7 +50,7 @@ class HostLookup:
             await asyncio.wait([self._task], timeout=PATIENCE_S)
 
     def close(self) -> None:
-        """Look up nothing more."""
+        """Stop the lookup."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -71,8 +71,8 @@ def first_address(host: str) -> str:
     """Return a host's first address. Blocks.
 
     Raises:
-        OSError: Nobody knows it.
-        UnicodeError: No name server can be asked for it: a label is empty or too long.
+        OSError: It is unknown.
+        UnicodeError: A label is empty or too long.
     """
-    # As in Java, no name is this machine.
+    # As in Java, an empty name is this machine.
     return str(socket.getaddrinfo(host or "localhost", None, type=socket.SOCK_STREAM)[0][4][0])

@@ -1,7 +1,7 @@
-"""Listening sockets: bind, accept in batches, survive a shortage of file descriptors.
+"""Listening sockets: binding, accepting in batches, handling a shortage of file descriptors.
 
-The options of accepted sockets (buffer sizes, TCP_NODELAY, keep-alive) are set on the listening
-socket, from which accepted ones inherit them: no system call per connection.
+Accepted sockets inherit the options of the listening socket (buffer sizes, TCP_NODELAY,
+keep-alive), which saves system calls.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ except ImportError:  # Windows
 
 logger = logging.getLogger("wirebroker.net")
 
-# 64 accepts take about 2 ms; whoever is connected already has a turn in between.
+# 64 accepts take about 2 ms; then other connections are served.
 _ACCEPT_BATCH: Final = 64
 _PAUSE_S: Final = 0.1
-# Connections that are kept for a while before they are closed; more are closed at once: they are
-# counted among no limit, but take open files that logs may want (`_OTHER_FILES`).
+# Connections that wait to be closed; more are closed immediately. They use descriptors
+# (`_OTHER_FILES`).
 _MOST_LATE: Final = 32
 _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
-# Standard streams, the loop's own, listeners, locks, checkpoints being written.
+# Standard streams, the loop's descriptors, listeners, locks, checkpoints.
 _OTHER_FILES: Final = 64
-# What Windows' C library opens at most.
+# Maximum of Windows' C library.
 _C_LIBRARY_FILES: Final = 8192
 
 
 def raise_open_file_limit() -> int:
-    """Raise this process's limit of open files to what the system allows, and return it."""
+    """Raise this process's limit of open files to the hard limit, and return it."""
     if resource is None:
         return _C_LIBRARY_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -53,15 +53,15 @@ def raise_open_file_limit() -> int:
 
 
 def data_files_within(open_file_limit: int, *, wanted: int) -> int:
-    """Return how many log files may be open: as many as are wanted, but not half of the limit."""
+    """Return the limit of open log files: `wanted`, but less than half of all files."""
     return max(1, min(wanted, open_file_limit // 2 - _OTHER_FILES))
 
 
 def sockets_within(open_file_limit: int, *, data_files: int) -> int:
-    """Return how many connections leave enough descriptors for `data_files` log files.
+    """Return the limit of connections that leaves descriptors for `data_files` log files.
 
-    A log that cannot be opened takes its directory offline, so connections wait in the backlog
-    first; but at least half of the limit is theirs.
+    A log that cannot be opened takes its directory offline, so connections wait first; but at
+    least half of the limit is theirs.
     """
     return max(open_file_limit // 2, open_file_limit - data_files - _OTHER_FILES)
 
@@ -70,20 +70,20 @@ def bind(host: str, port: int, settings: NetworkSettings) -> socket.socket:
     """Return a listening, non-blocking socket.
 
     Args:
-        host: A name or address; empty for all addresses.
-        port: 0 picks a free one.
+        host: Name or address; empty for all addresses.
+        port: 0 for a free one.
         settings: Buffer sizes and backlog.
 
     Raises:
-        OSError: The name is unknown (socket.gaierror) or the address cannot be had.
+        OSError: The name is unknown (socket.gaierror) or the address cannot be bound.
     """
     is_wildcard = host in {"", "0.0.0.0", "::"}  # noqa: S104 - asked for by the configuration
     if host == "" and socket.has_dualstack_ipv6():
         host = "::"
-    # As bytes where it can be: a str is encoded by a codec whose tables take 0.5 MB.
+    # As bytes if possible: encoding a str loads tables of 0.5 MB.
     name = (host.encode() if host.isascii() else host) or None
     found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # A name such as localhost: IPv4 first, as most clients' configurations mean it.
+    # Prefers IPv4 for names such as localhost, as most clients do.
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     family, _, _, _, address = found[0]
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -107,12 +107,12 @@ def bind(host: str, port: int, settings: NetworkSettings) -> socket.socket:
 
 
 class Listener:
-    """One named listener: accepts connections into the table.
+    """A named listener, which accepts connections into the table.
 
     Attributes:
         name: As in `listeners`.
-        host: The address it is bound to.
-        port: The port it is bound to, also when 0 was asked for.
+        host: Bound address.
+        port: Bound port.
     """
 
     __slots__ = (
@@ -129,16 +129,16 @@ class Listener:
     )
 
     def __init__(self, table: ConnectionTable, name: str, sock: socket.socket) -> None:
-        """Take over a socket made by `bind`; nothing is accepted before `start`."""
+        """Take over a socket of `bind`."""
         self._table = table
         self._loop = table.loop
         self._socket = sock
         self._retry: asyncio.TimerHandle | None = None
-        # A connection that was accepted faster than max.connection.creation.rate allows; it waits.
+        # An accepted connection that waits because of max.connection.creation.rate.
         self._delayed: tuple[socket.socket, Any] | None = None
-        # Whether accepting has stopped for want of something: said once until nobody waits.
+        # Whether accepting has stopped; logged once until no connection waits.
         self._is_short = False
-        # Of addresses that open too many: they are closed when their time has come.
+        # Connections that wait to be closed.
         self._late: set[socket.socket] = set()
         self.name = name
         address = sock.getsockname()
@@ -149,7 +149,7 @@ class Listener:
         self._table.sockets.add_reader(self._socket.fileno(), self._on_acceptable)
 
     def close(self) -> None:
-        """Stop accepting; connections that wait in the backlog are reset by the kernel."""
+        """Stop accepting; the kernel resets connections in the backlog."""
         if self._socket.fileno() < 0:
             return
         self._table.sockets.remove_reader(self._socket.fileno())
@@ -182,7 +182,7 @@ class Listener:
                     self._pause(str(error))
                     self._retry = self._loop.call_later(_PAUSE_S, self._go_on)
                     return
-                # The peer gave up between connect and accept (ECONNABORTED and its like).
+                # The peer disconnected before (ECONNABORTED and similar errors).
                 continue
             sock.setblocking(False)
             late_s = table.late_close_s(address[0])
@@ -198,7 +198,7 @@ class Listener:
             table.open(sock, address=address, listener_name=self.name)
 
     def _close_late(self, sock: socket.socket, seconds: float) -> None:
-        """Close what its address may not open, after as long as it may not: it will try again."""
+        """Close a connection that exceeds its address's rate after the throttle time."""
         if len(self._late) >= _MOST_LATE:
             sock.close()
             return
@@ -210,7 +210,6 @@ class Listener:
         sock.close()
 
     def _pause(self, reason: str) -> None:
-        """Leave newcomers in the backlog for now."""
         self._table.sockets.remove_reader(self._socket.fileno())
         if not self._is_short:
             self._is_short = True

@@ -1,6 +1,6 @@
-"""The listeners that accept now: those of the start, and what dynamic configs add and remove.
+"""The open listeners: those of the start, and changes by dynamic configs.
 
-One that cannot be opened is said in the log and left; the configuration stands, as in Kafka.
+A listener that cannot be opened is logged and skipped; the configuration stays, as in Kafka.
 
 Source: Kafka's DynamicListenerConfig.reconfigure.
 """
@@ -29,10 +29,10 @@ logger = logging.getLogger("wirebroker.net")
 
 
 class OpenListeners:
-    """The listeners of one broker, in the order in which they were opened.
+    """The listeners of one broker, in the order of opening.
 
     Attributes:
-        first: The one that the ready line tells.
+        first: The listener of the ready line.
     """
 
     __slots__ = ("_by_name", "_hosts", "_is_closed", "_table", "first")
@@ -40,7 +40,7 @@ class OpenListeners:
     def __init__(
         self, table: ConnectionTable, sockets: Iterable[tuple[str, socket.socket]]
     ) -> None:
-        """Take over bound sockets, at least one; nothing is accepted before `start`."""
+        """Take over bound sockets, at least one."""
         self._table = table
         self._by_name = {name: Listener(table, name, sock) for name, sock in sockets}
         self._is_closed = False
@@ -59,14 +59,14 @@ class OpenListeners:
             listener.start()
 
     def close(self) -> None:
-        """Stop accepting, for good."""
+        """Stop accepting, permanently."""
         self._is_closed = True
         self._hosts.close()
         for listener in self._by_name.values():
             listener.close()
 
     def close_gone(self, config: Config) -> None:
-        """Close those that are gone; to be done while it is known what they ask of clients."""
+        """Close removed listeners; call it while their authentication settings still exist."""
         wanted = {listener.name for listener in listeners_of(config)}
         for name in self._by_name.keys() - wanted:
             self._by_name.pop(name).close()
@@ -74,7 +74,7 @@ class OpenListeners:
             logger.info("%s is closed", name)
 
     async def follow(self, config: Config) -> None:
-        """Take over limits, and open the listeners that are new."""
+        """Apply limits, and open new listeners."""
         settings = NetworkSettings.from_config(config, self._hosts.addresses)
         wanted = listeners_of(config)
         self._table.use_settings(settings)
@@ -89,7 +89,7 @@ class OpenListeners:
                     "%s cannot be opened on %s:%d: %s", each.name, each.host, each.port, error
                 )
                 continue
-            if self._is_closed:  # the broker has begun to stop meanwhile
+            if self._is_closed:  # the broker is stopping
                 sock.close()
                 return
             opened = self._by_name[each.name] = Listener(self._table, each.name, sock)
@@ -103,7 +103,6 @@ class OpenListeners:
                 logger.warning("%s", warning)
 
     async def _look_up_hosts(self, config: Config) -> None:
-        """Have the limits of single hosts follow the addresses of their names."""
 
         def take_over() -> None:
             addresses = self._hosts.addresses

@@ -1,15 +1,12 @@
-"""What a broker says once it serves: where it listens, where to connect, where data lies.
+"""The ready lines: where the broker listens, where to connect, where its data is.
 
     wirebroker ready on [::]:9092 (node 1, cluster MkU3OEVBNTcwNTJENDM2Qk)
       PLAINTEXT: every interface, port 9092; connect to 127.0.0.1:9092 here, box:9092 from elsewhere
       http://127.0.0.1:9404: /metrics, /ready, /live
       data: /home/me/data
 
-The first line names the address that the first listener is bound to; programs read it (the
-Makefile, tests). A listener has a line of its own unless it is the only one and its address is
-where clients connect.
-
-A leaf.
+Programs read the first line (the Makefile, tests); it has the first listener's bound address. A
+listener has its own line unless it is the only one and clients connect to its bound address.
 """
 
 from __future__ import annotations
@@ -24,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class BoundListener(NamedTuple):
-    """A listener that is open.
+    """An open listener.
 
     Attributes:
         name: As in `listeners`.
-        host: The numeric address that it is bound to.
-        port: The port that it is bound to.
-        advertised: What its clients are told; None for the address they came to.
-        is_open: Whether clients need not say who they are.
+        host: Its bound, numeric address.
+        port: Its bound port.
+        advertised: The address for clients; None for the one they connected to.
+        is_open: Whether clients need not authenticate.
     """
 
     name: str
@@ -55,12 +52,12 @@ def ready_lines(
 
     Args:
         bound: At least one listener.
-        node_id: This broker's.
-        cluster_id: Its cluster's.
-        directories: Where data lies, as absolute paths.
-        machine: What others may call this machine.
-        controllers: Where other nodes reach the controller beside it.
-        http: Addresses and ports at which HTTP is served.
+        node_id: The broker's.
+        cluster_id: The cluster's.
+        directories: Absolute paths.
+        machine: Name of this machine for other ones.
+        controllers: Listeners of this process's controller.
+        http: Addresses and ports of HTTP.
     """
     first = bound[0]
     where = shown_address(first.host, first.port)
@@ -75,7 +72,7 @@ def ready_lines(
 
 
 def open_warning(bound: Iterable[BoundListener]) -> str | None:
-    """Return the line of warning if listeners are open to everybody beyond this machine."""
+    """Return a warning if unauthenticated clients can connect from other machines."""
     places = [
         f"{each.name} ({_place(each)})"
         for each in bound
@@ -91,17 +88,17 @@ def open_warning(bound: Iterable[BoundListener]) -> str | None:
 
 
 def shown_address(host: str, port: int) -> str:
-    """Return host and port as they are written in addresses."""
+    """Return host:port as written in addresses."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_everywhere(host: str) -> bool:
-    """Tell whether a numeric address stands for every interface."""
+    """Return whether a numeric address means all interfaces."""
     return ip_address(host).is_unspecified
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a numeric address is reached from this machine alone."""
+    """Return whether only this machine can reach a numeric address."""
     address = ip_address(host)
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

@@ -1,1 +1,1 @@
-"""Pages of files, brought into memory and given back by threads."""
+"""Threads that load and release pages of files."""

@@ -1,14 +1,14 @@
-"""What readers of old data have passed is given back to the kernel, so that new data stays cached.
+"""Release of old pages that readers have passed, so that new data stays in the page cache.
 
-Old is what lies more than 64 MiB behind the end of its log (`storage.files.FAR_BYTES`): a reader of
-new data that falls behind by less finds all in memory. Files are looked at in chunks of 1 MiB:
+Data is old if it is more than 64 MiB before the end of its log (`storage.files.FAR_BYTES`). Files
+are tracked in chunks of 1 MiB:
 
-    a reader has passed its end ──▶ one of the newest 32 that were passed ──▶ given back
+    a reader passes its end ──▶ one of the 32 newest passed chunks ──▶ released
 
-So whoever follows within 32 MiB still finds what the first has waited for; who comes later waits
-for the disk himself, for each range in a thread. Pages that are not on the disk the kernel keeps.
+So a second reader within 32 MiB uses the first one's pages; a later one reads from disk, each range
+in a thread. The kernel keeps pages that are not on disk yet.
 
-Source: Kafka has no such thing; posix_fadvise(2), POSIX_FADV_DONTNEED.
+Source: posix_fadvise(2), POSIX_FADV_DONTNEED; Kafka has no counterpart.
 """
 
 from __future__ import annotations
@@ -26,35 +26,34 @@ if TYPE_CHECKING:
     Key = tuple[weakref.ref[DataFile], int]
 
 CHUNK_BYTES: Final = 1 << 20
-# So much of what readers have passed stays for those who follow them.
+# Passed chunks that stay for following readers.
 KEPT_CHUNKS: Final = 32
-# The kernel gives back no folio that lies in a range only in part, and reads ahead in folios of up
-# to 2 MiB: each range begins before where the last one has ended.
+# The kernel does not release folios that are only partly in a range, and reads ahead in folios of
+# up to 2 MiB: so ranges overlap.
 _OVERLAP_BYTES: Final = 4 << 20
 
 
 def is_old(file: DataFile, position: int) -> bool:
-    """Return whether readers of new data want what lies there no more."""
+    """Return whether a position is too old for readers of new data."""
     return file.is_old or position + FAR_BYTES <= file.size()
 
 
 class OldPages:
-    """The chunks of old data that are in memory because of readers.
+    """Chunks of old data that readers brought into memory.
 
     Attributes:
-        work: Whom to ask for pages, to come and to go.
+        work: Loads and releases pages.
     """
 
     __slots__ = ("_passed", "work")
 
     def __init__(self, work: PageWork | None = None) -> None:
         self.work = work or PageWork()
-        # In the order in which a first reader has passed them. A file that is deleted must not be
-        # held open.
+        # In the order of the first reader. The weak reference does not hold deleted files open.
         self._passed: OrderedDict[Key, None] = OrderedDict()
 
     def sent(self, file: DataFile, position: int, length: int) -> None:
-        """Note that a reader has passed a range; gives back what was passed long before."""
+        """Register a range that a reader has passed; release the oldest chunks."""
         end = position + length
         last = end // CHUNK_BYTES
         first = position // CHUNK_BYTES

@@ -1,18 +1,15 @@
-"""Pages of files that come into memory for a reader, and pages that go: work of threads.
+"""Threads that load pages of files for readers, and release pages.
 
-    work.bring(reader, file, position, length, then)      # then(None), or what was wrong
+    work.bring(reader, file, position, length, then)      # then(None), or then(error)
     work.give_back(file, position, length)
 
-A compiled build has threads without the interpreter for it (_page_threads.c, Linux). Elsewhere the
-interpreter's do it (threads.py): each hop to one and back costs the loop 0.1 ms of waiting for
-Python's lock, and what is read for a reader of old data takes twice the CPU time.
+A compiled build has threads without the interpreter (_page_threads.c, Linux). With the
+interpreter's (threads.py), each switch delays the loop by 0.1 ms for the GIL.
 
-Each reader has a descriptor of its own for the file that it is in, so that the kernel knows how it
-goes on: it reads further ahead, in larger folios, from call to call. By the shared one, which the
-loop sends from, it reads nothing ahead.
+Each reader has its own descriptor, by which the kernel sees sequential reading and reads further
+ahead. On the shared descriptor, from which the loop sends, it would not.
 
-Descriptors are bounded, however many readers there are: those of readers that were last here, and
-those of jobs that are begun. Who comes while many are waits in line, where he holds none.
+Only recent readers and started jobs have descriptors; further jobs wait without one.
 """
 
 from __future__ import annotations
@@ -41,11 +38,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.net")
 
-# More than so many readers begin anew each time.
+# Readers beyond this number lose their readahead.
 _MOST_READERS: Final = 64
-# So many jobs of a kind are begun at a time: enough for the threads until the loop's next turn.
+# Started jobs of a kind: enough for the threads until the loop's next turn.
 _MOST_BEGUN: Final = 16
-# One gives pages back: in order, and never in many places at once.
+# One thread releases pages: in order, and in one place at a time.
 _MOST_THREADS: Final = {Work.WARMING: Work.WARMING.most_threads, Work.UPKEEP: 1}
 
 
@@ -61,7 +58,7 @@ _new_threads: Final = _threads_type()
 
 
 class PageWork:
-    """The pages that one server's readers want, and want no more."""
+    """Page jobs of one server."""
 
     __slots__ = (
         "_begun",
@@ -74,28 +71,28 @@ class PageWork:
         "_waiting",
     )
 
-    # _waiting => _begun[WARMING] is full: whoever ends has the next one begin.
+    # _waiting => _begun[WARMING] is full: each job that ends starts the next.
 
     def __init__(self, sockets: Sockets | None = None) -> None:
-        """Begin nothing yet; without `sockets` the interpreter's threads do everything."""
+        """Begin without jobs; without `sockets` only the interpreter's threads are used."""
         self._sockets = sockets if _new_threads is not None else None
         self._threads: dict[Work, PageThreads] = {}
         self._next_number = 0
-        # What is called when a job of any threads has ended, by its number.
+        # Callbacks of started jobs, by number.
         self._begun: dict[Work, dict[int, Then]] = {work: {} for work in _MOST_THREADS}
         # Each reader waits for one range at a time.
         self._waiting: OrderedDict[object, Wish] = OrderedDict()
-        # Who reads ahead where, last used last. A file that is deleted must not be held open.
+        # Descriptors, last used last. The weak reference does not hold deleted files open.
         self._own: OrderedDict[object, tuple[weakref.ref[DataFile], Descriptor]] = OrderedDict()
-        # What waits for a thread of the interpreter's, which gives back for one at a time.
+        # Ranges that wait for the interpreter's one thread.
         self._unwanted: list[tuple[DataFile, int, int]] = []
         self._cooling: asyncio.Future[None] | None = None
 
     def bring(self, reader: object, file: DataFile, position: int, length: int, then: Then) -> None:
-        """Have a range read into memory for who will read on behind it, until `leave`.
+        """Load a range for a reader that will continue after it until `leave`.
 
-        In a later turn `then` is called, with what was wrong; no more if the reader leaves before
-        it is begun. A reader waits for one range at a time.
+        `then` is called in a later turn, with the error if any, unless the reader leaves before the
+        job starts.
         """
         wish = (file, position, length, then)
         if len(self._begun[Work.WARMING]) >= _MOST_BEGUN:
@@ -104,7 +101,7 @@ class PageWork:
             self._bring(reader, wish)
 
     def give_back(self, file: DataFile, position: int, length: int) -> None:
-        """Have a range leave memory. It is advice: what is wrong with it is logged."""
+        """Release a range from memory. This is advice: errors are logged."""
         if self._sockets is not None:
             try:
                 held = file.held()
@@ -119,12 +116,12 @@ class PageWork:
             self._cool()
 
     def leave(self, reader: object) -> None:
-        """Forget where a reader was, and what it waits for."""
+        """Forget a reader and its waiting job."""
         self._own.pop(reader, None)
         self._waiting.pop(reader, None)
 
     def close(self) -> None:
-        """Let threads of our own end; nobody is called for what ends from now on."""
+        """End the native threads, and drop all callbacks."""
         self._own.clear()
         self._waiting.clear()
         for begun in self._begun.values():
@@ -146,7 +143,7 @@ class PageWork:
                 warming = begin_in_thread(Work.WARMING, file.warm, position, length)
             else:
                 warming = begin_in_thread(Work.WARMING, warm_by, own, position, length)
-        except (OSError, RuntimeError) as error:  # the file cannot be opened, or no thread begun
+        except (OSError, RuntimeError) as error:  # no descriptor, or no thread could be started
             asyncio.get_running_loop().call_soon(then, error)
             return
         number = self._next_number = self._next_number + 1
@@ -162,12 +159,11 @@ class PageWork:
         then(error)
 
     def _go_on(self) -> None:
-        """Begin what has waited for others' end."""
         while self._waiting and len(self._begun[Work.WARMING]) < _MOST_BEGUN:
             self._bring(*self._waiting.popitem(last=False))
 
     def _own_of(self, reader: object, file: DataFile) -> Descriptor | None:
-        """Return by what a reader reads ahead in a file; None if there is nothing to be had."""
+        """Return the descriptor of a reader for a file, or None."""
         known = self._own.pop(reader, None)
         own = file.ahead(known[1] if known is not None and known[0]() is file else None)
         if own is not None:
@@ -180,14 +176,14 @@ class PageWork:
     def _on_gone(self, reader: object, gone: weakref.ref[DataFile]) -> None:
         known = self._own.get(reader)
         if known is not None and known[0] is gone:
-            self._own.pop(reader, None)  # a thread may have let go of the file last
+            self._own.pop(reader, None)  # a thread may have dropped the last reference
 
-    # --- threads of our own ---
+    # --- native threads ---
 
     def _begin(
         self, work: Work, descriptor: Descriptor, position: int, length: int, then: Then
     ) -> bool:
-        """Have a thread without the interpreter do it; False if there is none to be had."""
+        """Start a job in a native thread; return False if none is available."""
         if self._sockets is None or len(self._begun[work]) >= _MOST_BEGUN:
             return False
         number = self._next_number = self._next_number + 1
@@ -195,7 +191,7 @@ class PageWork:
             threads = self._threads.get(work) or self._begin_threads(work, self._sockets)
             is_read = work is Work.WARMING
             threads.submit(number, is_read, descriptor.number, position, length)
-        except OSError as error:  # no descriptor or thread is left
+        except OSError as error:  # no descriptor or thread is available
             logger.debug("the interpreter's threads do it: %s", error)
             return False
         self._begun[work][number] = then
@@ -204,7 +200,7 @@ class PageWork:
     def _begin_threads(self, work: Work, sockets: Sockets) -> PageThreads:
         assert _new_threads is not None, "there are sockets only if there are such threads"
         threads = _new_threads(_MOST_THREADS[work])
-        # If they cannot be watched, nobody would learn of what they have done.
+        # First, because results of unwatched threads would be lost.
         sockets.add_reader(threads.fileno(), partial(self._on_done, work, threads))
         self._threads[work] = threads
         return threads
@@ -216,10 +212,9 @@ class PageWork:
             loop.call_soon(self._begun[work].pop(number), fault)
         self._go_on()
 
-    # --- the interpreter's ---
+    # --- threads of the interpreter ---
 
     def _cool(self) -> None:
-        """Have a thread give back what waits for it; a megabyte takes 50 us."""
         ranges, self._unwanted = self._unwanted, []
         self._cooling = begin_in_thread(Work.UPKEEP, _give_back, ranges)
         self._cooling.add_done_callback(self._on_cooled)
@@ -242,8 +237,8 @@ def _give_back(ranges: list[tuple[DataFile, int, int]]) -> None:
 
 
 def _log_fault(path: str, error: BaseException | None) -> None:
-    """Tell why pages stay; who reads or writes the file will meet what is wrong with it."""
+    """Log why pages stay; the next access to the file reports it as well."""
     if isinstance(error, FileNotFoundError):
-        logger.debug("%s is gone", path)  # retention was quicker
+        logger.debug("%s is gone", path)  # deleted by retention
     elif error is not None:
         logger.warning("pages of %s are not given back: %s", path, error)

@@ -1,1 +1,1 @@
-"""Sockets: which are ready, and how bytes are received and sent."""
+"""Readiness of sockets, and how bytes are received and sent."""

@@ -1,18 +1,18 @@
-"""Readiness of sockets, told to their owners at once: no handle, no context, no key for an event.
+"""Readiness of sockets, with direct callbacks: no handle, context or key per event.
 
-    poller.add_reader(descriptor, callback)      # as on an event loop, which serves where none is
+    poller.add_reader(descriptor, callback)      # as on an event loop
     events = poller.wait(timeout_s)
     poller.serve(events)
 
-The poller's epoll is where the loop's thread sleeps (loop_watch.py); the loop's own selector is a
-guest in it, looked at only when it has something. Level-triggered, at most `MOST_EVENTS` a turn:
-the kernel queues what stays ready behind the rest, so all have their turn, timers as well.
+The loop's thread waits in the poller's epoll (loop_watch.py), which contains the loop's own
+selector as a guest. It is level-triggered, with at most `MOST_EVENTS` a turn; the kernel queues
+served descriptors behind the others.
 
-Small answers to a batch of several leave together at its end, or with the first request that ends
-a millisecond after it: a peer that is woken for each of them costs us 2 us a time (`hold`).
+Small responses to a batch of requests are sent together at its end, or after a millisecond: each
+wake-up of a peer costs 2 us (`hold`).
 
-Within a batch a callback may close any connection, and an accept may reuse its descriptor: what is
-no longer watched is not called, what has been added since the batch began waits for the next.
+Within a batch a callback may close any connection, and an accept may reuse its descriptor: removed
+descriptors are not called, and new ones wait for the next batch.
 """
 
 from __future__ import annotations
@@ -23,90 +23,89 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Small requests take about 2 ms together.
+# Small requests of as many take about 2 ms.
 MOST_EVENTS: Final = 64
 
-# Linux's, also where there is no epoll: a simulation's readiness speaks of them, too.
+# Linux's values, also in simulations on other systems.
 _IN: Final = 0x001
 _OUT: Final = 0x004
-# The peer has shut its sending half, perhaps behind data that nobody has read.
+# The peer has shut down its sending half, perhaps after unread bytes.
 _HANG_UP: Final = 0x2000
 _ENDS: Final = _HANG_UP | 0x010 | 0x008  # EPOLLHUP, EPOLLERR
-# Errors and hang-ups are told to whoever is there, as event loops do.
+# Errors and hang-ups are reported to readers and writers, as in event loops.
 _NOT_IN: Final = ~(_IN | _HANG_UP)
-# Who reads is told of the end along with what was sent before it.
+# Readers learn of the end together with the bytes before it.
 _READS: Final = _IN | _HANG_UP
 _NOT_OUT: Final = ~_OUT
-# Fewer than this and there is nobody to wait for.
+# In smaller batches responses are not held.
 _FEWEST_HELD: Final = 4
 _LONGEST_HELD_S: Final = 0.001
-# This many ready descriptors are a crowd, even if all are only writable.
+# This many ready descriptors are a crowd, even if only writable.
 _FEWEST_CROWD: Final = 5
-# No descriptor.
 _NONE: Final = -1
 
 
 class Held(Protocol):
-    """Something that is to be sent."""
+    """An object with output to send."""
 
     def release(self) -> None:
-        """Send it; faults are its own business."""
+        """Send it; handle errors."""
         ...
 
 
 class Sockets(Protocol):
-    """Who watches sockets: a Poller, or an event loop."""
+    """Watches sockets: a Poller, or an event loop."""
 
     def add_reader(self, fd: int, callback: Callable[[], None], /) -> Any:
-        """Call back whenever `fd` is readable."""
+        """Call back while `fd` is readable."""
         ...
 
     def remove_reader(self, fd: int, /) -> Any:
-        """Do so no more."""
+        """Stop calling back."""
         ...
 
     def add_writer(self, fd: int, callback: Callable[[], None], /) -> Any:
-        """Call back whenever `fd` is writable."""
+        """Call back while `fd` is writable."""
         ...
 
     def remove_writer(self, fd: int, /) -> Any:
-        """Do so no more."""
+        """Stop calling back."""
         ...
 
 
 class Readiness(Protocol):
-    """What tells a poller of descriptors that are ready: an epoll, or a simulation's."""
+    """Source of a poller's events: an epoll, or a simulation."""
 
     def register(self, fd: int, eventmask: int, /) -> None:
-        """Watch one more."""
+        """Watch a descriptor."""
         ...
 
     def modify(self, fd: int, eventmask: int, /) -> None:
-        """Watch it for something else."""
+        """Watch it for other events."""
         ...
 
     def unregister(self, fd: int, /) -> None:
-        """Watch it no more."""
+        """Stop watching it."""
         ...
 
     def poll(self, timeout: float | None, maxevents: int, /) -> list[tuple[int, int]]:
-        """Sleep until one is ready, or for so many seconds; return descriptors and masks."""
+        """Wait for events, `timeout` seconds at most; return descriptors and masks."""
         ...
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         ...
 
 
 class _Watched:
-    """One descriptor."""
+    """A descriptor."""
 
     __slots__ = ("batch", "ender", "reader", "writer")
 
-    # In the poller's table at least one of the three is set, out of it none.
+    # In the poller's table at least one callback is set.
 
     def __init__(self, batch: int) -> None:
-        # When it was added.
+        # Number of the batch that added it.
         self.batch = batch
         self.reader: Callable[[], None] | None = None
         self.writer: Callable[[], None] | None = None
@@ -114,7 +113,7 @@ class _Watched:
 
     @property
     def mask(self) -> int:
-        """What the kernel is asked for; 0 is nothing."""
+        """Events to watch."""
         return (
             (_READS if self.reader is not None else 0)
             | (_OUT if self.writer is not None else 0)
@@ -126,9 +125,9 @@ class Poller:
     """The sockets of one event loop.
 
     Attributes:
-        is_batch: Whether several are being served, so that small answers had better be held.
-        is_ending: Whether the peer of the descriptor that is being served sends no more.
-        woken_s: When the last wait ended, on the stopwatch of request_meters.py; 0.0: unknown.
+        is_batch: Whether several are being served, so that small responses should be held.
+        is_ending: Whether the peer of the descriptor being served has disconnected.
+        woken_s: End of the last wait, on the stopwatch of request_meters.py; 0.0: unknown.
     """
 
     __slots__ = (
@@ -146,7 +145,7 @@ class Poller:
         "woken_s",
     )
 
-    # _held => is_batch: a batch leaves nothing behind.
+    # _held => is_batch: nothing is held after a batch.
 
     def __init__(
         self,
@@ -156,13 +155,13 @@ class Poller:
         guest: int = _NONE,
         readiness: Readiness | None = None,
     ) -> None:
-        """Watch nothing yet.
+        """Begin without descriptors.
 
         Args:
-            report: Told what a callback raises (loop.call_exception_handler).
-            monotonic: Seconds on a clock that never goes back.
+            report: Receives exceptions of callbacks (loop.call_exception_handler).
+            monotonic: Returns monotonic seconds.
             guest: A descriptor whose readiness `serve` returns.
-            readiness: Who knows of it; an epoll if it is not said.
+            readiness: Source of events; by default an epoll.
         """
         self._epoll: Readiness = select.epoll() if readiness is None else readiness
         self._report = report
@@ -174,7 +173,7 @@ class Poller:
         self._held: list[Held] = []
         self._held_until = 0.0
         self._batch = 0
-        # Others are in the batch, have been found ready since, or may be behind a full one.
+        # Others are in the batch, were found ready since, or may be left out of a full batch.
         self._is_crowded = False
         self._watched: dict[int, _Watched] = {}
         if guest != _NONE:
@@ -184,13 +183,13 @@ class Poller:
         return len(self._watched)
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         self._epoll.close()
 
-    # --- who is watched ---
+    # --- registration ---
 
     def add_reader(self, fd: int, callback: Callable[[], None], /) -> None:
-        """Call back whenever `fd` is readable, or has failed."""
+        """Call back while `fd` is readable or has failed."""
         watched = self._watched.get(fd)
         if watched is None:
             self._epoll.register(fd, _READS)
@@ -200,7 +199,7 @@ class Poller:
         watched.reader = callback
 
     def add_writer(self, fd: int, callback: Callable[[], None], /) -> None:
-        """Call back whenever `fd` is writable, or has failed."""
+        """Call back while `fd` is writable or has failed."""
         watched = self._watched.get(fd)
         if watched is None:
             self._epoll.register(fd, _OUT)
@@ -210,7 +209,7 @@ class Poller:
         watched.writer = callback
 
     def add_ender(self, fd: int, callback: Callable[[], None], /) -> None:
-        """Call back once when the peer of `fd` ends, whatever it has sent before; reads nothing."""
+        """Call back once when the peer of `fd` disconnects, even after unread bytes."""
         watched = self._watched.get(fd)
         if watched is None:
             self._epoll.register(fd, _HANG_UP)
@@ -220,28 +219,27 @@ class Poller:
         watched.ender = callback
 
     def remove_reader(self, fd: int, /) -> None:
-        """Call back no more; nothing happens if nobody is called."""
+        """Stop calling back, if registered."""
         watched = self._watched.get(fd)
         if watched is not None and watched.reader is not None:
             watched.reader = None
             self._left(fd, watched)
 
     def remove_writer(self, fd: int, /) -> None:
-        """Call back no more; nothing happens if nobody is called."""
+        """Stop calling back, if registered."""
         watched = self._watched.get(fd)
         if watched is not None and watched.writer is not None:
             watched.writer = None
             self._left(fd, watched)
 
     def remove_ender(self, fd: int, /) -> None:
-        """Call back no more; nothing happens if nobody is called."""
+        """Stop calling back, if registered."""
         watched = self._watched.get(fd)
         if watched is not None and watched.ender is not None:
             watched.ender = None
             self._left(fd, watched)
 
     def _left(self, fd: int, watched: _Watched) -> None:
-        """Ask the kernel for what is still wanted."""
         mask = watched.mask
         if mask:
             self._epoll.modify(fd, mask)
@@ -252,16 +250,15 @@ class Poller:
     # --- a turn (hot) ---
 
     def wait(self, timeout_s: float | None) -> list[tuple[int, int]]:
-        """Sleep until something is ready, at most so long (None: without an end)."""
+        """Wait for events, `timeout_s` at most (None: forever)."""
         return self._epoll.poll(timeout_s, MOST_EVENTS)
 
     def is_another_ready(self, fd: int) -> bool:
-        """Return whether another descriptor than `fd` waits for a turn (about 1 us).
+        """Return whether a descriptor other than `fd` waits for a turn (about 1 us).
 
-        A few that are only writable do not count: each is in the middle of a large response, and
-        large responses are sent faster one after another than in turns.
-        The kernel moves reported descriptors to the end of its queue. So this is called only if
-        all ready ones are served in one turn; otherwise some would be reported and never served.
+        A few that are only writable do not count: large responses are sent faster one after
+        another. The kernel moves reported descriptors to the end of its queue, so this polls only
+        if the current batch had all ready ones; otherwise some would never be served.
         """
         if not self._is_crowded:
             ready = [event for event in self._epoll.poll(0, _FEWEST_CROWD + 1) if event[0] != fd]
@@ -269,11 +266,7 @@ class Poller:
         return self._is_crowded
 
     def serve(self, events: list[tuple[int, int]]) -> bool:
-        """Call whom `wait`'s events are for.
-
-        Returns:
-            Whether the guest is ready.
-        """
+        """Run the callbacks of `wait`'s events; return whether the guest is ready."""
         self._batch += 1
         self.is_batch = len(events) >= _FEWEST_HELD
         self._is_crowded = len(events) > 1 and _is_crowd(events)
@@ -304,7 +297,7 @@ class Poller:
         return is_guest_ready
 
     def hold(self, held: Held) -> None:
-        """Release something when this batch has been served; only while `is_batch`."""
+        """Release an object at the end of this batch; only while `is_batch`."""
         if not self._held:
             self._held_until = self._monotonic() + _LONGEST_HELD_S
         self._held.append(held)
@@ -319,5 +312,5 @@ class Poller:
 
 
 def _is_crowd(events: list[tuple[int, int]]) -> bool:
-    """Return whether there are many, or one is ready for more than writing."""
+    """Return whether there are many, or one has events other than writable."""
     return len(events) >= _FEWEST_CROWD or any(mask != _OUT for _, mask in events)

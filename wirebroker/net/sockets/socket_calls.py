@@ -1,8 +1,7 @@
-"""Receive and send by descriptor, on sockets that never block.
+"""Receive and send by descriptor, on non-blocking sockets.
 
-os.readv and os.write have no keywords to parse and no timeout to look at, as socket methods have. A
-compiled build calls recv and send itself (_calls.c), without giving the GIL away for up to 64 KiB,
-which costs more than it gives to others.
+os.readv and os.write are cheaper than socket methods. A compiled build calls recv and send
+(_calls.c), holding the GIL up to 64 KiB, where releasing it costs more.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ except ImportError:  # not compiled
 
 
 def receive(descriptor: int, buffer: memoryview, /) -> int:
-    """Receive into a writable buffer and return how many bytes; 0 at the end.
+    """Receive into a writable buffer and return the number of bytes; 0 at the end.
 
     Raises:
         OSError: BlockingIOError if there is nothing yet; InterruptedError.
@@ -25,7 +24,7 @@ def receive(descriptor: int, buffer: memoryview, /) -> int:
 
 
 def send(descriptor: int, data: bytes, /) -> int:
-    """Send what the socket takes and return how many bytes that were.
+    """Send what the socket takes and return the number of bytes.
 
     Raises:
         OSError: BlockingIOError if it takes nothing; InterruptedError.

@@ -1,8 +1,6 @@
-"""What carries a connection's bytes: a socket, memory (memory_transport.py), TLS over either.
+"""Transports of client connections: a socket, memory (memory_transport.py), or TLS over either.
 
-A connection and its send queue know no socket. They are told of readiness by `sockets` under the
-transport's `descriptor`, and everything they call returns at once: what would have to wait raises
-BlockingIOError.
+Methods return immediately, and raise BlockingIOError instead of waiting.
 """
 
 from __future__ import annotations
@@ -18,16 +16,16 @@ if TYPE_CHECKING:
     from wirebroker.net.sockets.poller import Sockets
     from wirebroker.storage.files import DataFile
 
-# What is read of a file at once where it can't be sent without.
+# Limit of a file read without sendfile.
 _PIECE_BYTES: Final = 256 * 1024
 
 
 class ConnectionTransport:
-    """One side of a stream of bytes.
+    """One side of a byte stream.
 
     Attributes:
-        sockets: Who tells of its readiness.
-        descriptor: Its number there; -1 once it is closed.
+        sockets: Reports readiness.
+        descriptor: Its number there; -1 once closed.
     """
 
     __slots__ = ("descriptor", "sockets")
@@ -37,7 +35,7 @@ class ConnectionTransport:
         self.descriptor = descriptor
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive into a writable buffer and return how many bytes; 0 at the end.
+        """Receive into a writable buffer and return the number of bytes; 0 at the end.
 
         Raises:
             OSError: BlockingIOError if there is nothing yet; InterruptedError.
@@ -45,19 +43,19 @@ class ConnectionTransport:
         raise NotImplementedError
 
     def send(self, data: bytes) -> int:
-        """Send what is taken of a whole answer and return how many bytes that were.
+        """Send what fits of a complete response and return the number of bytes.
 
         Raises:
-            OSError: BlockingIOError if nothing is taken; InterruptedError.
+            OSError: BlockingIOError if nothing fits; InterruptedError.
         """
         raise NotImplementedError
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Do as `send`; if more follows at once, what is sent may wait for it."""
+        """Send as `send`; with `has_more` the bytes may wait for the next piece."""
         raise NotImplementedError
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send of a file what is taken; 0 if it ends before `position`.
+        """Send what fits of a file; return 0 if it ends before `position`.
 
         Raises:
             OSError: As `send`; or the file cannot be read.
@@ -65,7 +63,7 @@ class ConnectionTransport:
         raise NotImplementedError
 
     def is_at_end(self) -> bool:
-        """Tell whether the peer has sent its end, and nothing before it that is unread.
+        """Return whether the peer has disconnected and nothing before that is unread.
 
         Raises:
             OSError: The transport has failed.
@@ -73,14 +71,14 @@ class ConnectionTransport:
         raise NotImplementedError
 
     def use_budget(self, budget: MemoryBudget) -> None:
-        """Count memory of its own there, if it has any; told once, at first."""
+        """Count the transport's own memory, if any; called once, at first."""
 
     def fault(self) -> OSError | None:
-        """Return why the transport has failed, if it has."""
+        """Return the error of the transport, if any."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of it; both directions end."""
+        """Close both directions."""
         raise NotImplementedError
 
 
@@ -94,64 +92,64 @@ class SocketTransport(ConnectionTransport):
         self._socket = sock
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive what is there."""
+        """Receive available bytes."""
         return receive(self.descriptor, buffer)
 
     def send(self, data: bytes) -> int:
-        """Send what is taken."""
+        """Send what fits."""
         return send(self.descriptor, data)
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Send what is taken."""
+        """Send what fits."""
         return self._socket.send(data, socket.MSG_MORE if has_more else 0)
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send of a file what is taken."""
+        """Send what fits of a file."""
         return file.send_to(self.descriptor, position, count)
 
     def is_at_end(self) -> bool:
-        """Tell whether only the end is unread."""
+        """Return whether only the end is unread."""
         try:
             return not self._socket.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
             return False
 
     def fault(self) -> OSError | None:
-        """Return why it has failed, if it has."""
+        """Return the socket's error, if any."""
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         return OSError(code, os.strerror(code)) if code else None
 
     def close(self) -> None:
-        """Let go of it."""
-        self.descriptor = -1  # the number may be somebody else's from now on
+        """Close the socket."""
+        self.descriptor = -1  # the number may be reused from now on
         self._socket.close()
 
 
 class PortableTransport(SocketTransport):
-    """A socket where descriptors are not for reading and writing, and nothing is held back."""
+    """A socket on systems without sendfile, MSG_MORE or I/O by descriptor."""
 
     __slots__ = ()
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive what is there."""
+        """Receive available bytes."""
         return self._socket.recv_into(buffer)
 
     def send(self, data: bytes) -> int:
-        """Send what is taken."""
+        """Send what fits."""
         return self._socket.send(data)
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Send what is taken."""
+        """Send what fits."""
         del has_more
         return self._socket.send(data)
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send of a file what is taken, at most 256 KiB."""
+        """Send what fits of a file, at most 256 KiB."""
         return self._socket.send(file.read_at(position, min(count, _PIECE_BYTES)))
 
 
 def socket_transport(sockets: Sockets, sock: socket.socket) -> SocketTransport:
-    """Return a transport over a connected, non-blocking socket, as quick as the system has one."""
+    """Return the fastest supported transport for a connected, non-blocking socket."""
     if hasattr(socket, "MSG_MORE") and hasattr(os, "sendfile"):
         return SocketTransport(sockets, sock)
     return PortableTransport(sockets, sock)

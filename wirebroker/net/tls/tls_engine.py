@@ -1,14 +1,13 @@
-"""TLS without I/O: records in, plain bytes out, and the other way round.
+"""TLS without I/O: records in, plain bytes out, and vice versa.
 
-Python's ssl does the cryptography, over two BIOs in memory. Where a record ends is read here as
-well (RFC 8446, 5.1), so that the library is asked for plain bytes when there are some.
+Python's ssl does the cryptography, over two memory BIOs. Record boundaries are parsed here as well
+(RFC 8446, 5.1), so that ssl is only called when there are plain bytes.
 
-A BIO keeps for ever as much memory as it once held, so each is given a record at a time: a
-connection at rest has 42 KiB for both, instead of 140 (measured, after 64 KiB in each direction).
+A BIO never shrinks, so each is given one record at a time: an idle connection has 42 KiB for both,
+instead of 140.
 
-What a peer makes us do is counted in records, not only in bytes: one of 27 bytes that brings new
-keys costs as much time as 16 KiB of data. A call decrypts so many records, the rest waits for the
-next; and a peer may send few that carry nothing.
+A peer is limited in records, not only in bytes: one of 27 bytes with new keys costs as much time as
+16 KiB of data.
 
 Source: RFC 8446 (records, close_notify).
 """
@@ -24,21 +23,20 @@ from wirebroker.net.tls.tls_error import TlsFailedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The longest record (RFC 8446, 5.2), and some; how much it carries (5.1).
+# Longest record (RFC 8446, 5.2), rounded up, and its content (5.1).
 RECORD_BYTES: Final = 17 << 10
 PLAIN_BYTES: Final = 16 << 10
 _HEADER_BYTES: Final = 5
-# One call decrypts so many records at most: 64 small ones take 0.4 ms.
+# Limit of records per call: 64 small ones take 0.4 ms.
 MOST_RECORDS: Final = 64
-# Of a client until its handshake is done; chains of certificates seldom need 10.
+# Per handshake; certificate chains rarely need 10.
 MOST_HANDSHAKE_RECORDS: Final = 256
-# Records that carry nothing (new keys, alerts, no data: 75 us each) that a peer may send, and after
-# how many bytes of data one more. Others refuse the 17th (Go) or the 33rd (BoringSSL) in a row.
+# Limit of records without data (new keys, alerts: 75 us each), and bytes of data that allow one
+# more. Go refuses the 17th in a row, BoringSSL the 33rd.
 MOST_IDLE_RECORDS: Final = 32
 BYTES_FOR_IDLE_RECORD: Final = 4 << 10
 _NOTHING: Final = memoryview(b"")
 
-# What OpenSSL says, in words for people.
 _CAUSES: Final = {
     "CERTIFICATE_VERIFY_FAILED": "its certificate does not hold",
     "NO_SHARED_CIPHER": "there is no cipher suite that both sides take",
@@ -53,13 +51,10 @@ _CAUSES: Final = {
 
 
 class TlsEngine:
-    """The server's side of one connection.
-
-    Nothing is set up before the first bytes have come: a peer that leaves before its turn costs
-    little.
+    """The server's side of one connection, set up when the first bytes arrive.
 
     Attributes:
-        is_at_end: The peer has said that nothing follows (or its carrier, by whoever sets it).
+        is_at_end: Whether the peer has announced its end, or its carrier (set by the owner).
     """
 
     __slots__ = (
@@ -79,9 +74,9 @@ class TlsEngine:
         "is_at_end",
     )
 
-    # Of the record that is being fed _missing_bytes are to come, or _head is less than its header.
-    # _is_fed: the library has a whole record, or plain bytes. Between two calls _waiting begins
-    # with a whole record, or is empty.
+    # The record being fed lacks _missing_bytes, or _head is a part of its header. _is_fed: ssl has
+    # a complete record, or plain bytes. Between calls _waiting begins with a complete record, or is
+    # empty.
 
     _engine: ssl.SSLObject
     _read: Callable[[int, memoryview], int]
@@ -102,30 +97,30 @@ class TlsEngine:
 
     @property
     def is_drained(self) -> bool:
-        """Whether it wants more before it gives anything."""
+        """Whether it needs more input to return anything."""
         return not self._is_fed and not self._waiting
 
     @property
     def held_bytes(self) -> int:
-        """What waits to be decrypted, or to be taken."""
+        """Bytes that wait to be decrypted, or to be sent."""
         return len(self._waiting) + self._incoming.pending + self._outgoing.pending
 
     @property
     def said_bytes(self) -> int:
-        """How much there is for the peer."""
+        """Bytes for the peer."""
         return self._outgoing.pending
 
     def said(self) -> bytes:
-        """Return records for the peer; they are not here any more."""
+        """Remove and return the records for the peer."""
         return self._outgoing.read()
 
     # --- the handshake ---
 
     def shake_hands(self, area: memoryview) -> bool:
-        """Go on with what has arrived; return whether that was the end.
+        """Continue with the received bytes; return whether the handshake is done.
 
         Raises:
-            TlsFailedError: The two don't agree.
+            TlsFailedError: It failed.
         """
         if not self._is_set_up:
             self._set_up()
@@ -136,18 +131,17 @@ class TlsEngine:
             if self._handshake_records > MOST_HANDSHAKE_RECORDS:
                 raise TlsFailedError(f"it sends more than {MOST_HANDSHAKE_RECORDS} records")
             is_done = self._step()
-        # The client's first request may have come with the end of its handshake.
+        # The first request may have arrived with the end of the handshake.
         self._keep()
         return is_done
 
     def _set_up(self) -> None:
         self._is_set_up = True
         self._engine = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        # It takes any buffer, and returns how much it has read into it.
+        # It accepts any buffer, and returns the number of bytes.
         self._read = cast("Callable[[int, memoryview], int]", self._engine.read)
 
     def _step(self) -> bool:
-        """Have the library take a record; return whether the handshake is done."""
         self._is_fed = False
         try:
             self._engine.do_handshake()
@@ -158,25 +152,25 @@ class TlsEngine:
         return True
 
     def certificate(self) -> bytes | None:
-        """Return the peer's, if it has shown one (DER)."""
+        """Return the peer's certificate (DER), if any."""
         return self._engine.getpeercert(binary_form=True) or None
 
-    # --- from records to plain bytes ---
+    # --- decryption ---
 
     def receive(self, area: memoryview, buffer: memoryview) -> int:
-        """Take what has arrived, and fill a buffer with plain bytes; return how many.
+        """Take received bytes, and fill a buffer with plain bytes; return their number.
 
         Raises:
-            TlsFailedError: The peer has broken TLS.
+            TlsFailedError: The peer has violated TLS.
         """
         self._take(area)
         return self.decrypt(buffer)
 
     def decrypt(self, buffer: memoryview) -> int:
-        """Fill a buffer from MOST_RECORDS of what there is; return how many bytes that were.
+        """Fill a buffer from at most MOST_RECORDS records; return the number of bytes.
 
         Raises:
-            TlsFailedError: The peer has broken TLS.
+            TlsFailedError: The peer has violated TLS.
         """
         total = 0
         for _ in range(MOST_RECORDS):
@@ -187,7 +181,6 @@ class TlsEngine:
         return total
 
     def _decrypt_record(self, buffer: memoryview) -> int:
-        """Fill a buffer from one record; return how many bytes that were."""
         try:
             count = self._read(len(buffer), buffer)
         except ssl.SSLWantReadError:
@@ -205,30 +198,25 @@ class TlsEngine:
         return count
 
     def _count_idle_record(self) -> None:
-        """Bound the records that carry nothing by the data that came.
-
-        Raises:
-            TlsFailedError: There are too many.
-        """
+        """Limit records without data in relation to the received data."""
         earned, self._data_bytes = divmod(self._data_bytes, BYTES_FOR_IDLE_RECORD)
         self._idle_records = max(0, self._idle_records - earned) + 1
         if self._idle_records > MOST_IDLE_RECORDS:
             raise TlsFailedError("it sends record after record that carries no data")
 
-    # --- where records end ---
+    # --- record boundaries ---
 
     def _take(self, area: memoryview) -> None:
-        """Have bytes wait behind those that do."""
         self._waiting = memoryview(bytes(self._waiting) + area) if self._waiting else area
 
     def _keep(self) -> None:
-        """Let go of the memory that all share; what is no whole record is fed."""
+        """Copy waiting bytes out of the shared memory; feed an incomplete record."""
         if self._waiting and self._lacking_bytes() > len(self._waiting):
             self._feed()
         self._waiting = memoryview(bytes(self._waiting)) if self._waiting else _NOTHING
 
     def _lacking_bytes(self) -> int:
-        """Return how many bytes end the record that is begun, or at least its header."""
+        """Return how many bytes complete the current record, or at least its header."""
         if self._missing_bytes:
             return self._missing_bytes
         lacking = _HEADER_BYTES - len(self._head)
@@ -236,10 +224,10 @@ class TlsEngine:
         return lacking if len(head) < _HEADER_BYTES else lacking + (head[3] << 8 | head[4])
 
     def _feed(self) -> bool:
-        """Give the library the next record, or what there is of it.
+        """Pass the next record, or the available part, to ssl.
 
         Returns:
-            Whether it is whole, or longer than any: whoever reads it says so.
+            Whether it is complete, or too long: reading it then raises the error.
         """
         waiting = self._waiting
         if not waiting:
@@ -262,13 +250,13 @@ class TlsEngine:
             self._is_fed = True
         return self._is_fed
 
-    # --- from plain bytes to records ---
+    # --- encryption ---
 
     def encrypt(self, data: memoryview) -> bytes:
-        """Return the records that carry some bytes.
+        """Return the records for some bytes.
 
         Raises:
-            TlsFailedError: The peer has broken TLS.
+            TlsFailedError: The peer has violated TLS.
         """
         records: list[bytes] = []
         count = 0
@@ -281,14 +269,13 @@ class TlsEngine:
         return records[0] if len(records) == 1 else b"".join(records)
 
     def say_end(self) -> None:
-        """Have a record say that nothing follows (close_notify)."""
-        # It wants the peer's answer, for which nobody waits.
+        """Create a close_notify record."""
+        # It wants the peer's close_notify, which is not awaited.
         with contextlib.suppress(ssl.SSLError):
             self._engine.unwrap()
 
 
 def _cause(error: ssl.SSLError) -> str:
-    """Say what OpenSSL found, in words for people where there are some."""
     reason = str(error.reason or error)
     said = getattr(error, "verify_message", "")
     return _CAUSES.get(reason, reason.lower().replace("_", " ")) + (f" ({said})" if said else "")

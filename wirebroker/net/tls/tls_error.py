@@ -1,10 +1,10 @@
-"""A peer and we don't agree on TLS: its connection ends, and a line in the log has said why.
+"""The error of a failed TLS connection.
 
-A module of its own, and never compiled: compiled classes cannot extend built-in ones.
+A separate module that is never compiled: compiled classes cannot extend built-in ones.
 """
 
 from __future__ import annotations
 
 
 class TlsFailedError(ConnectionError):
-    """The connection is of no use; its text is the cause."""
+    """The connection is unusable; the text is the cause."""

@@ -1,7 +1,6 @@
-"""A handshake of TLS on a listener: who takes too long over it, or sends too much, is refused.
+"""A TLS handshake on a listener, limited in time, bytes and steps.
 
-Its steps, of which one costs up to some milliseconds, are done one a turn of the loop
-(tls_turns.py). Once it is done nothing of it is kept.
+A step may take some milliseconds, so one is done per turn of the loop (tls_turns.py).
 
 Source: RFC 8446, 4; Kafka's SslTransportLayer.
 """
@@ -19,20 +18,20 @@ if TYPE_CHECKING:
 
     from wirebroker.net.tls.tls_engine import TlsEngine
 
-# Of a client until it is through: chains of certificates seldom have 10.
+# Certificate chains rarely have 10 KiB.
 _MOST_BYTES: Final = 128 << 10
-# And so many times that something of it has come: a step each, however small.
+# Limit of receives, each of which costs a step.
 _MOST_STEPS: Final = 512
 _HANDSHAKE: Final = 0x16
 _HTTP_STARTS: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI")
 
 
 class TlsHandshake:
-    """One connection's.
+    """The handshake of one connection.
 
     Attributes:
-        received_bytes: Of the peer, so far.
-        has_said: Whether the peer has been sent something, and so may have the last word.
+        received_bytes: From the peer, so far.
+        has_said: Whether anything was sent to the peer.
     """
 
     __slots__ = ("_deadline", "_engine", "_on_secured", "_steps", "has_said", "received_bytes")
@@ -46,10 +45,9 @@ class TlsHandshake:
         """Begin.
 
         Args:
-            engine: Does it.
-            on_secured: Given the peer's certificate (DER), if it has one, before anything is read;
-                may raise TlsFailedError or MalformedFrameError.
-            deadline: Ends it; cancelled with it.
+            engine: Does the work.
+            on_secured: See TlsTransport.
+            deadline: Ends the handshake; canceled with it.
         """
         self._engine = engine
         self._on_secured = on_secured
@@ -59,15 +57,15 @@ class TlsHandshake:
         self.received_bytes = 0
 
     def take(self, area: memoryview, *, has_left: bool = False) -> bool:
-        """Go on with what has arrived, nothing at the end; return whether it is done.
+        """Continue with the received bytes; return whether the handshake is done.
 
         Args:
-            area: What has arrived.
-            has_left: Whether the end is behind it: nothing is computed for who will not read it.
+            area: Received bytes; empty at the end.
+            has_left: Whether the peer disconnected after them: then nothing is computed.
 
         Raises:
-            TlsFailedError: The two don't agree.
-            ConnectionResetError: The peer has only looked whether somebody listens.
+            TlsFailedError: It failed.
+            ConnectionResetError: The peer disconnected without a handshake.
         """
         if not area:
             if not self.received_bytes:
@@ -88,10 +86,10 @@ class TlsHandshake:
         return is_done
 
     def end(self) -> None:
-        """Have the peer known.
+        """Report the peer's certificate.
 
         Raises:
-            TlsFailedError: It must not come in.
+            TlsFailedError: The peer is refused.
         """
         self.cancel()
         try:
@@ -100,12 +98,12 @@ class TlsHandshake:
             raise TlsFailedError(str(error)) from error
 
     def cancel(self) -> None:
-        """Wait for nothing any more."""
+        """Cancel the deadline."""
         self._deadline.cancel()
 
 
 def _check_start(start: bytes) -> None:
-    """Refuse who speaks something else, and say what."""
+    """Refuse other protocols with a description."""
     if start[0] == _HANDSHAKE:
         return
     if start in _HTTP_STARTS:

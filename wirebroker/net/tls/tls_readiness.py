@@ -1,6 +1,6 @@
-"""When a connection with TLS can go on: its transport is the `Sockets` that tells it (poller.py).
+"""Readiness of TLS connections: their transport is its own `Sockets` (poller.py).
 
-What is decrypted and not taken yet makes it readable, which no poller knows.
+Decrypted bytes make it readable, which a poller does not know.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TlsReadiness(ConnectionTransport):
-    """The part of a transport that tells; what it tells of is tls_transport.py's."""
+    """Base of TlsTransport that reports readiness."""
 
     __slots__ = (
         "_carrier",
@@ -50,29 +50,29 @@ class TlsReadiness(ConnectionTransport):
         raise NotImplementedError
 
     def add_reader(self, _fd: int, callback: Callable[[], None], /) -> None:
-        """Call back whenever there are plain bytes, or the end."""
+        """Call back while there are plain bytes, or the end."""
         self._reader = callback
         self._carrier.sockets.add_reader(self._carrier.descriptor, self._on_carrier_readable)
         self._look()
 
     def remove_reader(self, _fd: int, /) -> None:
-        """Do so no more."""
+        """Stop calling back."""
         self._reader = None
         self._carrier.sockets.remove_reader(self._carrier.descriptor)
 
     def add_writer(self, _fd: int, callback: Callable[[], None], /) -> None:
-        """Call back whenever plain bytes are taken."""
+        """Call back while plain bytes are accepted."""
         self._writer = callback
         self._carrier.sockets.add_writer(self._carrier.descriptor, self._on_carrier_writable)
 
     def remove_writer(self, _fd: int, /) -> None:
-        """Do so no more."""
+        """Stop calling back."""
         self._writer = None
         if not self._sending.has_unsent:
             self._carrier.sockets.remove_writer(self._carrier.descriptor)
 
     def _look(self) -> None:
-        """Tell in the loop's next turn, if there is something that the carrier won't tell of."""
+        """Call back in the next turn if there is something that the carrier does not report."""
         is_readable = self._fault is not None or self._receiving.is_readable
         if is_readable and self._reader is not None and not self._is_told:
             self._is_told = True

@@ -1,7 +1,7 @@
-"""What TLS has of its carrier, and its connection has not taken: decrypted when it is asked for.
+"""Receiving over TLS: bytes of the carrier are decrypted on demand.
 
-At most a piece waits to be decrypted, of which a call decrypts so many records, not only so many
-bytes; a record that a look for the peer's end has found is kept as plain bytes.
+At most one piece waits to be decrypted, a limited number of records per call. A record that a check
+for the peer's end has found is kept as plain bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wirebroker.net.tls.tls_engine import TlsEngine
     from wirebroker.net.tls.tls_sending import TlsSending
 
-# One call of `receive` takes at most so many pieces from the carrier.
+# Limit of pieces from the carrier per `receive`.
 _MOST_PIECES: Final = 4
 
 
@@ -34,34 +34,27 @@ class TlsReceiving:
         sending: TlsSending,
         area: memoryview,
     ) -> None:
-        """Begin.
-
-        Args:
-            engine: Decrypts.
-            carrier: Has the records.
-            sending: Takes what the engine itself says to the peer.
-            area: PIECE_BYTES that records go through within one call, shared by all.
-        """
+        """Begin; `area` is for records within a call, shared by all connections."""
         self._engine = engine
         self._carrier = carrier
         self._sending = sending
         self._area = area
-        # Plain bytes that a look for the end has found.
+        # Plain bytes found by `is_at_end`.
         self._ahead = b""
 
     @property
     def held_bytes(self) -> int:
-        """The memory of what was found ahead."""
+        """Memory of bytes that were found in advance."""
         return len(self._ahead)
 
     @property
     def is_readable(self) -> bool:
-        """Whether there is something that the carrier won't tell of."""
+        """Whether there is something that the carrier does not report."""
         engine = self._engine
         return bool(self._ahead) or engine.is_at_end or not engine.is_drained
 
     def take(self, most_bytes: int) -> memoryview:
-        """Return what the carrier has, in the memory that all share; nothing at the end.
+        """Receive from the carrier into the shared memory; return the bytes.
 
         Raises:
             OSError: As `ConnectionTransport.receive`.
@@ -73,10 +66,10 @@ class TlsReceiving:
         return area[:count]
 
     def receive(self, buffer: memoryview) -> int:
-        """Fill a buffer with what there is, and what the carrier has; returns how much it was.
+        """Fill a buffer with available bytes and the carrier's; return their number.
 
         Raises:
-            OSError: Of the carrier, or TlsFailedError.
+            OSError: From the carrier, or TlsFailedError.
         """
         if self._ahead:
             count = min(len(buffer), len(self._ahead))
@@ -87,7 +80,7 @@ class TlsReceiving:
         total = 0 if engine.is_drained else engine.decrypt(buffer)
         for _ in range(_MOST_PIECES):
             room = len(buffer) - total
-            # Records that one call does not decrypt have to wait, and so has the carrier.
+            # If one call cannot decrypt all records, the carrier's bytes have to wait.
             if not room or engine.is_at_end or not engine.is_drained:
                 break
             most_bytes = min(PIECE_BYTES, max(RECORD_BYTES, room))
@@ -103,19 +96,19 @@ class TlsReceiving:
         return total
 
     def _send_unasked(self) -> None:
-        """Send what the engine itself says to the peer, such as that there are no new keys.
+        """Send the engine's own records, such as a refusal of new keys.
 
         Raises:
-            OSError: There is too much of it, which the peer does not read.
+            OSError: The peer leaves too many unread.
         """
         if not self._sending.flush() and self._engine.said_bytes > RECORD_BYTES:
             raise TlsFailedError("it has TLS answer again and again, and does not read that")
 
     def is_at_end(self) -> bool:
-        """Tell whether only the end is unread; a record that is there is decrypted for that.
+        """Return whether only the end is unread, decrypting a record if necessary.
 
         Raises:
-            OSError: Of the carrier, or TlsFailedError.
+            OSError: From the carrier, or TlsFailedError.
         """
         engine = self._engine
         if self._ahead or engine.is_at_end:
@@ -123,7 +116,7 @@ class TlsReceiving:
         look = memoryview(bytearray(RECORD_BYTES))
         count = 0 if engine.is_drained else engine.decrypt(look)
         if not count and not engine.is_at_end and engine.is_drained:
-            with contextlib.suppress(BlockingIOError, InterruptedError):  # nothing has come
+            with contextlib.suppress(BlockingIOError, InterruptedError):  # nothing has arrived
                 count = engine.receive(self.take(RECORD_BYTES), look)
         if engine.said_bytes:
             self._send_unasked()

@@ -1,7 +1,7 @@
-"""What TLS has still to hand to its carrier: at most a piece that is encrypted.
+"""Sending over TLS: at most one encrypted piece waits for the carrier.
 
-A piece counts as unsent until the carrier has taken all of it: whoever sends it is told that
-nothing was taken, and when asking again how much the piece was.
+The piece counts as unsent until the carrier has taken all of it: until then `send` returns 0, and
+`pay` returns its size afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class TlsSending:
 
     __slots__ = ("_carrier", "_engine", "_owed", "_unsent")
 
-    # _owed > 0 => bytes of the carrier are unsent that encrypt so many, which nobody was told of.
+    # _owed > 0 => _unsent encrypts this many bytes that were not reported as sent.
 
     def __init__(self, engine: TlsEngine, carrier: ConnectionTransport) -> None:
         self._engine = engine
@@ -30,24 +30,24 @@ class TlsSending:
 
     @property
     def held_bytes(self) -> int:
-        """The memory of what the carrier has not taken."""
-        return len(cast("bytes", self._unsent.obj))  # a view of what is left keeps all of it
+        """Memory of what the carrier has not taken."""
+        return len(cast("bytes", self._unsent.obj))  # a view of the rest holds all of it
 
     @property
     def has_unsent(self) -> bool:
-        """Whether the carrier has still to take something."""
+        """Whether bytes wait for the carrier."""
         return len(self._unsent) > 0
 
     @property
     def is_owing(self) -> bool:
-        """Whether a piece is on its way that nobody was told of."""
+        """Whether the sender must be told the size of a piece."""
         return self._owed > 0
 
     def pay(self) -> int:
-        """Tell how much the piece was that was on its way, if it has left; 0 if it has not.
+        """Return the size of the waiting piece if it has been sent, otherwise 0.
 
         Raises:
-            OSError: Of the carrier.
+            OSError: From the carrier.
         """
         if not self.flush():
             return 0
@@ -55,10 +55,10 @@ class TlsSending:
         return owed
 
     def send(self, piece: memoryview) -> int:
-        """Encrypt a piece; return how much of it has left: all of it, or 0.
+        """Encrypt a piece; return its size if it was sent completely, otherwise 0.
 
         Raises:
-            OSError: Of the carrier, or TlsFailedError.
+            OSError: From the carrier, or TlsFailedError.
         """
         if not self.flush():
             return 0
@@ -69,10 +69,10 @@ class TlsSending:
         return 0
 
     def flush(self) -> bool:
-        """Hand what is encrypted to the carrier; returns whether it has taken everything.
+        """Send encrypted bytes; return whether the carrier has taken all of them.
 
         Raises:
-            OSError: Of the carrier.
+            OSError: From the carrier.
         """
         engine, carrier = self._engine, self._carrier
         while True:
@@ -86,5 +86,5 @@ class TlsSending:
             except (BlockingIOError, InterruptedError):
                 self._unsent = unsent
                 return False
-            # What is sent is let go of: an empty view would keep it.
+            # An empty view would hold the sent bytes.
             self._unsent = unsent[sent:] if sent < len(unsent) else _NOTHING

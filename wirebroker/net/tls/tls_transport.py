@@ -1,21 +1,19 @@
-"""TLS over another transport: a connection sees plain bytes, its carrier the records of TLS.
+"""TLS over another transport: a connection sees plain bytes, its carrier the records.
 
     carrier readable ──► TlsEngine ──► Connection
     carrier          ◄── TlsEngine ◄── SendQueue
 
-Loop, backpressure and memory stay ours (tls_engine.py does no I/O). Bounds:
+Limits:
 
-- a handshake may take `deadline_s` and 128 KiB, and its steps turns (tls_handshake.py); the alert
-  that says why it failed is sent within that time, too;
-- of what is received at most 64 KiB wait to be decrypted;
-- at most 64 KiB are encrypted ahead of what the carrier takes. They count as unsent until it has
-  taken them: whoever waits for the queue to be empty waits for the peer's bytes. So a slow reader
-  holds one such piece. File slices are read, and encrypted, in the same pieces;
-- of what TLS itself answers (RFC 5246: no new keys) what one piece asks for may stay unread;
-- all that waits here, in either direction, is counted in the budget of requests in flight
-  (memory_budget.py). When that is used up one record is encrypted ahead, instead of four.
-
-A handshake that fails is one log line with the peer and the cause.
+- a handshake may take `deadline_s`, including its alert, and 128 KiB; its steps take turns
+  (tls_handshake.py);
+- at most 64 KiB of received bytes wait to be decrypted;
+- at most 64 KiB are encrypted before the carrier takes them. They count as unsent until then, so
+  that an empty queue means that the carrier has everything. File slices are read and encrypted in
+  such pieces;
+- TLS's own responses (RFC 5246: no new keys) to one piece may stay unread;
+- all waiting bytes count in the memory budget (memory_budget.py). When it is exceeded, one record
+  is encrypted at a time instead of four.
 
 Source: RFC 8446; Kafka's SslTransportLayer.
 """
@@ -74,17 +72,17 @@ class TlsTransport(TlsReadiness):
         deadline_s: float,
         on_secured: Callable[[bytes | None], None],
     ) -> None:
-        """Begin when somebody wants to read.
+        """Begin when a reader is added.
 
         Args:
-            carrier: Becomes this one's.
-            context: Of a server.
+            carrier: Owned by this transport from now on.
+            context: A server's.
             turns: The loop's.
-            peer: Its address and port, for log lines.
-            listener_name: The same.
-            deadline_s: How long the handshake may take.
-            on_secured: Told the peer's certificate (DER), if it has one, once, before anything is
-                read; may raise TlsFailedError or MalformedFrameError.
+            peer: Its address and port.
+            listener_name: For log lines.
+            deadline_s: Limit of the handshake.
+            on_secured: Receives the peer's certificate (DER), if any, before anything is read;
+                may raise TlsFailedError or MalformedFrameError.
         """
         engine = TlsEngine(context)
         super().__init__(engine, carrier, turns)
@@ -99,7 +97,7 @@ class TlsTransport(TlsReadiness):
         self._held_bytes = 0
 
     def use_budget(self, budget: MemoryBudget) -> None:
-        """Count there what waits to be decrypted, or taken by the peer."""
+        """Count bytes that wait to be decrypted, or sent to the peer."""
         self._budget = budget
         self._count()
 
@@ -115,7 +113,7 @@ class TlsTransport(TlsReadiness):
             budget.add(held_bytes - self._held_bytes)
             self._held_bytes = held_bytes
 
-    # --- what the carrier tells ---
+    # --- called by the carrier ---
 
     def _on_carrier_readable(self) -> None:
         if self._handshake is None or self._fault is not None:
@@ -123,7 +121,7 @@ class TlsTransport(TlsReadiness):
                 self._reader()
                 self._look()
             return
-        # Nothing more is read until the step is done.
+        # Reads nothing more until the step is done.
         self._carrier.sockets.remove_reader(self._carrier.descriptor)
         is_first = not self._handshake.has_said
         self._turns.wait(self._shake_hands, address=self._address, is_first=is_first)
@@ -134,8 +132,8 @@ class TlsTransport(TlsReadiness):
                 return
         except OSError as error:
             self._break(error)
-        # Whoever sends hears of a fault by that; without a reader nobody else does, and the carrier
-        # would tell of its end in each turn.
+        # A writer learns of errors here. Without one, the carrier must not report its end each
+        # turn.
         if self._writer is not None:
             self._writer()
         else:
@@ -146,7 +144,7 @@ class TlsTransport(TlsReadiness):
     # --- the handshake ---
 
     def _shake_hands(self) -> bool:
-        """Go on with what has arrived; return whether something was computed."""
+        """Continue with the received bytes; return whether something was computed."""
         handshake = self._handshake
         if self._is_closed or handshake is None:
             return False
@@ -158,7 +156,7 @@ class TlsTransport(TlsReadiness):
                 is_dear = bool(area) and not has_left
                 is_done = handshake.take(area, has_left=has_left)
         except BlockingIOError:
-            pass  # it was none of the peer's bytes that woke us
+            pass  # woken without bytes from the peer
         except TlsFailedError as error:
             self._refuse(error)
         except OSError as fault:
@@ -167,7 +165,7 @@ class TlsTransport(TlsReadiness):
         return is_dear
 
     def _after_step(self, handshake: TlsHandshake, *, is_done: bool) -> None:
-        """Send our part, and go on to read."""
+        """Send the handshake's records, and continue reading."""
         try:
             if not self._flush():
                 self._carrier.sockets.add_writer(
@@ -183,23 +181,21 @@ class TlsTransport(TlsReadiness):
         self._count()
         has_failed = self._handshake is not None and isinstance(self._fault, TlsFailedError)
         if has_failed and self._sending.has_unsent:
-            return  # the alert is sent first, or the deadline ends it
+            return  # until the alert is sent, or the deadline
         if self._reader is not None:
             self._carrier.sockets.add_reader(self._carrier.descriptor, self._on_carrier_readable)
         self._look()
 
     def _on_deadline(self) -> None:
         self._refuse(TlsFailedError("it took too long (wirebroker.authentication.deadline.ms)"))
-        self._tell()  # now: a login's deadline is the same, and would be a line more
+        self._tell()  # now, since a login's equal deadline would log another line
 
     def _refuse(self, error: TlsFailedError) -> None:
-        """End with a line in the log."""
         if self._fault is None:
             self._fault = without_frames(error)
             self._say("closing %s on %s: the TLS handshake failed: %s", error)
 
     def _break(self, error: OSError) -> None:
-        """End because the carrier has."""
         if self._fault is None:
             self._fault = without_frames(error)
         self._look()
@@ -207,7 +203,7 @@ class TlsTransport(TlsReadiness):
     # --- receiving ---
 
     def receive(self, buffer: memoryview) -> int:
-        """Receive what is decrypted."""
+        """Receive decrypted bytes."""
         if self._fault is not None:
             raise self._fault
         if self._handshake is not None:
@@ -220,18 +216,18 @@ class TlsTransport(TlsReadiness):
         self._see_to_unsent()
         self._count()
         if not self._engine.is_drained:
-            self._look()  # what waits here is nothing that the carrier tells of
+            self._look()  # the carrier does not report these bytes
         if not count and not self._engine.is_at_end:
             raise BlockingIOError
         return count
 
     def _see_to_unsent(self) -> None:
-        """Have what TLS itself has said leave, also if its connection has nothing to send."""
+        """Send TLS's own records even if the connection has nothing to send."""
         if self._sending.has_unsent and self._writer is None:
             self._carrier.sockets.add_writer(self._carrier.descriptor, self._on_carrier_writable)
 
     def _broken(self, error: TlsFailedError) -> None:
-        """Note what ends a connection whose peer broke TLS; said here, once."""
+        """End because the peer violated TLS; log it once."""
         self._fault = error
         self._say("closing %s on %s: %s", error)
 
@@ -242,11 +238,11 @@ class TlsTransport(TlsReadiness):
     # --- sending ---
 
     def send(self, data: bytes) -> int:
-        """Send what is taken."""
+        """Send what fits."""
         return self.send_piece(data, has_more=False)
 
     def send_piece(self, data: bytes | bytearray | memoryview, *, has_more: bool) -> int:
-        """Send what is taken, at most a piece; or tell what of an earlier one has left."""
+        """Send at most a piece; or return the size of an earlier one that was sent."""
         del has_more
         if self._fault is not None:
             raise self._fault
@@ -270,14 +266,13 @@ class TlsTransport(TlsReadiness):
         return sent
 
     def send_file(self, file: DataFile, position: int, count: int) -> int:
-        """Send of a file what is taken, at most a piece."""
+        """Send at most a piece of a file."""
         if self._sending.is_owing:
             return self.send_piece(b"", has_more=True)
         data = file.read_at(position, min(count, PIECE_BYTES))
         return self.send_piece(data, has_more=True) if data else 0
 
     def _flush(self) -> bool:
-        """Hand what is encrypted to the carrier; returns whether it has taken everything."""
         is_done = self._sending.flush()
         if not is_done or self._held_bytes:
             self._count()
@@ -286,7 +281,7 @@ class TlsTransport(TlsReadiness):
     # --- the end ---
 
     def is_at_end(self) -> bool:
-        """Tell whether only the end is unread; a record that is there is decrypted for that."""
+        """Return whether only the end is unread, decrypting a record if necessary."""
         if self._fault is not None:
             raise self._fault
         if self._handshake is not None:
@@ -303,11 +298,11 @@ class TlsTransport(TlsReadiness):
         return is_at_end
 
     def fault(self) -> OSError | None:
-        """Return why it has failed, if it has."""
+        """Return the error of the connection, if any."""
         return self._fault or self._carrier.fault()
 
     def close(self) -> None:
-        """Tell the peer (close_notify), if it takes that at once, and let go."""
+        """Send close_notify if possible without waiting, and close."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -315,7 +310,7 @@ class TlsTransport(TlsReadiness):
             self._handshake.cancel()
         elif self._fault is None and not self._sending.has_unsent:
             self._engine.say_end()
-        # What it can't be told any more, or the alert that says why it was refused.
+        # Sends close_notify, or the alert of a refusal; the peer may be gone.
         with contextlib.suppress(OSError):
             self._flush()
         sockets, descriptor = self._carrier.sockets, self._carrier.descriptor

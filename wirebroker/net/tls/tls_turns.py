@@ -1,9 +1,8 @@
-"""Steps of handshakes, one dear one in each turn of a loop: many that connect hold nobody up.
+"""Scheduling of TLS handshakes: one expensive step per turn of the loop.
 
-Addresses take turns, and so do first steps and later ones: a client that has responded once is
-through soon. Where many wait for their first step the listeners accept no more (`is_full`):
-newcomers wait in the kernel's backlog, as behind Kafka's acceptor. Peers that have left cost
-little; a turn sees to several of them.
+Addresses take turns, and so do first and later steps: a client that has responded once finishes
+soon. While many wait for their first step the listeners stop accepting (`is_full`), as Kafka's
+acceptor does. Disconnected peers are cheap; a turn handles several.
 """
 
 from __future__ import annotations
@@ -16,30 +15,24 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    # Returns whether it has cost what a step of a handshake does.
+    # Returns whether the step was expensive.
     Step: TypeAlias = "Callable[[], bool]"
 
-# What is received and sent at a time, four records.
+# Received and sent at a time: four records.
 PIECE_BYTES: Final = 64 << 10
-# Those that wait for their first step, which takes some milliseconds; and how many of them are left
-# when listeners go on.
+# First steps that wait, some milliseconds each, when listeners stop and when they continue.
 MOST_WAITING: Final = 256
 _FEW_WAITING: Final = 128
-# Steps of peers that have left, in one turn.
+# Steps of disconnected peers per turn.
 CHEAP_STEPS: Final = 16
 
 
 class TlsTurns:
-    """What all connections of a loop share.
-
-    Attributes:
-        loop: Whose turns they are.
-        area: What is received goes through it, within one call.
-    """
+    """State shared by all connections of a loop; `area` is receive memory within a call."""
 
     __slots__ = ("_first", "_is_first_next", "_is_scheduled", "_later", "_on_room", "area", "loop")
 
-    # _is_scheduled as long as one waits.
+    # _is_scheduled <=> a step waits.
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -52,7 +45,7 @@ class TlsTurns:
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody should be accepted for now."""
+        """Whether listeners should stop accepting."""
         return len(self._first) >= MOST_WAITING
 
     def when_there_is_room(self, callback: Callable[[], None]) -> None:
@@ -60,7 +53,7 @@ class TlsTurns:
         self._on_room.append(callback)
 
     def wait(self, step: Step, *, address: str, is_first: bool) -> None:
-        """Call back in a turn of its own."""
+        """Call a step in a later turn."""
         (self._first if is_first else self._later).add(address, step)
         self._schedule()
 
@@ -83,7 +76,7 @@ class TlsTurns:
                     self.loop.call_soon(callback)
 
     def _take(self) -> Step:
-        """Return the next: of both lines in turns, where there are both."""
+        """Return the next step, alternating between both queues."""
         is_first = bool(self._first) and (self._is_first_next or not self._later)
         self._is_first_next = not is_first
         return (self._first if is_first else self._later).take()

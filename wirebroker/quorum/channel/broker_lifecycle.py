@@ -1,9 +1,4 @@
-"""This broker's membership: registered, unfenced, at the end stopped in an orderly way.
-
-    register     BrokerRegistration: a new incarnation, fenced; its epoch is in every later request
-    unfence      BrokerHeartbeat until the controller lets it serve: it has followed the metadata up
-                 to its own registration
-    shut_down    BrokerHeartbeat that asks to stop, until it leads nothing and may go
+"""This broker's life in the cluster: registration, unfencing, controlled shutdown.
 
 Source: Kafka's BrokerLifecycleManager (KIP-631).
 """
@@ -34,9 +29,9 @@ if TYPE_CHECKING:
     from wirebroker.quorum.channel.controller_channel import ControllerChannel
     from wirebroker.quorum.image.metadata_follower import MetadataFollower
 
-# While something is awaited of the controller; Kafka's brokers ask as often.
+# As in Kafka.
 _RETRY_S = 0.05
-# As long as Kafka's brokers wait for their controlled shutdown.
+# As in Kafka for the controlled shutdown.
 _SHUTDOWN_S = 300.0
 
 
@@ -44,7 +39,7 @@ class BrokerLifecycle:
     """One incarnation of this broker.
 
     Attributes:
-        node_id: Which broker it is.
+        node_id: The broker's id.
         broker_epoch: Of this incarnation; -1 before it is registered.
     """
 
@@ -72,7 +67,7 @@ class BrokerLifecycle:
         self._metadata = metadata
         self._directories: Sequence[DataDirectory] = ()
         self._incarnation_id = new_uuid()
-        # What `register` was told, to be said again.
+        # The fields of `register`, for `register_again`.
         self._registration: dict[str, Any] = {}
 
     async def register(
@@ -84,14 +79,14 @@ class BrokerLifecycle:
         rack: str | None = None,
         previous_broker_epoch: int = -1,
     ) -> None:
-        """Register, fenced.
+        """Register as fenced.
 
         Args:
-            cluster_id: The cluster that this broker's directories belong to.
-            endpoints: Where clients and other brokers reach it.
-            log_directories: The ids of all its log directories.
-            rack: Where it stands, for placement.
-            previous_broker_epoch: Of the last incarnation if that stopped cleanly, else -1.
+            cluster_id: The cluster of this broker's directories.
+            endpoints: The addresses for clients and brokers.
+            log_directories: The ids of all log directories.
+            rack: For replica placement.
+            previous_broker_epoch: Of the last incarnation if it stopped cleanly, or -1.
 
         Raises:
             KafkaError: The controller refuses; see register_broker.
@@ -105,7 +100,7 @@ class BrokerLifecycle:
         await self._say_registration(previous_broker_epoch)
 
     async def register_again(self) -> None:
-        """Register this incarnation anew, which somebody has unregistered.
+        """Register this incarnation again after it was unregistered.
 
         Raises:
             KafkaError: The controller refuses; see register_broker.
@@ -128,11 +123,11 @@ class BrokerLifecycle:
         self.broker_epoch = answer.broker_epoch
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
-        """Have the controller told which of these are offline, and which cordoned."""
+        """Report the state of these directories to the controller."""
         self._directories = directories
 
     async def unfence(self) -> None:
-        """Wait until this broker may serve: then it leads the partitions that nobody led.
+        """Wait until this broker has applied its registration and may serve.
 
         Raises:
             KafkaError: The controller does not know this incarnation.
@@ -141,22 +136,22 @@ class BrokerLifecycle:
             await pause(_RETRY_S)
 
     async def disks_failed(self, directory_ids: Sequence[bytes]) -> None:
-        """Say which of this broker's directories are offline.
+        """Report offline directories.
 
         Raises:
-            KafkaError: The controller does not know this incarnation, or cannot write it down.
+            KafkaError: The controller does not know this incarnation, or cannot record it.
         """
         await self._heartbeat(offline_log_dirs=list(directory_ids))
 
     async def shut_down(self) -> None:
-        """Wait until this broker leads nothing any more and is fenced.
+        """Wait until this broker leads nothing and is fenced.
 
         Raises:
             KafkaError: The controller does not know this incarnation; REQUEST_TIMED_OUT.
         """
         try:
             async with asyncio.timeout(_SHUTDOWN_S):
-                # The first says it; where nobody else has to know, the second is told to go.
+                # The first reports the shutdown; without other brokers, the second allows it.
                 await self._heartbeat(want_shut_down=True)
                 while not (await self._heartbeat(want_shut_down=True)).should_shut_down:
                     await pause(_RETRY_S)
@@ -166,13 +161,13 @@ class BrokerLifecycle:
             ) from None
 
     def _features(self) -> dict[str, tuple[int, int]]:
-        """Return what is served, and what the cluster has finalized and can be read."""
+        """Return the served features, and finalized ones that are only readable."""
         finalized = self._metadata.image.features
         kept = {name: READABLE_FEATURES[name] for name in finalized if name in READABLE_FEATURES}
         return {**SERVED_FEATURES, **kept}
 
     def _cordoned(self) -> dict[str, list[bytes]]:
-        """Return what a heartbeat says of cordoned directories, in a cluster that knows of them."""
+        """Return the field of cordoned directories, if the cluster supports it."""
         if not self._directories or not has_cordoned_directories(self._metadata.image.features):
             return {}
         return {"cordoned_log_dirs": cordoned_ids(self._directories)}

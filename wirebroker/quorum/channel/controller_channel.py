@@ -1,15 +1,12 @@
-"""The way to the controller: requests of Kafka's own go in, what it answers comes out.
+"""The broker's way to the active controller.
 
-    answer = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, {...})       this broker asks
-    answer = await channel.forward(key, version, body, requester)        one of its clients asks
-
-Whoever asks does not know where the controller is:
+    response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, {...})    for this broker
+    response = await channel.forward(key, version, body, requester)     for a client
 
     LocalChannel     in this process (quorum_controller.py)
-    RemoteChannel    behind a connection (remote_channel.py), by the same messages on the wire
+    RemoteChannel    over a connection (remote_channel.py), with the same messages
 
-A client's request is answered in the version in which it came; a broker's own in the newest that
-both know.
+A client's response has the version of its request, the broker's own the newest common one.
 
 Source: Kafka's NodeToControllerChannelManager and ForwardingManager (KIP-590).
 """
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.quorum.controller.quorum_controller import QuorumController
 
-    # Fields by name; or a function of the version that gives them, where versions differ.
+    # Fields by name, or a function that returns them for a version.
     Asking = Mapping[str, Any] | Callable[[int], Mapping[str, Any]]
 
 
@@ -45,48 +42,39 @@ class Requester(NamedTuple):
 
     @property
     def asker(self) -> tuple[str, str]:
-        """Return whose quotas count: the principal's name and the client id."""
+        """Return whose quotas apply: the principal's name and the client id."""
         return self.principal_name, self.client_id or ""
 
 
 class ControllerChannel(Protocol):
-    """What brokers ask the controller through."""
+    """Sends requests to the controller."""
 
     async def ask(self, key: ApiKey, body: Asking) -> Any:
-        """Send a request of this broker's own; return the decoded answer.
+        """Send a request of this broker; return the decoded response.
 
-        Args:
-            key: What is asked for.
-            body: The request's fields; those that are missing have Kafka's defaults. Or a function
-                of the version that gives them.
+        Missing fields in `body` have Kafka's defaults.
 
         Raises:
-            KafkaError: NOT_CONTROLLER: nobody could be asked; KAFKA_STORAGE_ERROR and others that
-                an answer has at its top are in the answer, as in Kafka's protocol.
+            KafkaError: NOT_CONTROLLER: no controller is reachable. Top-level errors of a response
+                are returned in it.
         """
         ...
 
     async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
-        """Send a client's request; return the answer, to be encoded in the same version.
-
-        Args:
-            key: What is asked for.
-            version: Of the client's request.
-            body: The decoded request.
-            requester: Who asks.
+        """Send a client's request; return the response, to be encoded in the same version.
 
         Raises:
-            KafkaError: As `ask`.
+            KafkaError: As in `ask`.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 
 class LocalChannel:
-    """The way to a controller in the same process."""
+    """The channel to a controller in the same process."""
 
     __slots__ = ("_controller",)
 
@@ -94,7 +82,7 @@ class LocalChannel:
         self._controller = controller
 
     async def ask(self, key: ApiKey, body: Asking) -> Any:
-        """Have a request of this broker's own carried out; see ControllerChannel."""
+        """Carry out a request of this broker; see ControllerChannel."""
         message = request_message(key)
         version = message.versions[-1]
         fields = body(version) if callable(body) else body
@@ -102,7 +90,7 @@ class LocalChannel:
         return response_message(key).struct_class(**await self._controller.handle(request))
 
     async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
-        """Have a client's request carried out; see ControllerChannel."""
+        """Carry out a client's request; see ControllerChannel."""
         principal = Principal(
             requester.principal_type, requester.principal_name, requester.is_by_token
         )
@@ -111,14 +99,14 @@ class LocalChannel:
         return await self._controller.handle(request)
 
     async def close(self) -> None:
-        """Do nothing: the controller belongs to whoever opened it."""
+        """Do nothing: the controller has another owner."""
 
 
 def check_answer(answer: Any) -> Any:
-    """Return an answer that has no error at its top.
+    """Return a response without a top-level error.
 
     Raises:
-        KafkaError: The one that it has.
+        KafkaError: The response has one.
     """
     if answer.error_code:
         code = ErrorCode(answer.error_code)

@@ -1,14 +1,12 @@
-"""Tells the controller what waits, one request at a time, until it has taken all of it.
+"""Sends pending items to the controller, one request at a time, until all are accepted.
 
-    _wake() --> a batch of what waits --> the controller --> the next batch, until nothing waits
-                     ^                         |
-                     '--- some time later -----'  it failed, or part of it is to be told again
+    _wake() --> a batch of pending items --> the controller --> the next batch
+                     ^                           |
+                     '----- after a backoff -----'  it failed, or accepted only a part
 
-The time grows with each failure in a row, and one line of the log tells of all that fail alike.
-What is new waits for it if nothing was answered, since it would fare no better; it does not wait
-for what was refused.
+New items wait for the backoff of a failed request, but not for that of refused items.
 
-Source: Kafka's AssignmentsManager and DefaultAlterPartitionManager: one request at a time.
+Source: Kafka's AssignmentsManager and DefaultAlterPartitionManager.
 """
 
 from __future__ import annotations
@@ -32,17 +30,17 @@ _BatchT = TypeVar("_BatchT", bound=dict[Any, Any])
 
 
 class ControllerSender(abc.ABC, Generic[_BatchT]):
-    """What waits, and the task that has it sent.
+    """The pending items and the task that sends them.
 
     Args:
-        name: The request's, for the task and the log.
-        backoff: How long it waits before something is sent again.
-        seed: Of the jitter of that.
+        name: The request's name, for the task and the log.
+        backoff: The pauses between retries.
+        seed: For the jitter of the pauses.
     """
 
     __slots__ = ("_backoff", "_has_more", "_is_stopped", "_lines", "_name", "_pauses", "_sending")
 
-    # something waits and not _is_stopped => _sending is not None
+    # Pending items and not _is_stopped => _sending is not None.
 
     def __init__(self, name: str, *, backoff: Backoff, seed: int) -> None:
         self._name: Final = name
@@ -51,24 +49,24 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
         self._pauses: Final = RetryPauses(backoff, seed=seed)
         self._sending: asyncio.Task[None] | None = None
         self._is_stopped = False
-        # Since the last batch was taken out.
+        # New items since the last batch.
         self._has_more = asyncio.Event()
 
     async def stop(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self._is_stopped = True
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
 
     def _wake(self) -> None:
-        """Have sent what waits."""
+        """Send the pending items."""
         self._has_more.set()
         if self._sending is None and not self._is_stopped:
             self._sending = asyncio.create_task(self._send_all(), name=self._name)
 
     async def _send_all(self) -> None:
-        """Have everything taken that waits; the root of a task."""
+        """Send until nothing is pending; the root of a task."""
         try:
             while batch := self._next_batch():
                 self._has_more.clear()
@@ -85,7 +83,7 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
             self._sending = None
 
     async def _try(self, batch: _BatchT) -> int | None:
-        """Send a batch; return how much of it is to be sent again, None: nothing was answered."""
+        """Send a batch; return how many items to retry, or None without a response."""
         left: int | None = None
         try:
             left = await self._send(batch)
@@ -93,7 +91,7 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
                 self._note_failure("refusal", "the controller has not taken all of it")
         except KafkaError as error:
             self._note_failure(error.code.name, error.message or error.code.name)
-        except Exception:  # the root of a task: what else waits has to be sent too
+        except Exception:  # the root of a task: other items must still be sent
             logger.exception("%s failed", self._name)
             self._note_failure("mistake", "see above")
         return left
@@ -103,7 +101,6 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
         self._lines.add(kind, f"{self._name} is sent again until it is taken: {why}")
 
     async def _pause(self, *, was_answered: bool) -> None:
-        """Wait before the next try; what is new need not wait for what was refused."""
         delay_s = self._pauses.next_s
         if not was_answered:
             await pause(delay_s)
@@ -116,16 +113,16 @@ class ControllerSender(abc.ABC, Generic[_BatchT]):
 
     @abc.abstractmethod
     def _next_batch(self) -> _BatchT:
-        """Return what is sent next; empty: nothing waits any more."""
+        """Return the next batch; empty if nothing is pending."""
 
     @abc.abstractmethod
     async def _send(self, batch: _BatchT) -> int:
-        """Send some; return how many are to be sent again.
+        """Send a batch; return how many items to retry.
 
         Raises:
-            KafkaError: All are.
+            KafkaError: The whole batch failed.
         """
 
     @abc.abstractmethod
     def _on_sent(self, batch: _BatchT, *, was_answered: bool) -> None:
-        """Take notice that a batch was sent, whatever has become of it."""
+        """Handle the end of a request."""

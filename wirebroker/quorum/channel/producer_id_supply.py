@@ -1,4 +1,4 @@
-"""Producer ids for this broker: out of a block, and a new block when that is used up.
+"""Producer ids for this broker, from blocks that the controller allocates.
 
 Source: Kafka's RPCProducerIdManager.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ProducerIdSupply:
-    """Gives ids out; a block is allocated by the controller."""
+    """The producer ids of this broker."""
 
     __slots__ = ("_controller", "_ids", "_lifecycle", "_refill")
 
@@ -27,19 +27,19 @@ class ProducerIdSupply:
         self._controller = controller
         self._lifecycle = lifecycle
         self._ids = ProducerIds()
-        # The allocation under way, if any; all who need an id wait for the same one.
+        # The allocation in progress, shared by all waiters.
         self._refill: asyncio.Task[None] | None = None
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next id can be had at once."""
+        """Whether an id is available."""
         return self._ids.is_ready
 
     def take(self) -> int:
-        """Return an id that nobody had.
+        """Return an unused id.
 
         Raises:
-            KafkaError: COORDINATOR_LOAD_IN_PROGRESS: there is none, see until_ready.
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS: none is available; see until_ready.
         """
         producer_id = self._ids.take()
         if producer_id is None:
@@ -47,15 +47,15 @@ class ProducerIdSupply:
         return producer_id
 
     async def until_ready(self) -> None:
-        """Wait until the next id can be had at once.
+        """Wait until an id is available.
 
         Raises:
-            KafkaError: No block can be had.
+            KafkaError: The allocation failed.
         """
         while not self._ids.is_ready:
             if self._refill is None:
                 self._refill = asyncio.create_task(self._allocate(), name="producer ids")
-            # One allocation serves all who wait, and goes on if one of them is cancelled.
+            # The allocation continues if one waiter is canceled.
             await asyncio.shield(self._refill)
 
     async def _allocate(self) -> None:

@@ -1,8 +1,7 @@
-"""The way to a controller in another process: Kafka's own requests over a connection.
+"""The channel to a controller in another process.
 
-What a broker asks for itself goes as it is; what it asks for a client goes in an Envelope, with the
-principal and the address of the client, in the version in which the client asked. Both are sent
-again, until their time is over, to whoever is the active controller by then.
+A client's request is sent in an Envelope, with its principal, address and version. Requests are
+retried with the current active controller until they time out.
 
 Source: Kafka's NodeToControllerChannelManager and ForwardingManager (KIP-590).
 """
@@ -30,20 +29,20 @@ if TYPE_CHECKING:
     from wirebroker.net.client.active_controller import ActiveController
     from wirebroker.quorum.channel.controller_channel import Asking, Requester
 
-# Kafka's request.timeout.ms: an election takes less.
+# Kafka's request.timeout.ms; an election takes less.
 TIMEOUT_S: Final = 30.0
-# Longer bodies are encoded and decoded in a thread (net/dispatch.py has the same bound).
+# Larger bodies are encoded and decoded in a thread, as in net/dispatch.py.
 _LONGEST_ON_LOOP_BYTES: Final = 64 << 10
-# An inner request has a connection of its own: any number will do.
+# Any number: the inner request is alone in its envelope.
 _CORRELATION_ID: Final = 0
 
 
 class RemoteChannel:
-    """The way to the active controller of a quorum; see controller_channel.ControllerChannel.
+    """The channel to the active controller of a quorum; see controller_channel.ControllerChannel.
 
     Attributes:
-        silence: Returns a message if no controller answers, else None. DescribeQuorum is refused
-            with this message at once.
+        silence: Returns a message if no controller responds, or None. DescribeQuorum immediately
+            fails with this message.
     """
 
     __slots__ = ("_clock", "_controllers", "_timeout_s", "silence")
@@ -51,18 +50,18 @@ class RemoteChannel:
     def __init__(
         self, controllers: ActiveController, clock: Clock, *, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Take what finds the active controller; it is closed with this."""
+        """Send requests by `controllers`, which this object closes."""
         self._controllers = controllers
         self._clock = clock
         self._timeout_s = timeout_s
         self.silence: Callable[[], str | None] = _nothing
 
     async def ask(self, key: ApiKey, body: Asking) -> Any:
-        """Send a request of this broker's own; return the decoded answer.
+        """Send a request of this broker; return the decoded response.
 
         Raises:
-            KafkaError: REQUEST_TIMED_OUT if nobody has answered in time, UNSUPPORTED_VERSION if
-                the controller does not know the request.
+            KafkaError: REQUEST_TIMED_OUT, NETWORK_EXCEPTION, or UNSUPPORTED_VERSION if the
+                controller does not know the request.
         """
         try:
             return await self._controllers.request(key, body, timeout_s=self._timeout_s)
@@ -70,7 +69,7 @@ class RemoteChannel:
             raise _as_kafka_error(error) from error
 
     async def forward(self, key: ApiKey, version: int, body: Any, requester: Requester) -> Any:
-        """Send a client's request; return the answer, to be encoded in the same version."""
+        """Send a client's request; return the response, to be encoded in the same version."""
         client_id = (requester.client_id or "").encode()
         head = request_header(key, version, _CORRELATION_ID, client_id)
         principal = Principal(

@@ -1,16 +1,15 @@
-"""The metadata log as the controller's engine has it: appended at once, committed when followed.
+"""The metadata log of the controller's engine: append, sync, publish, commit.
 
-    append()     a whole change, at the end of the log
-    flusher      one fdatasync for all that were appended meanwhile (group commit, in a thread)
-    follower     told of each change, in order; then `committed_offset` moves, and answers leave
+    append()     appends a whole change
+    flusher      syncs all appended changes at once (group commit, in a thread)
+    follower     publishes each change in order; then `committed_offset` rises and responses leave
 
 Laws:
-- `committed_offset` is the offset of the follower's image: who is told of a topic finds its
-  partitions. It is never above what the disk has.
-- After a failed write or sync nothing is appended any more: what the disk holds is unknown until a
-  restart reads it. What was on the disk before is followed all the same. A write that found no room
-  was taken back, and fails its own change only.
-- A snapshot is begun only while everything is committed.
+- `committed_offset` is the offset of the follower's image, so a client that learns of a topic finds
+  its partitions. It is never above what is on disk.
+- After a failed write or sync nothing is appended until a restart, but changes on disk are still
+  published. A write to a full disk is undone and fails only its own change.
+- A snapshot begins only while everything is committed.
 
 Source: Kafka's KafkaRaftClient and QuorumController.handleCommit, for a quorum of one voter
 (KIP-500, KIP-595).
@@ -48,8 +47,8 @@ class ControllerLog:
 
     Attributes:
         stored: Files, epochs, snapshots.
-        follower: Shows the committed state, and tells others of it.
-        on_disk_failure: Told the path of the log when its disk has failed.
+        follower: Has the committed state.
+        on_disk_failure: Called with the log's path when its disk fails.
     """
 
     __slots__ = (
@@ -64,7 +63,7 @@ class ControllerLog:
         "stored",
     )
 
-    # follower.image, then _synced, then _appended: the log from its start to its end.
+    # follower.image, then _synced, then _appended cover the log from start to end.
 
     def __init__(self, stored: MetadataLog, follower: MetadataFollower) -> None:
         self.stored = stored
@@ -74,37 +73,37 @@ class ControllerLog:
         self._synced: deque[ClusterChange] = deque()
         self._flusher: asyncio.Task[None] | None = None
         self._watchers: list[Callable[[], None]] = []
-        self._failure: KafkaError | None = None  # why nothing is appended any more
+        self._failure: KafkaError | None = None  # raised by all later appends
         self._may_condense = True
 
-    # What the engine sees
+    # The engine's interface
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return "the metadata log"
 
     @property
     def end_offset(self) -> int:
-        """The end behind the last record, on the disk or not."""
+        """The end of the log, on disk or not."""
         return self.stored.end_offset
 
     @property
     def committed_offset(self) -> int:
-        """The end of what is on the disk, and followed by this node."""
+        """The end of what is published."""
         return self.follower.image.offset
 
     @property
     def failure(self) -> KafkaError | None:
-        """KAFKA_STORAGE_ERROR once the disk has failed, and what it has is followed."""
+        """KAFKA_STORAGE_ERROR after a disk failure, once everything on disk is published."""
         return None if self._synced else self._failure
 
     def watch(self, on_advance: Callable[[], None]) -> None:
-        """Call back whenever a change was followed, or the disk has failed."""
+        """Call `on_advance` after each published change and on a disk failure."""
         self._watchers.append(on_advance)
 
     def unwatch(self, on_advance: Callable[[], None]) -> None:
-        """Call back no more."""
+        """Remove a callback."""
         self._watchers = [each for each in self._watchers if each != on_advance]
 
     def append(
@@ -114,13 +113,13 @@ class ControllerLog:
         producer: ProducerEpoch | None = None,
         guard: VerificationGuard | None = None,
     ) -> None:
-        """Append a change that was encoded for the end of the log, and have it synced.
+        """Append a change that was encoded for the end of the log.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR: nothing was appended.
             OSError: The disk failed.
         """
-        del moment, guard  # it is encoded already
+        del moment, guard  # already encoded
         assert producer is None, "nobody writes here in a producer's transaction"
         [change] = records
         if self._failure is not None:
@@ -135,12 +134,12 @@ class ControllerLog:
         self._have_synced(change)
 
     def cut(self, records: Sequence[ClusterChange]) -> Iterator[Sequence[ClusterChange]]:
-        """Yield each change by itself."""
+        """Yield each change on its own."""
         for change in records:
             yield [change]
 
     def disk_failed(self, error: OSError) -> None:
-        """Take nothing more: the log's end on the disk is not known."""
+        """Accept no more appends: the log's end on disk is unknown."""
         message = f"the metadata log cannot be written: {error}"
         LOGGER.error("%s", message)
         self._failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
@@ -148,30 +147,30 @@ class ControllerLog:
         self.on_disk_failure(self.stored.directory, error)
         self._tell()
 
-    # What the controller does with it
+    # The controller's interface
 
     def lead(self, image: ClusterImage) -> ClusterImage:
-        """Begin the next epoch; return the image after the records that begin it."""
+        """Begin the next epoch; return the image after its first records."""
         led = self.stored.lead(image)
         self._have_synced(ClusterChange(None, led, ImageChange()))
         return led
 
     def encode(self, records: list[MetadataRecord]) -> Steps[EncodedBatches]:
-        """Encode records that come next in the log; see MetadataLog.encode."""
+        """Encode the next records; see MetadataLog.encode."""
         return self.stored.encode(records)
 
     async def close(self) -> None:
-        """Commit what is appended, and let go of the files."""
+        """Commit what is appended and close the files."""
         if self._flusher is not None:
             await self._flusher
         await self.stored.close()
 
     def hold_snapshots(self) -> None:
-        """Begin no snapshot until `allow_snapshots`: a start is not held up by one."""
+        """Postpone snapshots until `allow_snapshots`, for a quick start."""
         self._may_condense = False
 
     def allow_snapshots(self) -> None:
-        """Begin the snapshot that is due, if one is, and those to come when they are."""
+        """Begin snapshots when they are due."""
         self._may_condense = True
         self._condense()
 
@@ -183,7 +182,7 @@ class ControllerLog:
             self._flusher = asyncio.create_task(self._flush(), name="metadata flusher")
 
     async def _flush(self) -> None:
-        """Sync and publish until nothing waits any more; the root of its task."""
+        """Sync and publish until nothing is pending; the root of a task."""
         while self._appended:
             covered = len(self._appended)
             try:
@@ -191,7 +190,7 @@ class ControllerLog:
             except OSError as error:
                 self.disk_failed(error)
                 break
-            # A write may have failed meanwhile: then what was not known to be synced is given up.
+            # A write may have failed and cleared _appended meanwhile.
             count = min(covered, len(self._appended))
             self._synced.extend(self._appended.popleft() for _ in range(count))
             await self._publish()
@@ -199,7 +198,7 @@ class ControllerLog:
         self._flusher = None
 
     async def _publish(self) -> None:
-        """Have what is synced followed: facts, whatever becomes of the disk meanwhile."""
+        """Publish the synced changes, even if the disk fails meanwhile."""
         while self._synced:
             change = self._synced[0]
             await self.follower.publish(change.change, change.image)
@@ -216,4 +215,4 @@ class ControllerLog:
 
 
 def _ignore(path: str, error: OSError) -> None:
-    """Do nothing: nobody has asked to be told."""
+    """Ignore the failure."""

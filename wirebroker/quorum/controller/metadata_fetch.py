@@ -1,11 +1,8 @@
-"""The metadata log for those who follow it: Fetch and FetchSnapshot of `__cluster_metadata-0`.
+"""Serves the metadata log to its followers: Fetch and FetchSnapshot of `__cluster_metadata-0`.
 
-    Fetch           batches that are committed; waits for some until max_wait_ms. Who has something
-                    else is told where it diverges; who is behind the log's start, which snapshot
-    FetchSnapshot   a piece of that snapshot
-
-What is answered is on the disk and was followed by this node, so the high watermark is the end of
-what is read. Answers have at most 1 MiB, read in a thread.
+A Fetch returns committed batches, waiting up to max_wait_ms; or the diverging epoch; or the
+snapshot to fetch if the fetch offset is below the log's start. Responses have at most 1 MiB, read
+in a thread.
 
 Source: Kafka's KafkaRaftClient (handleFetchRequest, handleFetchSnapshotRequest; KIP-595, KIP-630),
 KafkaMetadataLog.validateOffsetAndEpoch.
@@ -35,21 +32,21 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 _MOST_BYTES: Final = 1 << 20
-# As long as Kafka's followers wait; more would only outlive them.
+# Kafka's followers do not wait longer.
 _LONGEST_WAIT_MS: Final = 30_000
-# Fetch: by which versions topics have ids, and endpoints are told.
+# First Fetch versions with topic ids, replica state and endpoints.
 _FIRST_WITH_IDS: Final = 13
 _FIRST_WITH_STATE: Final = 15
 _FIRST_WITH_ENDPOINTS: Final = 16
-# FetchSnapshot: by which version endpoints are told.
+# First FetchSnapshot version with endpoints.
 _FIRST_SNAPSHOT_WITH_ENDPOINTS: Final = 1
 
 
 class MetadataFetches:
-    """Answers those who follow the metadata log of this node, its leader.
+    """Serves followers of this node's metadata log.
 
     Attributes:
-        observers: Who has fetched lately.
+        observers: The nodes that have fetched recently.
     """
 
     __slots__ = (
@@ -72,7 +69,7 @@ class MetadataFetches:
         cluster_id: str,
         endpoints: Sequence[Endpoint],
     ) -> None:
-        """Take what is read; `endpoints` are where this node is reached, by its first listener."""
+        """Serve `log`; the first of this node's `endpoints` is returned."""
         self._log = log
         self._clock = clock
         self._node_id = node_id
@@ -83,13 +80,13 @@ class MetadataFetches:
         self.observers = Observers()
 
     def stop(self) -> None:
-        """Answer everybody who waits with what there is, and let nobody wait any more."""
+        """Complete all waiting requests, and let no new ones wait."""
         self._is_stopping = True
         for each in self._waiting:
             each.set()
 
     async def fetch(self, version: int, body: Any) -> Body:
-        """Answer a Fetch of the metadata log; anything else is refused as a whole."""
+        """Serve a Fetch of the metadata log; refuse any other."""
         if body.cluster_id not in {None, self._cluster_id}:
             return {"error_code": int(ErrorCode.INCONSISTENT_CLUSTER_ID)}
         if not _is_of_metadata(body.topics, version):
@@ -107,7 +104,7 @@ class MetadataFetches:
         return self._fetched(version, await self._read(asked, body.max_bytes))
 
     async def fetch_snapshot(self, version: int, body: Any) -> Body:
-        """Answer a FetchSnapshot with a piece of a snapshot."""
+        """Serve a piece of a snapshot."""
         if body.cluster_id not in {None, self._cluster_id}:
             return {"error_code": int(ErrorCode.INCONSISTENT_CLUSTER_ID)}
         if len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
@@ -128,7 +125,6 @@ class MetadataFetches:
     # Fetch
 
     def _refusal(self, asked: Any) -> ErrorCode | None:
-        """Judge what does not depend on the log."""
         if min(asked.current_leader_epoch, asked.fetch_offset, asked.last_fetched_epoch) < 0:
             return ErrorCode.INVALID_REQUEST
         return self._refuse_epoch(asked.current_leader_epoch)
@@ -145,7 +141,7 @@ class MetadataFetches:
         )
 
     def _has_all(self, asked: Any) -> bool:
-        """Tell whether a reader has all that is committed, and knows that it is."""
+        """Return whether a follower has everything committed, and knows the high watermark."""
         end_offset = self._log.committed_offset
         return bool(min(asked.fetch_offset, asked.high_watermark) >= end_offset)
 
@@ -159,7 +155,7 @@ class MetadataFetches:
             self.observers.note(who, asked.fetch_offset, end_offset, self._clock.now_ms())
 
     async def _until_longer(self, offset: int, wait_ms: int) -> None:
-        """Wait until something behind an offset is committed, for so long at most."""
+        """Wait until more than `offset` is committed, at most `wait_ms`."""
         if self._is_stopping:
             return
         is_over = asyncio.Event()
@@ -174,13 +170,12 @@ class MetadataFetches:
             async with asyncio.timeout(wait_ms / 1000):
                 await is_over.wait()
         except TimeoutError:
-            pass  # nothing has come: the answer says so
+            pass  # the response has no records
         finally:
             self._log.unwatch(on_advance)
             self._waiting.discard(is_over)
 
     async def _read(self, asked: Any, max_bytes: int) -> Body:
-        """Return what a reader gets at its place."""
         log = self._log
         place = self._judge(asked)
         end_offset = log.committed_offset
@@ -229,7 +224,7 @@ class MetadataFetches:
             size, piece = await in_thread(
                 Work.WARMING, store.read_snapshot_part, wanted, asked.position, most
             )
-        except FileNotFoundError:  # a newer one took its place meanwhile
+        except FileNotFoundError:  # replaced by a newer one meanwhile
             return {"error_code": int(ErrorCode.SNAPSHOT_NOT_FOUND)}
         if asked.position >= size:
             return {"error_code": int(ErrorCode.POSITION_OUT_OF_RANGE)}
@@ -240,7 +235,7 @@ class MetadataFetches:
             "unaligned_records": piece,
         }
 
-    # Who leads
+    # The leader
 
     def _leader(self) -> Body:
         return {"leader_id": self._node_id, "leader_epoch": self._log.stored.epoch}
@@ -253,7 +248,7 @@ class MetadataFetches:
 
 
 def _is_of_metadata(topics: Any, version: int) -> bool:
-    """Tell whether a Fetch asks for partition 0 of the metadata topic and for nothing else."""
+    """Return whether a Fetch is for partition 0 of the metadata topic alone."""
     if len(topics) != 1 or [each.partition for each in topics[0].partitions] != [0]:
         return False
     if version >= _FIRST_WITH_IDS:
@@ -262,6 +257,6 @@ def _is_of_metadata(topics: Any, version: int) -> bool:
 
 
 def _read_whole(piece: FileSlice) -> memoryview:
-    """Read a slice, without a batch that it cuts."""
+    """Read a slice without the partial batch at its end."""
     content = memoryview(piece.read())
     return content[: whole_batches(content)]

@@ -1,7 +1,6 @@
-"""Who follows the metadata log, and how far each has come: brokers, and who else fetches it.
+"""The observers of the metadata log and their progress.
 
-Soft state of the quorum's leader, made of the fetches that come; who has not fetched for five
-minutes is forgotten.
+Soft state of the quorum's leader; silent observers are forgotten after five minutes.
 
 Source: Kafka's LeaderState (observers; KIP-642, KIP-836 for the times).
 """
@@ -15,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FORGOTTEN_AFTER_MS: Final = 300_000
-# Some for each of hundreds of brokers; beyond, who has been silent longest goes.
+# Enough for hundreds of brokers; then the longest silent one is dropped.
 _MOST_OBSERVERS: Final = 1_000
 
 
 class ObserverId(NamedTuple):
-    """Who fetches: a node, and the directory that it keeps the log in (zero before KIP-853)."""
+    """A node and the directory of its log (zero before KIP-853)."""
 
     node_id: int
     directory_id: bytes
@@ -28,13 +27,13 @@ class ObserverId(NamedTuple):
 
 @dataclass(slots=True)
 class Observer:
-    """How far one has come.
+    """The progress of one observer.
 
     Attributes:
         end_offset: The end of its log.
-        last_fetch_ms: When it last asked, in milliseconds since 1970.
-        last_caught_up_ms: When it last had everything; -1 if it never had.
-        leader_end_offset: The end of the leader's log when it last asked.
+        last_fetch_ms: Its last fetch, in milliseconds since 1970.
+        last_caught_up_ms: When it last had everything, or -1.
+        leader_end_offset: The end of the leader's log at its last fetch.
     """
 
     end_offset: int
@@ -44,16 +43,16 @@ class Observer:
 
 
 class Observers:
-    """Those that have fetched lately."""
+    """The recent observers."""
 
     __slots__ = ("_observers",)
 
     def __init__(self) -> None:
-        # In the order in which they last asked.
+        # In the order of their last fetches.
         self._observers: dict[ObserverId, Observer] = {}
 
     def note(self, observer: ObserverId, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Note that somebody fetches from `offset`, which is the end of what it has."""
+        """Record a fetch from `offset`, which is the end of the observer's log."""
         before = self._observers.pop(observer, None)
         caught_up_ms = -1 if before is None else before.last_caught_up_ms
         if offset >= leader_end_offset:
@@ -65,7 +64,7 @@ class Observers:
             del self._observers[next(iter(self._observers))]
 
     def lately(self, now_ms: int) -> Iterator[tuple[ObserverId, Observer]]:
-        """Yield those that have not been forgotten, by node."""
+        """Yield the observers that are not forgotten, by node."""
         since_ms = now_ms - _FORGOTTEN_AFTER_MS
         gone = [each for each, seen in self._observers.items() if seen.last_fetch_ms < since_ms]
         for each in gone:

@@ -1,11 +1,7 @@
-"""The controller of a one-voter quorum, at work: its log, its machine, its engine, put together.
+"""The active controller of a one-voter quorum: its log, state machine and engine.
 
-    open        the log read, its next epoch begun, what a cluster begins with
-    handle      a request of Kafka's own: the machine decides, in steps; the answer is given when
-                what it rests on is on the disk and followed (stepped_engine.py, controller_log.py)
-    close       what was submitted is finished
-
-Operations see what is appended; everybody else sees what is committed and followed.
+Operations see what is appended; everything else sees what is committed and published. A response
+waits until its records are on disk and published (stepped_engine.py, controller_log.py).
 
 Source: Kafka's QuorumController, for a quorum of one voter (KIP-500).
 """
@@ -77,15 +73,15 @@ _ERRORS: Final = AnswerErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.
 
 
 class QuorumController:
-    """The active controller, which is the only one. Made by `open`; used on one event loop.
+    """The only controller, created by `open` and used on one event loop.
 
     Attributes:
-        rules: What its requests do.
-        log: Where the records are, and when they count.
-        follower: Shows the committed state, and tells others of it.
-        authorization: Who may do what; None: everybody everything.
-        endpoints: Where other nodes reach it; empty if none do.
-        fetches: Answers those who follow the log.
+        rules: Implements its requests.
+        log: Stores and commits the records.
+        follower: Has the committed state.
+        authorization: The ACLs, or None if all is allowed.
+        endpoints: Its addresses for other nodes.
+        fetches: Serves followers of the log.
     """
 
     __slots__ = (
@@ -109,7 +105,7 @@ class QuorumController:
         rules: Controller,
         endpoints: Sequence[Endpoint],
     ) -> None:
-        """Take a log that was loaded, and begin the next epoch in it."""
+        """Begin the next epoch in a log that was loaded."""
         self.rules = rules
         self.endpoints = endpoints
         self.follower = MetadataFollower(clock, image)
@@ -131,12 +127,12 @@ class QuorumController:
 
     @property
     def clock(self) -> Clock:
-        """What it goes by."""
+        """The clock."""
         return self._clock
 
     @property
     def metadata(self) -> MetadataFollower:
-        """Its follower, by the name that brokers have for theirs."""
+        """The follower, under the name that brokers use."""
         return self.follower
 
     # Start and stop
@@ -152,20 +148,20 @@ class QuorumController:
         endpoints: Sequence[Endpoint] = (),
         first_users: Sequence[MetadataRecord] = (),
     ) -> QuorumController:
-        """Read the log of a log directory, or begin one, and become its leader.
+        """Read or create the log of a log directory and become its leader.
 
         Args:
-            log_directory: Where `__cluster_metadata-0` lies; locked and formatted already.
+            log_directory: The parent of `__cluster_metadata-0`; locked and formatted.
             files: The file system.
-            clock: Wall time for records, monotonic time for slices.
+            clock: For records and slices.
             rules: With the configuration of this node, the only voter.
-            endpoints: Where other nodes reach it; by the first it is made known to followers.
-            first_users: Records of users that a new cluster begins with.
+            endpoints: Its addresses; followers learn the first.
+            first_users: Records for a new cluster.
 
         Raises:
-            StartError: The log cannot be used: it belongs to others, was written by something
-                newer, or lacks records.
-            OSError: The disk.
+            StartError: The log belongs to another cluster, was written by a newer version, or lacks
+                records.
+            OSError: The disk failed.
         """
         config, node_id = rules.config, rules.node_id
         log = MetadataLog(log_directory, files=files, clock=clock, config=config, node_id=node_id)
@@ -178,7 +174,7 @@ class QuorumController:
                 bootstrap = bootstrap_records(files.read_whole(bootstrap_path))
                 check_features(bootstrap_levels(bootstrap))
             elif METADATA_VERSION in image.features and log.is_unused:
-                # Kafka 4.4's storage tool writes the levels to the first snapshot.
+                # Kafka 4.4's storage tool writes the feature levels to the first snapshot.
                 bootstrap = list(to_records(image))
             if bootstrap or METADATA_VERSION not in image.features:
                 bootstrap += first_users
@@ -195,7 +191,7 @@ class QuorumController:
                 f"the metadata log in {log.directory} cannot be read: {error}",
                 "start the newer broker that wrote it, or restore it from a backup",
             ) from None
-        # The log is ours from here on; until now it was only read.
+        # Until here the log was only read.
         is_new = log.is_unused and METADATA_VERSION not in image.features
         if is_new and not files.exists(bootstrap_path):
             level = RELEASES[config.str(RELEASE_VERSION)]
@@ -205,19 +201,19 @@ class QuorumController:
         return controller
 
     async def _activate(self, bootstrap: list[MetadataRecord]) -> None:
-        """Begin to serve: what an empty log begins with, who the controller is."""
+        """Write the first records of an empty log and the controller's registration."""
         rules = self.rules
         self._engine.run(lambda machine, _token, moment: machine.on_loaded(moment))
         first = partial(_first_records, bootstrap, rules.config)
         registration = controller_registration(rules.node_id, rules.new_uuid(), self.endpoints)
-        # One sync serves both.
+        # One sync for both.
         await asyncio.gather(
             self.submit(first),
             self.submit(partial(_write, [registration])),
         )
 
     async def close(self) -> None:
-        """Finish what was submitted, and let go of the files; the second call does nothing."""
+        """Finish what was submitted and close the files; a second call does nothing."""
         if self._engine.is_closed:
             return
         await self._engine.drain()
@@ -228,19 +224,17 @@ class QuorumController:
     # Requests
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
-        """Carry out a request, and return the body of its answer when it is true."""
+        """Carry out a request; return the body of its response, also of an error."""
         try:
             return await self.carry_out(request)
         except KafkaError as error:
             return await Slices(self._clock).run(refusal(request, error))
 
     async def carry_out(self, request: ControllerRequest) -> dict[str, Any]:
-        """Carry out a request, for whoever answers one that is refused as a whole himself.
-
-        Of a client's as much as it may.
+        """Carry out a request, as far as a client is authorized.
 
         Raises:
-            KafkaError: Why it is refused, such as NOT_CONTROLLER.
+            KafkaError: The whole request is refused, for example with NOT_CONTROLLER.
         """
         if self.authorization is None or request.client is None:
             return await self._carry_out(request)
@@ -264,13 +258,13 @@ class QuorumController:
     async def submit(
         self, operation: Callable[[ClusterImage, Moment], Operation[Response]]
     ) -> Response:
-        """Run an operation on the newest state, and return its response when it is true.
+        """Run an operation on the newest state; return its response once it is committed.
 
-        What it writes counts whether or not somebody still waits for it.
+        Its records count even if the caller stops waiting.
 
         Raises:
-            KafkaError: What the operation raises; KAFKA_STORAGE_ERROR if the disk fails;
-                NOT_CONTROLLER once this node does not lead.
+            KafkaError: From the operation; KAFKA_STORAGE_ERROR if the disk fails; NOT_CONTROLLER if
+                this node no longer leads.
         """
         waiter: AwaitedResponse[Response] = AwaitedResponse()
         await self._engine.run_in_steps(
@@ -289,7 +283,7 @@ class QuorumController:
             observers=self.fetches.observers.lately(now_ms),
         )
 
-    # Brokers that are not heard of
+    # Silent brokers
 
     def _begin_fencing(self, _engine: object, silent: SilentBroker) -> None:
         task = asyncio.create_task(self._fence(silent), name=f"fence broker {silent.node_id}")
@@ -297,7 +291,7 @@ class QuorumController:
         task.add_done_callback(self._fencing.discard)
 
     async def _fence(self, silent: SilentBroker) -> None:
-        """Fence a broker; if that fails it is asked for again. The root of its task."""
+        """Fence a broker; the root of a task. A failure is retried by the state machine."""
         node_id, broker_epoch = silent
         try:
             is_fenced = await self.submit(partial(self.rules.fence, node_id, broker_epoch))
@@ -309,7 +303,7 @@ class QuorumController:
 
 
 def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
-    """Return the dynamic configs of this broker that ask for protection."""
+    """Return the dynamic configs of this broker that require protection."""
     cluster_wide = image.config(ResourceType.BROKER, "")
     return asking_names({**cluster_wide, **image.config(ResourceType.BROKER, str(node_id))})
 
@@ -317,7 +311,7 @@ def _protecting_configs(image: ClusterImage, node_id: int) -> tuple[str, ...]:
 def _warn_of_ignored(
     image: ClusterImage, config: Config, first_users: Sequence[MetadataRecord]
 ) -> None:
-    """Log which settings for a new cluster have no effect on one that exists."""
+    """Log the settings for new clusters that have no effect on this one."""
     if first_users:
         LOGGER.warning("the cluster is not new: users to begin with are passed over")
     level, release = image.features[METADATA_VERSION], config.str(RELEASE_VERSION)

@@ -1,7 +1,7 @@
-"""DescribeQuorum: who votes on the metadata log, who follows it, and how far they are (KIP-642).
+"""DescribeQuorum: the voter and the observers of the metadata log, with their progress (KIP-642).
 
-v0, v1 times (KIP-836), v2 messages, directories and nodes (KIP-853). The active controller is the
-only voter, so it is always caught up.
+v1 adds times (KIP-836), v2 messages, directories and nodes (KIP-853). The only voter, the active
+controller, is always caught up.
 
 Source: Kafka's KafkaRaftClient.handleDescribeQuorumRequest.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.image.cluster_image import Endpoint
     from wirebroker.quorum.controller.observers import Observer, ObserverId
 
-# The first version that lists the nodes, and tells directories.
+# The first version with nodes and directories.
 _HAS_NODES = 2
 
 
@@ -32,11 +32,11 @@ class QuorumView(NamedTuple):
 
     Attributes:
         voter_id: The node.
-        epoch: That it leads.
-        end_offset: Of what is committed.
-        now_ms: Milliseconds since 1970.
-        endpoints: Where the voter listens.
-        observers: Who follows.
+        epoch: Its leader epoch.
+        end_offset: The committed end.
+        now_ms: Since 1970.
+        endpoints: The voter's listeners.
+        observers: Its observers.
     """
 
     voter_id: int
@@ -48,7 +48,7 @@ class QuorumView(NamedTuple):
 
 
 def describe_quorum(request: ControllerRequest, view: QuorumView) -> Steps[dict[str, Any]]:
-    """Describe partition 0 of the metadata log if that and nothing else is asked for; in steps."""
+    """Describe partition 0 of the metadata log if nothing else is requested; in steps."""
     body = request.body
     asked = (
         (topic.topic_name, each.partition_index)

@@ -1,4 +1,4 @@
-"""The controller looks for partitions that should be led by another broker, at intervals.
+"""Periodic leader elections by the controller: preferred and unclean ones.
 
 Source: Kafka's QuorumController (registerMaybeRebalance, registerElectUnclean).
 """
@@ -28,17 +28,12 @@ LOGGER = logging.getLogger(__name__)
 
 
 class RegularElections:
-    """Runs until it is stopped; leaves out what the configuration turns off."""
+    """Runs the elections that the configuration enables, until it is stopped."""
 
     __slots__ = ("_controller", "_tasks")
 
     def __init__(self, controller: QuorumController, *, serves_others: bool = True) -> None:
-        """Begin.
-
-        Args:
-            controller: Whose duty it is.
-            serves_others: Whether other brokers may lead.
-        """
+        """Start; `serves_others` means that other brokers may lead."""
         self._controller = controller
         self._tasks: list[asyncio.Task[None]] = []
         config = controller.rules.config
@@ -51,14 +46,14 @@ class RegularElections:
         self._tasks.append(asyncio.create_task(_repeat(duty, interval_s), name="regular elections"))
 
     async def stop(self) -> None:
-        """Look no more; what was submitted is finished by the controller."""
+        """Stop; the controller finishes what was submitted."""
         for task in self._tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
     async def balance(self) -> None:
-        """Give back what can be given back now."""
+        """Return leaderships to preferred replicas."""
         controller = self._controller
         try:
             moved = await controller.submit(partial(give_back, controller.rules.config))
@@ -69,7 +64,7 @@ class RegularElections:
             LOGGER.info("%d leadership(s) went back to preferred replicas", moved)
 
     async def elect_uncleanly(self) -> None:
-        """Have replicas lead that may have missed records, where that is allowed."""
+        """Elect replicas that may lack records, where the configuration allows it."""
         controller = self._controller
         elected = MOST_ELECTED
         while elected == MOST_ELECTED:

@@ -1,6 +1,6 @@
-"""Delegation tokens that have expired are removed, every hour: the controller's own duty.
+"""Periodic removal of expired delegation tokens by the controller.
 
-Nobody logs in by an expired one; what is removed is what would stand in the metadata for ever.
+Expired tokens are already unusable; their removal keeps the metadata small.
 
 Source: Kafka's QuorumController (sweepExpiredDelegationTokens).
 """
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# A loop's timers go no further.
+# The limit for event loop timers.
 _LONGEST_PAUSE_S: Final = 86_400.0
 
 
 class TokenRemoval:
-    """Runs until it is stopped; does nothing where there are no tokens."""
+    """Runs until it is stopped, if tokens are enabled."""
 
     __slots__ = ("_controller", "_task")
 
@@ -39,7 +39,7 @@ class TokenRemoval:
             self._task = asyncio.create_task(self._run(interval_s), name="remove expired tokens")
 
     async def stop(self) -> None:
-        """Remove no more; what was submitted is finished by the controller."""
+        """Stop; the controller finishes what was submitted."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -51,7 +51,7 @@ class TokenRemoval:
             await self.remove()
 
     async def remove(self) -> None:
-        """Remove what has expired by now."""
+        """Remove the expired tokens."""
         try:
             removed = await self._controller.submit(remove_expired)
         except KafkaError as error:

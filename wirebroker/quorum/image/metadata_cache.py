@@ -1,8 +1,8 @@
-"""Topics of Metadata answers, encoded once per version and kept while the topic is the same.
+"""Cache of encoded topics of Metadata responses.
 
-A client asks for all its topics every few minutes and after each error; with 10,000 topics making
-the answer anew would take 50 ms each time. Images are immutable, so an entry is right as long as
-the topic's image is the same object; a change of the brokers' set empties everything.
+Clients request all topics every few minutes and after errors; encoding 10,000 topics takes 50 ms.
+An entry is valid while the topic's immutable image is the same object; a change of the brokers
+clears the cache.
 
 Source of the rules: Kafka's KRaftMetadataCache (which replicas and leaders are shown).
 """
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from wirebroker.coordinator.controller.image.image_change import ImageChange
 
-# Versions and flags that clients use at one time are few; each costs about 60 bytes a topic.
+# Clients use few versions and flags at a time; each takes about 60 bytes per topic.
 MAX_VARIANTS = 8
 
-# The version from which a leader that has no such listener is told as that.
+# The first version with LISTENER_NOT_FOUND.
 _LISTENER_ERROR_VERSION = 6
 
 
@@ -43,7 +43,7 @@ class Variant(NamedTuple):
 
 
 class MetadataCache:
-    """Encoded topics by variant, then by name."""
+    """Encoded topics by variant and name."""
 
     __slots__ = ("_brokers", "_variants")
 
@@ -52,7 +52,7 @@ class MetadataCache:
         self._brokers: Mapping[int, BrokerImage] | None = None
 
     def find(self, image: ClusterImage, topic: TopicImage, variant: Variant) -> bytes | None:
-        """Return the topic as an element of a Metadata response, if it is here."""
+        """Return the topic as an element of a Metadata response, if it is cached."""
         if image.brokers is not self._brokers:
             self._variants.clear()
             self._brokers = image.brokers
@@ -63,20 +63,20 @@ class MetadataCache:
     def keep(
         self, image: ClusterImage, topic: TopicImage, variant: Variant, encoded: bytes
     ) -> None:
-        """Take in what `encode` has made of the topic."""
+        """Store the result of `encode`."""
         if image.brokers is not self._brokers:
-            return  # made from an image that is not the newest any more
+            return  # made from an old image
         topics = self._variants.get(variant)
         if topics is None:
             if len(self._variants) >= MAX_VARIANTS:
                 self._variants.pop(next(iter(self._variants)))
             topics = self._variants[variant] = {}
         if len(topics) > 2 * len(image.topics) + 16:
-            topics.clear()  # most of them are of topics that are gone
+            topics.clear()  # most belong to deleted topics
         topics[topic.name] = (topic, encoded)
 
     def follow(self, change: ImageChange) -> None:
-        """Let go of topics that are deleted or different by now."""
+        """Remove topics that were deleted or changed."""
         names = [topic.name for topic in change.deleted]
         names += [topic.name for topic in change.topics.values()]
         for topics in self._variants.values():
@@ -105,7 +105,7 @@ def topic_view(
     authorized_operations: int,
     listener: str,
 ) -> TopicView:
-    """Return what Metadata tells of a topic on one listener."""
+    """Return a topic's Metadata fields for one listener."""
     return TopicView(
         topic.name,
         topic.topic_id,

@@ -1,16 +1,16 @@
-"""The cluster as this node sees it: committed records in, the image and its changes out.
+"""Applies committed metadata records and notifies subscribers of image changes.
 
     follow(records) --> image and change --> subscribers, in order, each awaited --> `image`
 
-It knows nothing of who wrote the records. A controller in the same process has applied them already
-and hands over what came of it (`publish`); both ways give the same image and the same change.
+A controller in the same process has already applied the records and calls `publish` with the same
+image and change.
 
 Laws:
-- `image` shows only what every subscriber has followed, so that whoever is told of a topic finds
-  its partitions.
-- Records count in the order in which they were committed; the image's offset never goes back.
-- A subscriber that fails is reported; the change is a fact all the same, for it and for the others.
-- A subscriber must not wait for a change that is published after the one it is following.
+- `image` shows only what every subscriber has applied, so a client that learns of a topic finds its
+  partitions.
+- Records are applied in the order of commits; the image's offset never falls.
+- The failure of a subscriber is logged; the change counts nevertheless.
+- A subscriber must not wait for a later change than the one it is applying.
 
 Source: Kafka's MetadataLoader and MetadataPublisher.
 """
@@ -43,36 +43,31 @@ class _Subscriber(NamedTuple):
 
 
 class MetadataFollower:
-    """The newest image that this node has followed, and who follows it."""
+    """The newest image that this node has applied, and its subscribers."""
 
     __slots__ = ("_clock", "_subscribers", "image")
 
     def __init__(self, clock: Clock, image: ClusterImage | None = None) -> None:
-        """Begin with an image that nobody has to be told of."""
+        """Start with an image, without notifications."""
         self.image = image or ClusterImage()
         self._clock = clock
         self._subscribers: list[_Subscriber] = []
 
     def subscribe(self, name: str, follow: Follow) -> None:
-        """Have a part of this node told every change from now on, after those before it.
+        """Call `follow` for every later change, with the change and the image after it.
 
-        Args:
-            name: What it is called in a log line.
-            follow: Given the change and the image after it; awaited before the next is told.
+        It is awaited before the next call. `name` is for log lines.
         """
         self._subscribers.append(_Subscriber(name, follow))
 
     async def follow(self, records: Iterable[MetadataRecord], *, offset: int, epoch: int) -> None:
-        """Take in committed records that come next in the log.
+        """Apply the next committed records.
 
-        Args:
-            records: In their order.
-            offset: The offset after the last of them.
-            epoch: The leader epoch of the last of them.
+        `offset` is after the last record, `epoch` is its leader epoch.
 
         Raises:
-            KafkaError: UNSUPPORTED_VERSION: a record cannot be understood here, and nothing after
-                it can be believed. The image stays as it was.
+            KafkaError: UNSUPPORTED_VERSION: a record is unknown, so later ones cannot be applied.
+                The image is unchanged.
         """
         slices = Slices(self._clock)
         builder = ImageBuilder(self.image)
@@ -83,13 +78,13 @@ class MetadataFollower:
         await self.publish(change, image)
 
     async def difference(self, before: ClusterImage, after: ClusterImage) -> ImageChange:
-        """Return what differs between two images, found in slices of the loop's time."""
+        """Compare two images in slices."""
         return await Slices(self._clock).run(compare_images(before, after))
 
     async def publish(self, change: ImageChange, image: ClusterImage) -> None:
-        """Tell everybody of the next image."""
+        """Notify all subscribers of the next image."""
         assert image.offset >= self.image.offset, "the log does not go back"
-        slices = Slices(self._clock)  # each cuts its own work, which all of them may fill
+        slices = Slices(self._clock)  # subscribers slice their own work only
         for name, follow in self._subscribers:
             try:
                 await follow(change, image)

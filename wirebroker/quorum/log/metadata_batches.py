@@ -1,7 +1,7 @@
-"""Metadata records in the batches that carry them, on disk and in snapshots.
+"""Encodes and decodes the record batches of the metadata log and of snapshots.
 
-A change of many records is cut into batches that are framed by a metadata transaction (KIP-868),
-so that it counts as a whole or not at all, and so that no batch takes the event loop for long.
+A large change is split into batches within a metadata transaction (KIP-868): it counts as a whole
+or not at all, and no batch blocks the event loop for long.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from wirebroker.codecs.primitives import Buffer
     from wirebroker.codecs.records.control import ControlRecord
 
-# Building a batch of as many takes 2 ms.
+# Building such a batch takes 2 ms.
 BATCH_RECORDS = 512
 
 
 class EncodedBatches(NamedTuple):
-    """Whole batches, ready to be appended."""
+    """Whole batches, ready to append."""
 
     buffers: list[bytearray]
     headers: list[BatchHeader]
@@ -58,7 +58,7 @@ class BatchBuilder:
         self.batches = EncodedBatches([], [])
 
     def add(self, record: MetadataRecord) -> None:
-        """Add a record; a batch is built whenever enough have come."""
+        """Add a record; a full batch is built immediately."""
         self._values.append((None, encode_metadata_record(record), ()))
         if len(self._values) >= BATCH_RECORDS:
             self.finish_batch()
@@ -70,7 +70,7 @@ class BatchBuilder:
         self.finish_batch(is_control=True)
 
     def finish_batch(self, *, is_control: bool = False) -> None:
-        """Build a batch of what has come since the last one."""
+        """Build a batch of the remaining records."""
         if not self._values:
             return
         batch = build_batch(
@@ -87,7 +87,7 @@ class BatchBuilder:
 
 
 def framed(records: list[MetadataRecord]) -> list[MetadataRecord]:
-    """Return the records of one change, in a transaction if one batch does not hold them."""
+    """Return the records of one change, in a transaction if they need several batches."""
     if len(records) <= BATCH_RECORDS:
         return records
     return [
@@ -100,12 +100,12 @@ def framed(records: list[MetadataRecord]) -> list[MetadataRecord]:
 def decode_batch(
     batch: Buffer, header: BatchHeader, *, from_offset: int = 0
 ) -> Iterator[MetadataRecord]:
-    """Walk the metadata records of a batch that is no control batch.
+    """Yield the metadata records of a data batch.
 
     Raises:
-        KafkaError: UNSUPPORTED_VERSION for records that are not known here, CORRUPT_MESSAGE or
-            INVALID_RECORD for a batch that cannot be read.
-        MalformedFrameError: A record's value is no metadata record.
+        KafkaError: UNSUPPORTED_VERSION for unknown records; CORRUPT_MESSAGE or INVALID_RECORD for
+            an unreadable batch.
+        MalformedFrameError: A value is no metadata record.
     """
     for record in iterate_records(batch, header):
         if record.offset >= from_offset:

@@ -1,12 +1,6 @@
-"""The log that the controller of one voter writes: loaded, led, appended to, synced, condensed.
+"""The log that a one-voter controller writes: offsets, epochs, voters and files.
 
-    load()     the image of the newest snapshot and of the records behind it
-    lead()     the next epoch, written down before its first record
-    append()   batches into the segment; sync() waits for the disk
-    condense() a snapshot of a committed image, when enough has come since the last
-
-What the records mean, and when they count, is others' business (controller_log.py); this keeps
-offsets, epochs, voters and files.
+controller_log.py decides when records are committed.
 
 Source: Kafka's KafkaRaftClient and SnapshotGenerator, for a quorum of one voter (KIP-595, KIP-630).
 """
@@ -57,9 +51,9 @@ class MetadataLog:
 
     Attributes:
         epoch: The epoch that this node leads, from lead() on.
-        is_unused: Whether load() found no data record, except in the snapshot that Apache Kafka's
-            storage tool writes: no controller has written the records of a new cluster yet.
-        snapshots: Writes them.
+        is_unused: Whether load() found no data record outside the snapshot of Apache Kafka's
+            storage tool: no controller has initialized the cluster yet.
+        snapshots: Writes the snapshots.
         store: The files.
     """
 
@@ -77,7 +71,7 @@ class MetadataLog:
     def __init__(
         self, log_directory: str, *, files: Files, clock: Clock, config: Config, node_id: int
     ) -> None:
-        """Take the log that lies in a log directory, which is locked and formatted already."""
+        """Use the log of a locked and formatted log directory."""
         self.store = MetadataStore(files, log_directory, clock)
         self._files = files
         self._clock = clock
@@ -94,23 +88,23 @@ class MetadataLog:
 
     @property
     def end_offset(self) -> int:
-        """Return the offset after the last record, on the disk or not."""
+        """Return the offset after the last record, on disk or not."""
         return self.store.end_offset
 
     async def close(self) -> None:
-        """Let go of the files; nothing is appended any more."""
+        """Close the files."""
         await self.snapshots.settle()
         self.store.close()
 
     # Loading and leading
 
     async def load(self) -> ClusterImage:
-        """Return the image of everything that the log holds. The files are only read.
+        """Return the image of the whole log. The files are only read.
 
         Raises:
-            StartError: Records are missing, or the quorum is not of this node alone.
-            KafkaError, MalformedFrameError: Something cannot be read, or not be understood.
-            OSError: The disk.
+            StartError: Records are missing, or there are other voters.
+            KafkaError, MalformedFrameError: A record is unreadable or unknown.
+            OSError: The disk failed.
         """
         self.store.open()
         slices = Slices(self._clock)
@@ -146,7 +140,6 @@ class MetadataLog:
                 await slices.turn()
 
     def _note_voters(self, records: Iterable[ControlRecord]) -> None:
-        """Note them; raises StartError if the quorum is not of this node alone."""
         records = list(records)
         self.snapshots.note_voters(records)
         for record in records:
@@ -159,13 +152,10 @@ class MetadataLog:
                     )
 
     def lead(self, image: ClusterImage) -> ClusterImage:
-        """Begin the next epoch: its number goes to the disk before its first record.
-
-        Args:
-            image: Of the log.
+        """Begin the next epoch, whose number is synced before its first record.
 
         Returns:
-            The image after the records that begin the epoch, which are not synced yet.
+            The image after the first records of the epoch, which are not synced yet.
         """
         self.store.remove_leftovers()
         directory = self.store.directory
@@ -181,7 +171,7 @@ class MetadataLog:
         self._last_timestamp_ms = self._clock.now_ms()
         batches = self._builder(image.offset)
         voter = (QuorumVoter(self._node_id),)
-        # The voters that a fresh directory was formatted with become part of the log.
+        # Voters from formatting become part of the log.
         voters = self.snapshots.voters if image.offset == 0 else []
         batches.add_control([LeaderChange(self._node_id, voter, voter), *voters])
         self.store.append(batches.batches)
@@ -190,9 +180,9 @@ class MetadataLog:
     # Appending
 
     def encode(self, records: list[MetadataRecord]) -> Steps[EncodedBatches]:
-        """Encode records that come next in the log, in steps; they count together or not at all.
+        """Encode the next records in steps; they count together or not at all.
 
-        Nobody may append anything between this and `append`.
+        Nothing may be appended between this and `append`.
         """
         self._last_timestamp_ms = self._clock.now_ms()
         batches = self._builder(self.store.end_offset)
@@ -203,7 +193,7 @@ class MetadataLog:
         return batches.batches
 
     def append(self, batches: EncodedBatches) -> None:
-        """Append what was encoded; it is on the disk after the next sync.
+        """Append encoded batches; they are on disk after the next sync.
 
         Raises:
             OSError: Nothing was appended.
@@ -211,10 +201,10 @@ class MetadataLog:
         self.store.append(batches)
 
     async def sync(self) -> None:
-        """Wait until everything appended so far is on the disk.
+        """Wait until everything appended so far is on disk.
 
         Raises:
-            OSError: What the disk holds is unknown.
+            OSError: The content of the disk is unknown.
         """
         await in_thread(Work.METADATA, self.store.sync)
 
@@ -228,11 +218,9 @@ class MetadataLog:
     # Snapshots
 
     def condense(self, image: ClusterImage, on_failure: Callable[[OSError], None]) -> None:
-        """Begin a snapshot, if one is due.
+        """Begin a snapshot if one is due; `image` is that of the whole log, all committed.
 
-        Args:
-            image: Of the whole log: nothing is appended that is not committed.
-            on_failure: Told if the disk fails so that the log cannot go on.
+        `on_failure` is called if the disk fails so that the log is unusable.
         """
         assert image.offset == self.store.end_offset
         if not self.snapshots.is_due or image.open_transaction is not None:
@@ -243,7 +231,7 @@ class MetadataLog:
             if is_disk_failure(error):
                 on_failure(error)
             else:
-                # The log goes on in its present segment.
+                # The log continues in its current segment.
                 LOGGER.warning("no metadata snapshot could be begun: %s", error)
             return
         self.snapshots.begin(image, timestamp_ms=self._last_timestamp_ms)

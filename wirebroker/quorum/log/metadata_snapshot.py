@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log: the image at one offset as records, in Kafka's format.
+"""Snapshots of the metadata log in Kafka's format: the records of the image at one offset.
 
     <end offset, 20 digits>-<epoch, 10 digits>.checkpoint
 
@@ -7,8 +7,7 @@
     batches         records that rebuild the image; offsets count from 0
     control batch   SnapshotFooter: without it the file is incomplete
 
-`bootstrap.checkpoint`, beside the log's directory, has the same format: the feature levels that
-an empty log begins with.
+`bootstrap.checkpoint`, next to the log's directory, has this format and the first feature levels.
 
 Source: KIP-630; Kafka's RecordsSnapshotWriter and BootstrapDirectory.
 """
@@ -50,23 +49,23 @@ _NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 class SnapshotId(NamedTuple):
-    """What a snapshot contains: all records before `end_offset`, the last one of `epoch`."""
+    """A snapshot of all records before `end_offset`, the last one of `epoch`."""
 
     end_offset: int
     epoch: int
 
     @property
     def file_name(self) -> str:
-        """Return the name of its file."""
+        """Return the file's name."""
         return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
 
 
-# The snapshot that Apache Kafka's storage tool writes into a new directory.
+# Written by Apache Kafka's storage tool.
 FORMATTED = SnapshotId(0, 0)
 
 
 def snapshot_ids(names: Iterable[str]) -> list[SnapshotId]:
-    """Return the snapshots among a directory's file names, oldest first."""
+    """Return the snapshots among file names, oldest first."""
     matches = (_NAME.fullmatch(name) for name in names)
     return sorted(
         SnapshotId(offset, int(match[2]))
@@ -78,13 +77,13 @@ def snapshot_ids(names: Iterable[str]) -> list[SnapshotId]:
 async def encode_snapshot(
     image: ClusterImage, *, voters: Sequence[ControlRecord], timestamp_ms: int, clock: Clock
 ) -> list[bytearray]:
-    """Return a snapshot's contents; a large image is encoded in slices of the loop's time.
+    """Return a snapshot's contents, encoded in slices.
 
     Args:
-        image: What it shall contain.
-        voters: KRaftVersion and KRaftVoters as the log has them; none with static voters.
-        timestamp_ms: When the last record that the image contains was written.
-        clock: Measures the slices.
+        image: The cluster image.
+        voters: KRaftVersion and KRaftVoters from the log; none with static voters.
+        timestamp_ms: Of the last record.
+        clock: For the slices.
     """
     slices = Slices(clock)
     builder = BatchBuilder(base_offset=0, leader_epoch=image.epoch, timestamp_ms=timestamp_ms)
@@ -97,7 +96,7 @@ async def encode_snapshot(
 
 
 def encode_bootstrap(timestamp_ms: int, metadata_level: int) -> bytes:
-    """Return the contents of `bootstrap.checkpoint` for a level of metadata.version."""
+    """Return `bootstrap.checkpoint` for a level of metadata.version."""
     return encode_first_snapshot(timestamp_ms, new_cluster_levels(metadata_level))
 
 
@@ -107,13 +106,7 @@ def encode_first_snapshot(
     *,
     voters: Sequence[ControlRecord] = (),
 ) -> bytes:
-    """Return the contents of a snapshot of what a cluster begins with.
-
-    Args:
-        timestamp_ms: When it is written.
-        records: Levels of features, and users.
-        voters: As of `encode_snapshot`.
-    """
+    """Return a snapshot of the first records of a cluster: feature levels and users."""
     builder = BatchBuilder(base_offset=0, leader_epoch=0, timestamp_ms=timestamp_ms)
     builder.add_control([SnapshotHeader(timestamp_ms), *voters])
     for record in records:
@@ -123,10 +116,10 @@ def encode_first_snapshot(
 
 
 def bootstrap_records(content: bytes) -> list[MetadataRecord]:
-    """Return what `bootstrap.checkpoint` says a cluster begins with.
+    """Return the records of `bootstrap.checkpoint`.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE, as read_snapshot; UNSUPPORTED_VERSION for unknown records.
+        KafkaError: CORRUPT_MESSAGE, as in read_snapshot; UNSUPPORTED_VERSION for unknown records.
     """
     return [
         record
@@ -136,7 +129,7 @@ def bootstrap_records(content: bytes) -> list[MetadataRecord]:
 
 
 class SnapshotContents(NamedTuple):
-    """A snapshot that was read and is whole."""
+    """A complete snapshot."""
 
     batches: list[tuple[BatchHeader, memoryview]]
     voters: list[ControlRecord]
@@ -144,10 +137,10 @@ class SnapshotContents(NamedTuple):
 
 
 def read_snapshot(content: bytes) -> SnapshotContents:
-    """Check a snapshot and return its batches of records.
+    """Check a snapshot and return its contents.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE if header, footer or anything between is missing or damaged.
+        KafkaError: CORRUPT_MESSAGE if any part is missing or damaged.
     """
     view = memoryview(content)
     batches: list[tuple[BatchHeader, memoryview]] = []
@@ -169,7 +162,7 @@ def read_snapshot(content: bytes) -> SnapshotContents:
 
 
 def control_records(batch: memoryview | bytes, header: BatchHeader) -> Iterator[ControlRecord]:
-    """Walk the known control records of a control batch."""
+    """Yield the known control records of a control batch."""
     for record in iterate_records(batch, header, max_bytes=MAX_CONTROL_BYTES):
         if control_type(record.key) in (ControlType.ABORT, ControlType.COMMIT):
             continue

@@ -1,10 +1,8 @@
 """The metadata log's files: segments, snapshots and epochs of `__cluster_metadata-0`.
 
-The directory is Kafka's, file for file (storage/README.md). A segment is closed only when a
-snapshot is taken, at exactly the snapshot's end offset, so that everything before can be removed
-once the snapshot is safe: what a start reads does not grow with history.
-
-Synchronous; `sync` and `write_snapshot` block on the disk and are run in threads.
+The directory has Kafka's format (storage/README.md). A segment ends only at a snapshot's end
+offset, so a start need not read the whole history. `sync` and `write_snapshot` block and run in
+threads.
 """
 
 from __future__ import annotations
@@ -28,12 +26,11 @@ if TYPE_CHECKING:
 
 TOPIC = "__cluster_metadata"
 DIRECTORY_NAME = f"{TOPIC}-0"
-# The metadata topic's id is the same in every cluster.
+# The same in every cluster.
 TOPIC_ID = bytes(15) + b"\x01"
-# index.interval.bytes of every log that does not say otherwise
+# The default of index.interval.bytes.
 _INDEX_INTERVAL_BYTES = 4096
-# What a crash may leave of files that were being written or removed, and the producer states that
-# Apache Kafka keeps here too, though nobody produces into this log.
+# Files that a crash may leave, and Apache Kafka's producer snapshots.
 _LEFTOVERS = (".tmp", ".part", ".deleted", ".cleaned", ".swap", ".snapshot")
 
 LOGGER = logging.getLogger(__name__)
@@ -42,7 +39,7 @@ Batch = tuple["BatchHeader", bytes]
 
 
 class EpochEnd(NamedTuple):
-    """Where a leader epoch of the log ends: a reader with more than that has something else."""
+    """The end of a leader epoch; a longer log has diverged."""
 
     epoch: int
     end_offset: int
@@ -67,13 +64,13 @@ class MetadataStore:
         self._files = files
         self._clock = clock
         self._directory = f"{log_directory}/{DIRECTORY_NAME}"
-        # By base offset; never empty once open. The last one is written to.
+        # By base offset; never empty once open. The last one is active.
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(files, self._directory)
         self.snapshots: list[SnapshotId] = []  # oldest first
-        self.end_offset = 0  # of the log, written but perhaps not synced
+        self.end_offset = 0  # perhaps not synced
         self.bytes_since_snapshot = 0
-        self.snapshot_bytes = 0  # of the newest snapshot; 0 if there is none
+        self.snapshot_bytes = 0  # of the newest one, or 0
 
     @property
     def directory(self) -> str:
@@ -82,19 +79,19 @@ class MetadataStore:
 
     @property
     def start_offset(self) -> int:
-        """Return the first offset that the log may hold."""
+        """Return the first offset of the log."""
         return self._segments[0].base_offset
 
     @property
     def latest_epoch(self) -> int:
-        """Return the epoch of the last record, or of the snapshot if there is none; 0 at first."""
+        """Return the epoch of the last record or snapshot, or 0."""
         snapshot_epoch = self.snapshots[-1].epoch if self.snapshots else 0
         return max(self._epochs.latest_epoch, snapshot_epoch)
 
     # Loading
 
     def open(self) -> None:
-        """Make the directory if it is missing, and see what it holds."""
+        """Create the directory if it is missing, and list its contents."""
         files, directory = self._files, self._directory
         if not files.exists(directory):
             files.make_directory(directory)
@@ -108,13 +105,13 @@ class MetadataStore:
             self._segments.append(self._segment(base_offset))
 
     def remove_leftovers(self) -> None:
-        """Remove what a crash left half-done."""
+        """Remove files that a crash left incomplete."""
         for name in self._files.list_files(self._directory):
             if name.endswith(_LEFTOVERS):
                 self._files.unlink(f"{self._directory}/{name}")
 
     def read_snapshot(self) -> bytes | None:
-        """Return the contents of the newest snapshot, or None if there is none."""
+        """Return the contents of the newest snapshot, if any."""
         if not self.snapshots:
             return None
         content = self._files.read_whole(f"{self._directory}/{self.snapshots[-1].file_name}")
@@ -122,13 +119,10 @@ class MetadataStore:
         return content
 
     def recover(self) -> list[Batch]:
-        """Check the whole log, cut off what a crash left incomplete, and return what a start needs.
-
-        Returns:
-            The batches that hold records from the newest snapshot on.
+        """Check the whole log, truncate an incomplete end, and return batches after the snapshot.
 
         Raises:
-            StartError: Records are missing between the snapshot and the log, or between segments.
+            StartError: Records are missing after the snapshot or between segments.
         """
         start = self.snapshots[-1].end_offset if self.snapshots else 0
         batches: list[Batch] = []
@@ -139,7 +133,7 @@ class MetadataStore:
             self._check_gap(next_offset, segment.base_offset)
             next_offset = self._recover_segment(segment, batches, start)
         if next_offset is None or next_offset < start:
-            # Nothing at all yet, or a log that ends before the snapshot, which Kafka drops too.
+            # An empty log, or one that ends before the snapshot, as in Kafka.
             for segment in self._segments:
                 segment.delete()
             self._segments = [self._new_segment(start)]
@@ -149,7 +143,7 @@ class MetadataStore:
         self.end_offset = next_offset
         self._epochs.truncate_from_end(next_offset)
         for header, batch in batches:
-            if header.leader_epoch < 0:  # outside of the checksum
+            if header.leader_epoch < 0:  # not covered by the checksum
                 raise StartError(
                     f"{self._directory} has the epoch {header.leader_epoch} "
                     f"at offset {header.base_offset}",
@@ -198,12 +192,12 @@ class MetadataStore:
         self.bytes_since_snapshot += sum(map(len, batches.buffers))
 
     def begin_epoch(self, epoch: int) -> None:
-        """Note that an epoch begins at the end of the log."""
+        """Record that an epoch begins at the end of the log."""
         self._epochs.assign(epoch, self.end_offset)
         self._epochs.persist()
 
     def sync(self) -> None:
-        """Wait until everything appended is on the disk. Blocks."""
+        """Wait until everything appended is on disk. Blocks."""
         self._segments[-1].log.sync()
 
     def roll(self) -> None:
@@ -215,14 +209,14 @@ class MetadataStore:
         self.bytes_since_snapshot = 0
 
     def common_end(self, epoch: int, end_offset: int) -> int:
-        """Return up to where this log agrees with another whose epoch `epoch` ended there."""
+        """Return up to where this log agrees with one whose `epoch` ended at `end_offset`."""
         known, known_end = self._epochs.end_offset_for(epoch, self.end_offset)
         if known == UNDEFINED_EPOCH:
             return min(end_offset, self.end_offset)
         return min(known_end, end_offset) if known == epoch else known_end
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batches that hold `offset` or come after it."""
+        """Remove the batches that contain `offset` or follow it."""
         while len(self._segments) > 1 and self._segments[-1].base_offset > offset:
             self._segments.pop().delete()
         self._segments[-1].truncate_to(offset)
@@ -231,7 +225,7 @@ class MetadataStore:
         self._epochs.persist()
 
     def restart_at(self, snapshot: SnapshotId) -> None:
-        """Begin anew, empty, behind a snapshot on the disk."""
+        """Delete all segments and continue after a snapshot on disk."""
         old, self._segments = self._segments, []
         for segment in old:
             segment.delete()
@@ -243,12 +237,12 @@ class MetadataStore:
         self.advance_start(snapshot)
 
     def write_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
-        """Write a snapshot's file whole, and wait for the disk. Blocks."""
+        """Write and sync a snapshot's file. Blocks."""
         self._files.write_whole(f"{self._directory}/{snapshot.file_name}", content)
         self.snapshot_bytes = len(content)
 
     def advance_start(self, snapshot: SnapshotId) -> None:
-        """Remove what a snapshot on the disk makes superfluous."""
+        """Remove the files that a snapshot on disk replaces."""
         for old in self.snapshots:
             if old != snapshot:
                 self._files.unlink(f"{self._directory}/{old.file_name}")
@@ -258,19 +252,19 @@ class MetadataStore:
         self._epochs.truncate_from_start(self.start_offset)
         self._epochs.persist()
 
-    # Reading, for those who follow the log
+    # Reading, for followers
 
     def judge(self, offset: int, epoch: int, end_offset: int) -> SnapshotId | EpochEnd | None:
-        """Say what is wrong with a reader's place in the log.
+        """Check a follower's position in the log.
 
         Args:
-            offset: Where it wants to read on.
-            epoch: Of the last record that it has; 0 if it has none.
-            end_offset: The end of what may be read.
+            offset: Its fetch offset.
+            epoch: Of its last record, or 0.
+            end_offset: The committed end.
 
         Returns:
-            The snapshot that it has to load first, the end of the last epoch that it shares with
-            this log, or None if it may read on.
+            The snapshot to load first, the end of the last common epoch if the logs diverge, or
+            None.
         """
         start = self.start_offset
         if start == 0 and offset == 0:
@@ -288,12 +282,12 @@ class MetadataStore:
         return found if found.epoch != epoch or found.end_offset < offset else None
 
     def slice_from(self, offset: int, end_offset: int, max_bytes: int) -> FileSlice | None:
-        """Return whole batches of one segment from `offset` on; None if there are none.
+        """Return whole batches of one segment, if there are any.
 
         Args:
-            offset: At or behind the log's start, where a batch begins.
-            end_offset: Where a batch ends: nothing behind it is returned.
-            max_bytes: At most so many, but at least one batch.
+            offset: Where a batch begins.
+            end_offset: Where the last batch ends.
+            max_bytes: A limit, except for the first batch.
         """
         if offset >= end_offset:
             return None
@@ -307,10 +301,10 @@ class MetadataStore:
     def read_snapshot_part(
         self, snapshot: SnapshotId, position: int, max_bytes: int
     ) -> tuple[int, bytes]:
-        """Return a snapshot's size, and what stands at a position. Blocks.
+        """Return a snapshot's size and the bytes at a position. Blocks.
 
         Raises:
-            FileNotFoundError: It is gone, or never was.
+            FileNotFoundError: The snapshot does not exist.
         """
         file = self._files.data(f"{self._directory}/{snapshot.file_name}")
         try:
@@ -319,11 +313,11 @@ class MetadataStore:
             file.close()
 
     def close(self) -> None:
-        """Finish the indexes and let go of the files."""
+        """Finish the indexes and close the files."""
         for segment in self._segments:
             try:
                 segment.close()
-            except OSError as error:  # a start builds the indexes anew
+            except OSError as error:  # a start rebuilds the indexes
                 LOGGER.warning("the indexes of %s are not finished: %s", segment, error)
 
     def _segment(self, base_offset: int) -> Segment:

@@ -1,14 +1,7 @@
-"""Our copy of the metadata log that controllers elsewhere write: kept on the disk, never led.
+"""This broker's copy of a metadata log that controllers elsewhere write.
 
-    load()              the image of the newest snapshot; what lies behind it waits for `committed`
-    append()            batches as the leader sent them, byte for byte
-    take_committed()    whole batches below the high watermark, once
-    truncate()          what another leader never had
-    install()           a snapshot in place of everything
-    condense()          a snapshot of our own, when enough has come since the last
-
-A batch may be in the log and not count: only what the quorum has committed is applied. What a
-power loss takes of the log is fetched again, so nothing waits for the disk but snapshots.
+Only committed batches are applied. Records lost in a power failure are fetched again, so only
+snapshots are synced.
 
 Source: Kafka's KafkaRaftClient (as observer) and SnapshotGenerator (KIP-595, KIP-630).
 """
@@ -43,7 +36,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# Of a batch: base offset and length come first.
+# Where a batch's length field ends.
 _LENGTH_END: Final = 12
 
 
@@ -55,10 +48,10 @@ class FetchedBatch(NamedTuple):
 
 
 def whole_batches(records: memoryview) -> list[FetchedBatch]:
-    """Return the whole batches that a Fetch brought; a last one that was cut off is left out.
+    """Return the whole batches of a Fetch response, without a partial one at its end.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE: something is no batch, or its checksum differs.
+        KafkaError: CORRUPT_MESSAGE: a batch is malformed, or its checksum differs.
     """
     batches: list[FetchedBatch] = []
     position, end = 0, len(records)
@@ -79,11 +72,11 @@ def whole_batches(records: memoryview) -> list[FetchedBatch]:
 async def image_of_snapshot(
     contents: SnapshotContents, snapshot: SnapshotId, clock: Clock
 ) -> ClusterImage:
-    """Return the image that a snapshot makes, in slices of the loop's time.
+    """Return the image of a snapshot, built in slices.
 
     Raises:
-        KafkaError: UNSUPPORTED_VERSION: it holds what is not known here.
-        MalformedFrameError: A record is none.
+        KafkaError: UNSUPPORTED_VERSION for unknown records.
+        MalformedFrameError: A record is malformed.
     """
     slices = Slices(clock)
     builder = ImageBuilder(ClusterImage())
@@ -107,10 +100,10 @@ class ObservedLog:
         "_uncommitted",
     )
 
-    # _uncommitted holds the batches from the applied offset to the end, in order.
+    # _uncommitted: the batches from the applied offset to the end, in order.
 
     def __init__(self, log_directory: str, *, files: Files, clock: Clock, config: Config) -> None:
-        """Take the log that lies in a log directory, which is locked and formatted already."""
+        """Use the log of a locked and formatted log directory."""
         self._store = MetadataStore(files, log_directory, clock)
         self._clock = clock
         self._snapshots = SnapshotWriter(self._store, clock=clock, config=config)
@@ -124,21 +117,21 @@ class ObservedLog:
 
     @property
     def end_offset(self) -> int:
-        """Return the offset after the last record: the next to be fetched."""
+        """Return the next offset to fetch."""
         return self._store.end_offset
 
     @property
     def last_epoch(self) -> int:
-        """Return the leader epoch of the last record, 0 if there is none."""
+        """Return the leader epoch of the last record, or 0."""
         return max(0, self._store.latest_epoch)
 
     async def load(self) -> ClusterImage:
-        """Return the image of the newest snapshot; what lies behind it waits for the quorum.
+        """Return the image of the newest snapshot; later records wait for commits.
 
         Raises:
             StartError: Records are missing.
-            KafkaError, MalformedFrameError: Something cannot be read, or not be understood.
-            OSError: The disk.
+            KafkaError, MalformedFrameError: A record is unreadable or unknown.
+            OSError: The disk failed.
         """
         store = self._store
         store.open()
@@ -153,17 +146,17 @@ class ObservedLog:
         return image
 
     async def close(self) -> None:
-        """Let go of the files; nothing is appended any more."""
+        """Close the files."""
         await self._snapshots.settle()
         self._store.close()
 
-    # What the leader says
+    # The leader's instructions
 
     def append(self, batches: list[FetchedBatch]) -> None:
-        """Append batches that come next.
+        """Append the next batches.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE: their offsets or epochs do not follow; those before stay.
+            KafkaError: CORRUPT_MESSAGE: offsets or epochs do not follow; earlier batches stay.
             OSError: The disk failed.
         """
         for each in batches:
@@ -180,7 +173,7 @@ class ObservedLog:
             self._uncommitted.append(each)
 
     def take_committed(self, high_watermark: int) -> list[FetchedBatch]:
-        """Return the batches that are committed by now and were not returned before."""
+        """Return the newly committed batches, once."""
         taken: list[FetchedBatch] = []
         while self._uncommitted and self._uncommitted[0].header.last_offset < high_watermark:
             each = self._uncommitted.popleft()
@@ -191,10 +184,10 @@ class ObservedLog:
         return taken
 
     def truncate(self, epoch: int, end_offset: int) -> None:
-        """Drop what the leader does not have: its epoch `epoch` ended at `end_offset`.
+        """Truncate to the leader's log, where `epoch` ended at `end_offset`.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE: that is committed, and cannot be another's.
+            KafkaError: CORRUPT_MESSAGE: it would remove committed records.
             OSError: The disk failed.
         """
         keep = self._store.common_end(epoch, end_offset)
@@ -212,7 +205,7 @@ class ObservedLog:
             self._uncommitted.pop()
 
     async def install(self, snapshot: SnapshotId, content: bytes) -> ClusterImage:
-        """Begin anew with a snapshot; return its image.
+        """Replace the log by a snapshot; return its image.
 
         Raises:
             KafkaError, MalformedFrameError: It is damaged, or from a newer Kafka.
@@ -228,10 +221,10 @@ class ObservedLog:
         self._store.restart_at(snapshot)
         return image
 
-    # Snapshots of our own
+    # Own snapshots
 
     def condense(self, image: ClusterImage) -> None:
-        """Begin a snapshot of what is applied, if one is due.
+        """Begin a snapshot of the applied image, if one is due.
 
         Raises:
             OSError: The disk failed.

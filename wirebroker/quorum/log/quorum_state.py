@@ -1,11 +1,11 @@
-"""The file `quorum-state`: which epoch this controller last led.
+"""The file `quorum-state`, which stores the epoch that this controller last led.
 
     {"clusterId":"","leaderId":1,"leaderEpoch":4,"votedId":-1,"appliedOffset":0,
      "currentVoters":[{"voterId":1}],"data_version":0}              static voters
     {"leaderId":1,"leaderEpoch":4,"votedId":-1,
      "votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}  kraft.version 1
 
-It is on the disk before the first record of a new epoch, so that no epoch is led twice.
+It is synced before the first record of a new epoch, so that no epoch is led twice.
 
 Source: KIP-595, KIP-853; Kafka's FileQuorumStateStore.
 """
@@ -26,18 +26,18 @@ FILE_NAME = "quorum-state"
 
 
 class QuorumState(NamedTuple):
-    """What is remembered of the quorum, which has one voter: this node."""
+    """The stored state of a quorum whose only voter is this node."""
 
     leader_epoch: int = 0
-    # 1 if the voters stand in the log (kraft.version 1), which is kept as it is found.
+    # 1 if the log contains the voters (kraft.version 1); never changed.
     data_version: int = 0
 
 
 def read_quorum_state(files: Files, directory: str, *, node_id: int) -> QuorumState:
-    """Read the file; without one the quorum begins at epoch 0.
+    """Read the file; a missing one means epoch 0.
 
     Raises:
-        StartError: The file is unreadable, or the quorum has voters other than this node.
+        StartError: The file is unreadable, or the quorum has other voters.
     """
     path = f"{directory}/{FILE_NAME}"
     if not files.exists(path):
@@ -60,7 +60,7 @@ def read_quorum_state(files: Files, directory: str, *, node_id: int) -> QuorumSt
 
 
 def write_quorum_state(files: Files, directory: str, state: QuorumState, *, node_id: int) -> None:
-    """Replace the file, and wait for the disk."""
+    """Replace the file and sync it."""
     content: dict[str, Any] = {
         "leaderId": node_id,
         "leaderEpoch": state.leader_epoch,

@@ -1,7 +1,4 @@
-"""When a copy of the metadata log is condensed, and how: a snapshot, then what it replaces goes.
-
-Whoever keeps the log decides what is committed and begins a segment; this knows whether a snapshot
-is due, and writes one at a time beside everything else.
+"""Writes a metadata snapshot when one is due, then removes the files that it replaces.
 
 Source: Kafka's SnapshotGenerator (KIP-630).
 """
@@ -26,9 +23,9 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# Every start and stop changes each partition. So that a start reads twice the cluster's size at
-# most, a snapshot is also due when the log behind it is as large; from here on, which is 28,000
-# such changes, replayed in 0.15 s.
+# A snapshot is also due when the later log is as large as the last one, so that a start reads at
+# most twice the cluster's size; each start or stop of a broker changes every partition. The minimum
+# is 28,000 such changes, replayed in 0.15 s.
 _LEAST_INTERVAL_BYTES: Final = 1 << 20
 
 
@@ -36,7 +33,7 @@ class SnapshotWriter:
     """The snapshots of one log; used on one event loop.
 
     Attributes:
-        voters: What the log says of dynamic voters, which snapshots repeat.
+        voters: The log's voter records, which snapshots repeat.
     """
 
     __slots__ = ("_clock", "_config", "_last_at", "_store", "_task", "voters")
@@ -50,7 +47,7 @@ class SnapshotWriter:
         self.voters: list[ControlRecord] = []
 
     def note_voters(self, records: Iterable[ControlRecord]) -> None:
-        """Keep the newest records of each kind that tells of voters."""
+        """Keep the newest voter record of each kind."""
         for record in records:
             if isinstance(record, KRaftVersion | KRaftVoters):
                 kept = [each for each in self.voters if type(each) is not type(record)]
@@ -58,12 +55,12 @@ class SnapshotWriter:
 
     @property
     def is_busy(self) -> bool:
-        """Whether one is being written."""
+        """Whether a snapshot is being written."""
         return self._task is not None
 
     @property
     def is_due(self) -> bool:
-        """Whether enough has come since the last, and none is being written."""
+        """Whether the log has grown enough, and no snapshot is being written."""
         if self._task is not None:
             return False
         size = self._store.bytes_since_snapshot
@@ -76,23 +73,20 @@ class SnapshotWriter:
         return size >= limit or (0 < interval_ms <= age_ms and size > 0)
 
     def begin(self, image: ClusterImage, *, timestamp_ms: int) -> None:
-        """Begin to write a committed image; its log goes on in a segment of its own by now.
+        """Begin to write a committed image without an open transaction.
 
-        Args:
-            image: Without a transaction that is open.
-            timestamp_ms: Of the last record that it holds.
+        A new segment must have begun; `timestamp_ms` is that of the last record.
         """
         assert self._task is None, "one at a time"
         self._last_at = self._clock.monotonic()
         self._task = asyncio.create_task(self._write(image, timestamp_ms), name="metadata snapshot")
 
     async def settle(self) -> None:
-        """Wait for the one that is being written."""
+        """Wait for the snapshot that is being written."""
         if self._task is not None:
             await self._task
 
     async def _write(self, image: ClusterImage, timestamp_ms: int) -> None:
-        """Write a snapshot, then remove what it replaces; the root of its task."""
         snapshot = SnapshotId(image.offset, image.epoch)
         try:
             pieces = await encode_snapshot(
@@ -102,7 +96,7 @@ class SnapshotWriter:
             await in_thread(Work.UPKEEP, self._store.write_snapshot, snapshot, content)
             self._store.advance_start(snapshot)
         except OSError as error:
-            # The log is whole without it; the next snapshot tries again.
+            # The log is complete without it; the next snapshot retries.
             LOGGER.warning("no metadata snapshot could be written: %s", error)
         else:
             LOGGER.info("wrote metadata snapshot %s (%d bytes)", snapshot.file_name, len(content))

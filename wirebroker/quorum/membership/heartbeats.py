@@ -1,14 +1,9 @@
-"""Heartbeats in a thread of their own: a loop that is busy for seconds must not cost leaderships.
+"""Heartbeats in a separate thread, so that a busy event loop does not cost leaderships.
 
-    heartbeats.start()                 a thread, with a loop and connections that are only its own
-    heartbeats.hurry()                 the next one at once
-    await heartbeats.stop()
+`question` is called in the thread and only reads; `on_answer` is called on the loop that called
+`start`. After a failure the next heartbeat is sent sooner, then with growing pauses up to `most_s`.
 
-What is said and what becomes of the answer is the lifecycle's (member_lifecycle.py): `question` is
-called in the thread and only reads, `on_answer` is called on the loop that has started this. After
-one that has failed the next comes sooner, then after longer and longer, as far as `most_s`.
-
-Source: Kafka's BrokerLifecycleManager, whose event queue is a thread too (KIP-631).
+Source: Kafka's BrokerLifecycleManager, whose event queue is also a thread (KIP-631).
 """
 
 from __future__ import annotations
@@ -33,23 +28,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How long `stop` waits for the thread: its connections end at once.
+# How long `stop` waits for the thread.
 _STOP_S: Final = 5.0
-# After the first that fails, as Kafka's brokers. Theirs come as rarely as once in a session in the
-# end, so that the controller that comes back may fence a broker: ours have a nearer bound.
+# The first retry, as in Kafka. Kafka's pauses grow up to a session, so that the broker may be
+# fenced when a controller comes back; these have a lower limit.
 _RETRY_S: Final = 0.1
 
 
 class Heartbeats:
-    """BrokerHeartbeat, again and again.
+    """Sends BrokerHeartbeat repeatedly.
 
     Args:
-        make_controllers: Called in the thread: a way to the controllers of its own.
-        question: The request's body.
-        on_answer: Given each answer, or why there was none.
-        interval_s: How long to wait after an answer; called in the thread.
-        most_s: How long to wait after failures, however many.
-        timeout_s: For one heartbeat, whoever has to be found for it.
+        make_controllers: Creates the thread's own connections to the controllers.
+        question: Returns the request's body.
+        on_answer: Receives each response or error.
+        interval_s: Returns the pause after a response; called in the thread.
+        most_s: The longest pause after failures.
+        timeout_s: For one heartbeat, including the search for a controller.
     """
 
     __slots__ = (
@@ -93,19 +88,19 @@ class Heartbeats:
         self._is_stopped = False
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         assert self._thread is None, "it is started once"
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
 
     def hurry(self) -> None:
-        """Send the next one at once."""
+        """Send the next heartbeat immediately."""
         if self._loop is not None and self._hurry is not None:
             with contextlib.suppress(RuntimeError):  # it has ended
                 self._loop.call_soon_threadsafe(self._hurry.set)
 
     async def stop(self) -> None:
-        """Send no more, and wait for the thread's end."""
+        """Stop the thread and wait for its end."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -139,11 +134,11 @@ class Heartbeats:
             await controllers.close()
 
     async def _is_taken(self, controllers: ActiveController) -> bool:
-        """Send one and tell of the answer; return whether it was taken."""
+        """Send a heartbeat and report the response; return whether it was accepted."""
         try:
             answer = await self._ask(controllers)
             self._tell(answer)
-        except Exception:  # the root of a thread: who is not heard of is fenced
+        except Exception:  # the root of a thread: without heartbeats the broker is fenced
             logger.exception("a heartbeat failed; the next one comes")
             return False
         return not isinstance(answer, PeerError) and not answer.error_code

@@ -1,8 +1,7 @@
-"""`wirebroker join`: settings for a member, made of the cluster, a directory, and a file if given.
+"""`wirebroker join`: settings of a new member, from the cluster, a directory and a file.
 
-A directory that was used before says which node it is, else the file may; for a new one the lowest
-id is taken that neither a broker nor a controller of the cluster has. Of several that join at a
-time one gets it: the others choose again (joining.py).
+The node id is that of a used directory, or of the file. Otherwise it is the lowest free id; if
+several members join at once, one gets it and the others choose again (broker/joining.py).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 _META_PROPERTIES: Final = "meta.properties"
 _DATA_DIRECTORY: Final = "./data"
-# What a member has unless somebody says otherwise.
+# Defaults of a member.
 _DEFAULTS: Final = {
     "controller.listener.names": "CONTROLLER",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
@@ -44,19 +43,19 @@ def config_of_member(
     host: str | None = None,
     port: int | None = None,
 ) -> Config:
-    """Return the configuration of a broker that joins the controllers at an address.
+    """Return the configuration of a broker that joins a cluster.
 
     Args:
-        controller: host:port of one of them.
+        controller: host:port of a controller.
         flags: Other settings, by name.
-        node_id: Which broker it is.
-        file: A properties file, for what flags don't say; it need not say what a member is.
-        data_directory: Where its data lies.
-        host: Where it listens.
-        port: Where it listens; 0 for a free one.
+        node_id: The broker's id.
+        file: Properties for settings that are not in flags.
+        data_directory: The data directory.
+        host: The listener's host.
+        port: The listener's port; 0 for a free one.
 
     Raises:
-        ConfigError: Something that was given cannot be used.
+        ConfigError: A setting is invalid.
     """
     address = _address_of(controller)
     filed = _settings_of(file)
@@ -82,16 +81,16 @@ def config_of_member(
 def node_id_given(
     flags: Mapping[str, str], data_directory: str | None, file: Path | None = None
 ) -> int | None:
-    """Return which node the directory belongs to, or the file is for; None if any will do.
+    """Return the node id of the directory or the file, or None.
 
     See config_of_member.
 
     Raises:
-        ConfigError: The file can't be read, or its node.id is none.
+        ConfigError: The file is unreadable, or its node.id is invalid.
     """
     filed = _settings_of(file)
     listed = _listed_in({**filed, **flags})
-    # Of several directories the first says it: each has the same meta.properties.
+    # All directories have the same meta.properties.
     directory = data_directory or listed.split(",")[0].strip() or _DATA_DIRECTORY
     found = _node_id_of(directory)
     if found is None and "node.id" in filed:
@@ -100,17 +99,17 @@ def node_id_given(
 
 
 def free_node_id(controller: str, config: Config, *, timeout_s: float, above: int = 0) -> int:
-    """Return the lowest node id above one that the cluster of a controller has free.
+    """Return the lowest free node id above another in the cluster of a controller.
 
     Args:
-        controller: host:port of one of them.
-        config: Of whoever joins, but for the id: how controllers are reached.
-        timeout_s: How long controllers are looked for, and then asked.
-        above: The id that was too low.
+        controller: host:port of a controller.
+        config: For the connection to it.
+        timeout_s: For finding controllers, and again for their responses.
+        above: An id that was too low.
 
     Raises:
-        ConfigError: The address is none, or what it takes to reach it cannot be used.
-        StartError: The controllers don't answer.
+        ConfigError: The address or a connection setting is invalid.
+        StartError: The controllers do not respond.
     """
     addresses = [_address_of(controller)]
     looking = read_image(
@@ -129,14 +128,14 @@ def _settings_of(file: Path | None) -> Mapping[str, str]:
 
 
 def _listed_in(settings: Mapping[str, str]) -> str:
-    """Return the data directories that settings name, divided by commas; empty if none."""
+    """Return the data directories in settings, separated by commas."""
     return settings.get("log.dirs") or settings.get("log.dir") or ""
 
 
 def _node_id_of(directory: str) -> int | None:
-    """Return which node a directory belongs to, None if it is new or does not say it."""
+    """Return the node id of a directory, if it has one."""
     try:
         text = (Path(directory) / _META_PROPERTIES).read_text()
         return int(parse_properties(text)["node.id"])
     except (OSError, ValueError, KeyError):
-        return None  # what is wrong with it is said when it is opened
+        return None  # opening the directory reports the problem

@@ -1,12 +1,7 @@
-"""A quorum of controllers in other processes, Apache Kafka's or ours, that this broker joins.
+"""A quorum of controllers in other processes, of Apache Kafka or wirebroker.
 
-    find_cluster_id   any controller tells it; a directory of another cluster is refused by it
-    open              the metadata log is fetched and applied up to what is committed
-    register          a new incarnation; heartbeats begin (member_lifecycle.py)
-    retire, leave     controlled shutdown; then nothing is followed or said any more
-
-Three ways lead to the controllers, since answers on one come in turn: Fetch, which waits there, the
-heartbeats' of their own thread, and one for everything else.
+Responses of one connection arrive in order, so there are three connections: for Fetch, which waits;
+for heartbeats (member_lifecycle.py); and for everything else.
 """
 
 from __future__ import annotations
@@ -63,7 +58,7 @@ LOGGER = logging.getLogger("wirebroker")
 _ASK_AGAIN_S: Final = 0.25
 _FIND_S: Final = 2.0
 _TELL_AGAIN_S: Final = 5.0
-# How long one controller may take for a request before another is looked for.
+# How long one controller may take before another is tried.
 _REQUEST_S: Final = 5.0
 
 
@@ -76,7 +71,7 @@ def controllers_at(
     node_id: int | None = None,
     more: Callable[[], Sequence[PeerAddress]] | None = None,
 ) -> ActiveController:
-    """Return a new way to the controllers at these addresses and `more`; they are told who asks."""
+    """Return new connections to the controllers at `addresses` and `more`."""
     name = "wirebroker" if node_id is None else f"broker-{node_id}"
     return ActiveController(
         addresses,
@@ -90,7 +85,7 @@ def controllers_at(
 
 
 def registered_controllers(image: ClusterImage, listener: str) -> list[PeerAddress]:
-    """Return where the controllers of an image listen, by the name of a listener."""
+    """Return the addresses of an image's controllers on a listener."""
     return [
         PeerAddress(each.host, each.port)
         for record in image.controllers.values()
@@ -102,10 +97,10 @@ def registered_controllers(image: ClusterImage, listener: str) -> list[PeerAddre
 async def find_cluster(
     controllers: ActiveController, *, clock: Clock, timeout_s: float
 ) -> tuple[str, str]:
-    """Return the cluster's id and our own address towards its active controller.
+    """Return the cluster's id and the local address of the connection to its controller.
 
     Raises:
-        StartError: Nobody has told it in time.
+        StartError: No controller has responded in time.
     """
     begun = clock.monotonic()
     deadline = begun + timeout_s
@@ -140,10 +135,10 @@ async def find_cluster(
 
 
 def check_joinable(image: ClusterImage, config: Config) -> None:
-    """Refuse a cluster that this broker would be a hole in, or cannot understand.
+    """Check that this broker supports and protects everything in the cluster.
 
     Raises:
-        StartError: It is one.
+        StartError: It does not.
     """
     try:
         check_features(image.features)
@@ -165,15 +160,15 @@ def check_joinable(image: ClusterImage, config: Config) -> None:
 
 
 class JoinedQuorum:
-    """This broker's side of a quorum elsewhere; see quorum.Quorum.
+    """This broker's side of a remote quorum; see quorum.Quorum.
 
     Args:
         config: Names the controllers.
         files: The file system.
-        clock: Monotonic time for waits.
-        on_failure: Told in one line why this broker cannot go on.
-        has_chosen_id: Whether nobody has said this broker's id: one that has it is another broker,
-            and is not waited for.
+        clock: For waits.
+        on_failure: Called with a line that explains why this broker must end.
+        has_chosen_id: Whether the id was chosen automatically; if it is taken, by another broker,
+            there is no waiting.
     """
 
     __slots__ = (
@@ -223,7 +218,7 @@ class JoinedQuorum:
 
     @property
     def channel(self) -> ControllerChannel:
-        """The way to the active controller."""
+        """The channel to the active controller."""
         return self._channel
 
     @property
@@ -234,16 +229,16 @@ class JoinedQuorum:
 
     @property
     def listeners(self) -> list[BoundListener]:
-        """None: the controllers are elsewhere."""
+        """Always empty: the controllers are elsewhere."""
         return []
 
     # The start
 
     def bind(self) -> None:
-        """Do nothing: nobody asks a controller here."""
+        """Do nothing: there is no controller here."""
 
     async def find_cluster_id(self) -> str | None:
-        """Ask the controllers; see Quorum."""
+        """Query the controllers; see Quorum."""
         names = ", ".join(map(str, self._addresses))
         LOGGER.info("asking the controllers at %s for the cluster", names)
         cluster_id, self._local_host = await find_cluster(
@@ -253,7 +248,7 @@ class JoinedQuorum:
         return cluster_id
 
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
-        """Fetch the metadata and apply it up to what is committed; see Quorum."""
+        """Fetch and apply the metadata; see Quorum."""
         log = self._log = ObservedLog(
             metadata_home, files=self._files, clock=self._clock, config=self._config
         )
@@ -289,7 +284,7 @@ class JoinedQuorum:
         )
 
     def _new_way(self, *, request_timeout_s: float = _REQUEST_S) -> ActiveController:
-        """Return a way to those that are named, and those that have registered since."""
+        """Return connections to the configured and the registered controllers."""
         (listener, *_) = self._config.list("controller.listener.names") or ("CONTROLLER",)
         return controllers_at(
             self._addresses,
@@ -322,12 +317,12 @@ class JoinedQuorum:
             )
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-        """Return the listeners by the address that the controller sees us at; see Quorum."""
+        """Replace wildcard hosts by the local address towards the controller; see Quorum."""
         told = [
             each._replace(host=self._local_host) if is_wildcard(each.host) else each
             for each in endpoints
         ]
-        # One that clients on this machine were promised (a container's published port) is theirs.
+        # Others may be for clients on this machine only, as a container's published port.
         needed = (
             {each.name for each in told}
             if is_auto(self._config)
@@ -348,7 +343,7 @@ class JoinedQuorum:
         return told
 
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
-        """Do nothing: the failure of the metadata log's disk ends this broker."""
+        """Do nothing: a failure of the log's disk ends this broker."""
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
         """See Quorum."""
@@ -361,18 +356,18 @@ class JoinedQuorum:
         self._lifecycle.hurry()
 
     def use_config(self, config: Config) -> None:
-        """Have the controllers told what it says of this broker; their rules are their own."""
+        """Report changes to the controllers, which have their own configuration."""
         del config
         if self._lifecycle is not None:
             self._lifecycle.hurry()
 
     def serve(self) -> None:
-        """Do nothing: nothing was put off."""
+        """Do nothing: nothing was postponed."""
 
     # The end
 
     async def retire(self) -> None:
-        """Ask to be let go; see Quorum."""
+        """Request a controlled shutdown; see Quorum."""
         assert self._lifecycle is not None, "it is open"
         if self._failure is not None:
             return
@@ -382,16 +377,16 @@ class JoinedQuorum:
             LOGGER.warning("stopping all the same: %s", error.message or error.code.name)
 
     async def leave(self) -> int:
-        """Follow nothing more; see Quorum."""
+        """Stop following; see Quorum."""
         await self.abandon()
         return self.lifecycle.broker_epoch
 
     async def give_up(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         await self.abandon()
 
     async def abandon(self) -> None:
-        """End all connections, and let go of the log; again does nothing."""
+        """Close all connections and the log; a second call does nothing."""
         if self._lifecycle is not None:
             await self._lifecycle.close()
         if self._fetching is not None:

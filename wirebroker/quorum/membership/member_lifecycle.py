@@ -1,14 +1,9 @@
 """This broker's membership in a cluster whose controllers are elsewhere.
 
-    register     tried until it is taken: an incarnation before may not be forgotten yet
-    unfence      heartbeats ask for it from now on, whenever this broker is found fenced
-    shut_down    heartbeats ask to stop, until this broker leads nothing and may go
-    watch_disks  heartbeats say which log directories have failed, so that others lead what lies
-                 there, and which are cordoned
-
-Heartbeats go on in a thread of their own (heartbeats.py). One that is refused because its epoch is
-old makes this incarnation register again; if another incarnation is registered by then, somebody
-else runs with this node id, and this one has to end: `on_replaced` is told.
+Heartbeats in a thread (heartbeats.py) request unfencing and shutdown, and report offline and
+cordoned directories. If one is refused for its old epoch, this incarnation registers again. If
+another incarnation is registered by then, another process has this node id, and this one must end:
+`on_replaced` is called.
 
 Source: Kafka's BrokerLifecycleManager (KIP-631; KIP-858 for the directories).
 """
@@ -39,13 +34,13 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# Until the controller lets this broker serve, or stop, it is asked as often.
+# The interval while unfencing or shutting down.
 _WHILE_AWAITED_S: Final = 0.1
 _REGISTER_AGAIN_S: Final = 0.5
-# As long as Kafka's brokers wait for their controlled shutdown.
+# As in Kafka for the controlled shutdown.
 _SHUTDOWN_S: Final = 300.0
 
-# Answers to a registration that another attempt may not get.
+# Retriable errors of a registration.
 _PASSING: Final = frozenset(
     {
         ErrorCode.DUPLICATE_BROKER_REGISTRATION,
@@ -57,17 +52,18 @@ _PASSING: Final = frozenset(
 
 
 class NodeIdTakenError(StartError):
-    """The cluster has a broker with this id that is alive, or a voter."""
+    """A live broker or a voter of the cluster has this node id."""
 
 
 class Pace(NamedTuple):
-    """How often a member is heard of; in seconds.
+    """Intervals and timeouts of a member, in seconds.
 
     Attributes:
         heartbeat_s: broker.heartbeat.interval.ms.
-        session_s: broker.session.timeout.ms: without a heartbeat for so long it is fenced.
+        session_s: broker.session.timeout.ms; a silent broker is fenced after it.
         registration_s: initial.broker.registration.timeout.ms.
-        duplicate_s: So long a broker of the same id, which may be this one before, is waited for.
+        duplicate_s: How long to wait for the end of a broker with the same id, perhaps this one's
+            earlier incarnation.
     """
 
     heartbeat_s: float
@@ -80,7 +76,7 @@ class MemberLifecycle(BrokerLifecycle):
     """One incarnation of this broker, under controllers elsewhere.
 
     Attributes:
-        is_fenced: As the last answered heartbeat said.
+        is_fenced: According to the last response.
     """
 
     __slots__ = (
@@ -109,7 +105,6 @@ class MemberLifecycle(BrokerLifecycle):
         make_controllers: Callable[[], ActiveController],
         on_replaced: Callable[[str], None],
     ) -> None:
-        """Take the ways to the controllers: a channel, and one that is made for the heartbeats."""
         super().__init__(channel, metadata, node_id=node_id)
         self._clock = clock
         self._pace = pace
@@ -135,10 +130,10 @@ class MemberLifecycle(BrokerLifecycle):
         rack: str | None = None,
         previous_broker_epoch: int = -1,
     ) -> None:
-        """Register, fenced, and begin to send heartbeats; see BrokerLifecycle.register.
+        """Register as fenced and start heartbeats; see BrokerLifecycle.register.
 
         Raises:
-            StartError: The controllers refuse, or have not taken it in time; NodeIdTakenError.
+            StartError: The controllers refuse or do not respond in time; NodeIdTakenError.
         """
         begun = self._clock.monotonic()
         is_told = False
@@ -176,22 +171,21 @@ class MemberLifecycle(BrokerLifecycle):
         self._heartbeats.start()
 
     def hurry(self) -> None:
-        """Have the controllers told at once of what has changed here."""
+        """Report local changes to the controllers immediately."""
         if self._heartbeats is not None:
             self._heartbeats.hurry()
 
     async def unfence(self) -> None:
-        """Wait until this broker may serve: then it leads the partitions that nobody led."""
+        """Request unfencing and wait until this broker may serve."""
         self._want(want_fence=False)
         while self.is_fenced:
             await self._next_answer()
 
     async def shut_down(self) -> None:
-        """Wait until this broker leads nothing any more and is fenced.
+        """Wait until this broker leads nothing and is fenced.
 
         Raises:
-            KafkaError: REQUEST_TIMED_OUT: the controllers don't answer, and take it for gone by
-                now, or don't let it go.
+            KafkaError: REQUEST_TIMED_OUT: the controllers do not respond, or do not allow it.
         """
         self._want(want_shut_down=True)
         begun = self._clock.monotonic()
@@ -209,7 +203,7 @@ class MemberLifecycle(BrokerLifecycle):
                 continue
 
     async def close(self) -> None:
-        """Send no more heartbeats."""
+        """Stop the heartbeats."""
         if self._registering is not None:
             self._registering.cancel()
         if self._heartbeats is not None:
@@ -226,7 +220,7 @@ class MemberLifecycle(BrokerLifecycle):
         await self._changed.wait()
 
     def _question(self) -> dict[str, Any]:
-        """Return what is said; called in the heartbeats' thread."""
+        """Return a heartbeat's body; called in the heartbeats' thread."""
         offline = offline_ids(self._directories)
         return {
             "broker_id": self.node_id,
@@ -238,7 +232,7 @@ class MemberLifecycle(BrokerLifecycle):
         }
 
     def _interval_s(self) -> float:
-        """Return the time to the next one; called in the heartbeats' thread."""
+        """Return the time to the next heartbeat; called in the heartbeats' thread."""
         wants = self._wants
         is_awaited = not wants["want_fence"] and (self.is_fenced or wants["want_shut_down"])
         return (
@@ -248,7 +242,7 @@ class MemberLifecycle(BrokerLifecycle):
         )
 
     def _take(self, answer: Any) -> None:
-        """Take the answer to a heartbeat."""
+        """Handle the response to a heartbeat."""
         if isinstance(answer, PeerError):
             line = f"a heartbeat is not answered: {answer}; they go on"
             self._lines.add(type(answer).__name__, line)
@@ -276,7 +270,7 @@ class MemberLifecycle(BrokerLifecycle):
             self._registering = asyncio.create_task(self._return(), name="register again")
 
     async def _return(self) -> None:
-        """Register this incarnation anew; the root of its task."""
+        """Register this incarnation again; the root of a task."""
         try:
             await self.register_again()
             LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
@@ -286,7 +280,7 @@ class MemberLifecycle(BrokerLifecycle):
                     f"another process has registered as broker {self.node_id}: this one ends"
                 )
             else:
-                # The next heartbeat is refused as well, and this is tried again.
+                # The next heartbeat is refused as well and retries this.
                 LOGGER.warning("not registered again: %s", error.message or error.code.name)
         finally:
             self._registering = None

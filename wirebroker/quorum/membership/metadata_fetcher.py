@@ -1,12 +1,11 @@
-"""Follows the metadata log of a quorum elsewhere: Fetch as an observer, FetchSnapshot, applied.
+"""Follows the metadata log of a remote quorum as an observer.
 
-    find the leader -> Fetch -> append -> what is committed by now -> MetadataFollower
-                         |-> another leader or epoch: take over what it says, ask again
-                         |-> diverging_epoch: cut our copy
-                         '-> snapshot_id: FetchSnapshot, begin anew with it
+    find the leader -> Fetch -> append -> committed batches -> MetadataFollower
+                         |-> another leader or epoch: adopt it and retry
+                         |-> diverging_epoch: truncate the copy
+                         '-> snapshot_id: FetchSnapshot, replace the copy
 
-It never ends by itself but for what trying again doesn't mend: a record that is not understood, a
-disk that fails, another cluster. `on_failure` is told that in one line.
+Only problems that retries cannot solve end it: an unknown record, a failed disk, another cluster.
 
 Source: Kafka's KafkaRaftClient (buildFetchRequest, handleFetchResponse and their twins for
 snapshots) and MetadataLoader; KIP-595, KIP-630, KIP-853, KIP-1166.
@@ -42,24 +41,24 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-# As many are asked for at once: checked and written they hold the loop for 5 ms.
+# Checking and writing that much blocks the loop for 5 ms.
 _MOST_BYTES: Final = 1 << 20
 _MOST_SNAPSHOT_BYTES: Final = 1 << 30
 _WAIT_MS: Final = 500
-# Of Fetch: from these on an observer says which directory it has (KIP-853), and is answered at once
-# when more is committed than it knows of (KIP-1166).
+# First Fetch versions in which an observer sends its directory (KIP-853), and its high watermark to
+# get an immediate response if more is committed (KIP-1166).
 _DIRECTORY_VERSION: Final = 17
 _HIGH_WATERMARK_VERSION: Final = 18
-# controller.quorum.fetch.timeout.ms: a leader that says nothing for so long is looked for anew.
+# controller.quorum.fetch.timeout.ms; then another leader is searched for.
 _TIMEOUT_S: Final = 2.0
-# A snapshot's piece may have to come from a disk that is busy.
+# The piece may come from a busy disk.
 _SNAPSHOT_TIMEOUT_S: Final = 30.0
 _RETRY_S: Final = 0.1
-# A Fetch that waits is answered twice a second; so long without an answer is no election.
+# A waiting Fetch has two responses per second, so this is no election.
 _SILENT_S: Final = 3.0
-# Lines about the same trouble: one in so many attempts.
+# Failed attempts per log line.
 _ATTEMPTS_PER_LINE: Final = 100
-# An election is no trouble: the first line comes after two seconds at least.
+# The first line follows after two seconds at least: elections are normal.
 _FIRST_LINE: Final = 20
 
 _ELSEWHERE: Final = frozenset(
@@ -77,36 +76,36 @@ _FATAL: Final = frozenset(
 
 
 class FetchedLog(Protocol):
-    """Where the records are kept: ObservedLog, or nowhere (quorum_image.py)."""
+    """Stores the fetched records: ObservedLog, or UnkeptLog (quorum_image.py)."""
 
     @property
     def end_offset(self) -> int:
-        """The next offset to be fetched."""
+        """The next offset to fetch."""
         ...
 
     @property
     def last_epoch(self) -> int:
-        """The leader epoch of the last record, 0 if there is none."""
+        """The leader epoch of the last record, or 0."""
         ...
 
     def append(self, batches: list[FetchedBatch]) -> None:
-        """Append batches that come next."""
+        """Append the next batches."""
         ...
 
     def take_committed(self, high_watermark: int) -> list[FetchedBatch]:
-        """Return the batches that are committed by now and were not returned before."""
+        """Return the newly committed batches."""
         ...
 
     def truncate(self, epoch: int, end_offset: int) -> None:
-        """Drop what the leader does not have."""
+        """Truncate to the leader's log."""
         ...
 
     async def install(self, snapshot: SnapshotId, content: bytes) -> ClusterImage:
-        """Begin anew with a snapshot; return its image."""
+        """Replace the log by a snapshot; return its image."""
         ...
 
     def condense(self, image: ClusterImage) -> None:
-        """Begin a snapshot of what is applied, if one is due."""
+        """Begin a snapshot of the applied image, if one is due."""
         ...
 
 
@@ -114,8 +113,8 @@ class MetadataFetcher:
     """One observer of a quorum.
 
     Attributes:
-        caught_up: Set once everything was applied that was committed when the leader was asked.
-        leader_epoch: The newest that a controller has named.
+        caught_up: Set once everything that a response reported as committed is applied.
+        leader_epoch: The newest that a controller has reported.
     """
 
     __slots__ = (
@@ -146,17 +145,17 @@ class MetadataFetcher:
         directory_id: bytes = bytes(16),
         on_failure: Callable[[str], None],
     ) -> None:
-        """Take a way to the controllers that nobody else uses: a Fetch waits in it.
+        """Create an observer.
 
         Args:
-            controllers: Closed with this.
-            log: As far as it was fetched before.
-            follower: Shows the image of what of it is applied.
-            clock: For when a controller answered last.
-            cluster_id: Whose log it must be.
-            node_id: This broker's; -1 for somebody who only looks.
-            directory_id: Of the log directory that holds the copy.
-            on_failure: Told why nothing is followed any more.
+            controllers: Own connections, because a Fetch waits in them; closed at the end.
+            log: The log as fetched so far.
+            follower: Receives the committed records.
+            clock: Measures the time since the last response.
+            cluster_id: The expected cluster.
+            node_id: This broker's; -1 for a mere reader.
+            directory_id: Of the log directory.
+            on_failure: Called with the reason when following ends.
         """
         self._controllers = controllers
         self._log = log
@@ -168,13 +167,13 @@ class MetadataFetcher:
         self._high_watermark = -1
         self._attempts = 0
         self._clock = clock
-        # When a controller answered last, on the monotonic clock.
+        # On the monotonic clock.
         self._answered_s = clock.monotonic()
         self.leader_epoch = log.last_epoch
         self.caught_up = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow until cancelled; the root of its task."""
+        """Follow until canceled; the root of a task."""
         try:
             while True:
                 await self._turn()
@@ -186,11 +185,11 @@ class MetadataFetcher:
             LOGGER.exception("following the cluster's metadata failed")
             self._on_failure("the cluster's metadata cannot be followed: see the line above")
         finally:
-            # Nobody reads what the last Fetch brings, which may wait for half a second.
+            # The last Fetch may wait for half a second.
             self._controllers.abort()
 
     async def _turn(self) -> None:
-        """Ask once; whoever cannot be asked is looked for anew after a pause."""
+        """Fetch once; after a failure pause and search for another controller."""
         node: Node | None = None
         try:
             node = await self._controllers.find(_TIMEOUT_S)
@@ -208,7 +207,7 @@ class MetadataFetcher:
         await pause(_RETRY_S)
 
     def silence(self) -> str | None:
-        """Say since when no controller answers, and where they were asked; None while one does."""
+        """Return a message if no controller has responded recently, else None."""
         silent_s = self._clock.monotonic() - self._answered_s
         if silent_s < _SILENT_S:
             return None
@@ -251,7 +250,7 @@ class MetadataFetcher:
         }
 
     async def _take(self, node: Node, answer: Any) -> str | None:
-        """Take an answer; return what was wrong with it, None if one can go on at once."""
+        """Handle a response; return the problem, or None to continue immediately."""
         found = _partition_of(answer)
         error_code = answer.error_code or (found.error_code if found is not None else 0)
         if error_code in _FATAL:
@@ -275,7 +274,7 @@ class MetadataFetcher:
         return None
 
     def _learn(self, answer: Any, found: Any) -> bool:
-        """Take over who leads, if the answer says it; return whether that was news."""
+        """Adopt the leader in a response; return whether its epoch was new."""
         leader = found.current_leader
         if leader.leader_epoch < self.leader_epoch or leader.leader_id < 0:
             return False
@@ -289,7 +288,6 @@ class MetadataFetcher:
     # Applying
 
     async def _apply(self, high_watermark: int) -> None:
-        """Apply what is committed, in order."""
         batches = self._log.take_committed(high_watermark)
         follower = self._follower
         if batches:
@@ -304,10 +302,10 @@ class MetadataFetcher:
     # Snapshots
 
     async def _load_snapshot(self, node: Node, snapshot: SnapshotId) -> str | None:
-        """Fetch a snapshot whole and begin anew with it; return what went wrong, None if nothing.
+        """Fetch and install a whole snapshot; return the problem, or None.
 
         Raises:
-            PeerError: The controller does not answer.
+            PeerError: The controller does not respond.
         """
         content = bytearray()
         while True:
@@ -357,7 +355,7 @@ class MetadataFetcher:
 
 
 def _partition_of(answer: Any, field: str = "responses") -> Any:
-    """Return the one partition of an answer, None if it has none."""
+    """Return the partition in a response, if any."""
     topics = getattr(answer, field)
     return topics[0].partitions[0] if topics and topics[0].partitions else None
 

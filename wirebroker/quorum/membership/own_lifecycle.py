@@ -1,11 +1,7 @@
 """This broker's membership in a cluster whose controller is in this process.
 
-    register, unfence, shut_down   as of any broker (quorum/channel/broker_lifecycle.py)
-    disk_failed                    the controller is told which directories are offline
-    tell_cordoned                  and which are cordoned
-    somebody unregisters it        it registers again, and serves on
-
-Nobody has to hear of it meanwhile, so there are no heartbeats.
+If it is unregistered, it registers again and continues to serve. Heartbeats only report changes
+(offline and cordoned directories); there are no periodic ones.
 
 Source: Kafka's BrokerLifecycleManager (KIP-631; KIP-858 for the directories).
 """
@@ -32,12 +28,12 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("wirebroker")
 
-# How soon it is looked whether a change of the metadata was followed.
+# How often to check whether a metadata change is applied.
 _SOON_S = 0.02
 
 
 class OwnLifecycle(BrokerLifecycle):
-    """One incarnation of the broker beside its controller."""
+    """One incarnation of the broker, with a controller in the same process."""
 
     __slots__ = ("_cordoning", "_is_serving", "_returning", "_telling")
 
@@ -45,7 +41,7 @@ class OwnLifecycle(BrokerLifecycle):
         self, channel: ControllerChannel, metadata: MetadataFollower, *, node_id: int
     ) -> None:
         super().__init__(channel, metadata, node_id=node_id)
-        # From when on it has been let serve until it is to stop.
+        # True from unfencing until the stop.
         self._is_serving = False
         self._telling: asyncio.Task[None] | None = None
         self._cordoning: asyncio.Task[None] | None = None
@@ -55,18 +51,18 @@ class OwnLifecycle(BrokerLifecycle):
     async def unfence(self) -> None:
         """Wait until this broker may serve; see BrokerLifecycle.unfence."""
         if self.has_others and (offline := offline_ids(self._directories)):
-            await self.disks_failed(offline)  # since it has registered: nothing is led there
+            await self.disks_failed(offline)  # failed since the registration: nothing is led there
         await super().unfence()
         self._is_serving = True
         self.disk_failed()
 
     async def shut_down(self) -> None:
-        """Wait until this broker leads nothing any more; see BrokerLifecycle.shut_down."""
+        """Wait until this broker leads nothing; see BrokerLifecycle.shut_down."""
         await self.end()
         await super().shut_down()
 
     async def end(self) -> None:
-        """Say nothing any more that nobody waits for."""
+        """Cancel the reports in progress."""
         self._is_serving = False
         begun = (self._telling, self._cordoning, self._returning)
         tasks = [each for each in begun if each is not None]
@@ -76,15 +72,16 @@ class OwnLifecycle(BrokerLifecycle):
 
     @property
     def has_others(self) -> bool:
-        """Whether other brokers serve."""
+        """Whether other brokers are active."""
         brokers = self._metadata.image.brokers.values()
         return any(each.is_active for each in brokers if each.node_id != self.node_id)
 
     def disk_failed(self) -> None:
-        """Have others lead what lies there; where there are none, nothing is said.
+        """Report offline directories so that other brokers lead their partitions.
 
-        Then its partitions are out of service until a restart, and led here all the same. Nor is
-        anything said before this broker may serve, or once it stops: who says it wants to serve.
+        Without other brokers the partitions stay led here, out of service until a restart. Nothing
+        is reported before this broker may serve or once it stops, because a heartbeat requests to
+        serve.
         """
         mine = self._metadata.image.brokers.get(self.node_id)
         is_active = mine is not None and mine.is_active
@@ -92,7 +89,7 @@ class OwnLifecycle(BrokerLifecycle):
             self._telling = self._begin(self._telling, self._tell_of_disks(), "failed disks")
 
     async def _tell_of_disks(self) -> None:
-        """Name all that are offline, and those that fail meanwhile; the root of a task."""
+        """Report until no further directory fails; the root of a task."""
         told: list[bytes] = []
         try:
             while told != (offline := offline_ids(self._directories)):
@@ -104,7 +101,7 @@ class OwnLifecycle(BrokerLifecycle):
             )
 
     def tell_cordoned(self) -> None:
-        """Have the controller know which directories are cordoned, if it doesn't."""
+        """Report the cordoned directories if the metadata has others."""
         if self._is_serving and self._has_cordoned_others():
             self._begin_cordoning(self._metadata.image.offset)
 
@@ -113,7 +110,6 @@ class OwnLifecycle(BrokerLifecycle):
         self._cordoning = self._begin(self._cordoning, telling, "cordoned directories")
 
     def _has_cordoned_others(self) -> bool:
-        """Tell whether the metadata names other directories than are cordoned here."""
         mine = self._metadata.image.brokers.get(self.node_id)
         said = self._cordoned()
         return (
@@ -123,7 +119,7 @@ class OwnLifecycle(BrokerLifecycle):
         )
 
     async def _tell_cordoned(self, offset: int) -> None:
-        """Say it until it is known, from an offset of the metadata on; the root of a task."""
+        """Report until the metadata, from `offset` on, agrees; the root of a task."""
         try:
             while self._metadata.image.offset < offset:
                 await pause(_SOON_S)
@@ -135,15 +131,14 @@ class OwnLifecycle(BrokerLifecycle):
             )
 
     async def _look(self, change: ImageChange, image: ClusterImage) -> None:
-        """See whether it was unregistered."""
         if self._is_serving and self.node_id not in image.brokers:
-            # It waits for changes after this one.
+            # In a task, because it waits for later changes.
             self._returning = self._begin(self._returning, self._return(), "register again")
         elif self._is_serving and METADATA_VERSION in change.features:
             self._begin_cordoning(image.offset)
 
     async def _return(self) -> None:
-        """Register this incarnation anew, and serve; the root of a task."""
+        """Register this incarnation again and unfence it; the root of a task."""
         try:
             while not await self._has_returned():
                 await pause(_SOON_S)
@@ -155,10 +150,10 @@ class OwnLifecycle(BrokerLifecycle):
             )
         else:
             LOGGER.warning("broker %d was unregistered: it is registered again", self.node_id)
-            self.disk_failed()  # it has registered all of its directories
+            self.disk_failed()  # it has registered all of its directories as online
 
     async def _has_returned(self) -> bool:
-        """Register and serve; return whether nobody has unregistered it again meanwhile."""
+        """Register and unfence; return whether it is still registered afterwards."""
         await self.register_again()
         try:
             await super().unfence()
@@ -171,7 +166,7 @@ class OwnLifecycle(BrokerLifecycle):
     def _begin(
         self, task: asyncio.Task[None] | None, work: Coroutine[Any, Any, None], name: str
     ) -> asyncio.Task[None]:
-        """Have work done beside everything else, unless it is being done."""
+        """Start a task, unless the same work is running."""
         if task is not None and not task.done():
             work.close()
             return task

@@ -1,9 +1,7 @@
-"""Where this node's metadata comes from and who its controller is, for server.py.
+"""The source of this node's metadata and its controller, for broker/server.py.
 
-    OwnQuorum       a controller of one voter in this process (own_quorum.py)
-    JoinedQuorum    controllers in other processes (joined_quorum.py)
-
-Both are opened, registered with, left and closed alike; nothing above knows which one it is.
+OwnQuorum has a one-voter controller in this process (broker/own_quorum.py), JoinedQuorum has
+controllers in other processes (joined_quorum.py).
 """
 
 from __future__ import annotations
@@ -23,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Quorum(Protocol):
-    """One side of the metadata log."""
+    """This node's side of the metadata quorum."""
 
     @property
     def metadata(self) -> MetadataFollower:
-        """The cluster as this node sees it; from `open` on."""
+        """The applied cluster image; from `open` on."""
         ...
 
     @property
     def channel(self) -> ControllerChannel:
-        """The way to the active controller; from `open` on."""
+        """The channel to the active controller; from `open` on."""
         ...
 
     @property
@@ -42,82 +40,81 @@ class Quorum(Protocol):
 
     @property
     def listeners(self) -> list[BoundListener]:
-        """The controller's in this process, once they are bound."""
+        """The bound listeners of a controller in this process."""
         ...
 
     def bind(self) -> None:
-        """Take the ports of the controller in this process, if it has any.
+        """Bind the ports of a controller in this process.
 
         Raises:
-            StartError: One cannot be had.
+            StartError: A port is unavailable.
         """
         ...
 
     async def find_cluster_id(self) -> str | None:
-        """Return the cluster's id, before a directory is opened; None: the directory tells it.
+        """Return the cluster's id before a directory is opened, or None if the directory has it.
 
         Raises:
-            StartError: Nobody tells it.
+            StartError: The id is unavailable.
         """
         ...
 
     async def open(self, metadata_home: str, *, cluster_id: str, directory_id: bytes) -> None:
-        """Have the metadata up to what was committed just now.
+        """Load the metadata up to the current committed end.
 
         Args:
-            metadata_home: The log directory in which the metadata log lies, locked.
+            metadata_home: The log directory with the metadata log, locked.
             cluster_id: Of that directory.
-            directory_id: Its own.
+            directory_id: Of that directory.
 
         Raises:
-            StartError: It cannot be had, or cannot be used here.
-            OSError: The disk.
+            StartError: The metadata is unavailable or unusable.
+            OSError: The disk failed.
         """
         ...
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-        """Return what is registered of the listeners: by addresses that others reach them at.
+        """Return the listeners to register, with hosts that other nodes can reach.
 
-        Args:
-            endpoints: Their hosts as configured; a wildcard stands for every interface.
+        The configured hosts may be wildcards.
 
         Raises:
-            StartError: Others cannot reach them.
+            StartError: Other nodes cannot reach them.
         """
         ...
 
     def on_disk_failure(self, tell: Callable[[str, OSError], None]) -> None:
-        """Have somebody told of the path of the log when its disk has failed."""
+        """Call `tell` with the log's path when its disk fails."""
         ...
 
     def watch_disks(self, directories: Sequence[DataDirectory]) -> None:
-        """Have the controllers told which of this node's directories are offline."""
+        """Report offline directories among these to the controllers."""
         ...
 
     def disk_failed(self) -> None:
-        """Have the controllers told at once: one of these directories has failed."""
+        """Report now that a directory has failed."""
         ...
 
     def use_config(self, config: Config) -> None:
-        """Go by a configuration that has changed."""
+        """Apply a changed configuration."""
         ...
 
     def serve(self) -> None:
-        """Take note that the node serves: what was put off for a quick start is done now."""
+        """Start work that was postponed for a quick start."""
         ...
 
     async def retire(self) -> None:
-        """Have the leaderships moved to others while this node still serves."""
+        """Move the leaderships to other brokers while this node still serves."""
         ...
 
     async def leave(self) -> int:
-        """Follow and say nothing more; return the broker epoch that the stop counts for."""
+        """Stop following; return the broker epoch of the clean stop."""
         ...
 
     async def give_up(self) -> None:
-        """End after a start that has failed, whatever of it had come about."""
+        """Clean up after a failed start."""
         ...
 
     async def abandon(self) -> None:
-        """End as by a kill."""
+        """End as if killed."""
         ...

@@ -1,6 +1,6 @@
-"""A look at a cluster before it is joined: the newest image, read from its controllers, not kept.
+"""Reads the newest image of a cluster from its controllers, without storing it.
 
-Source: an observer without a node id (KIP-595), as Kafka's own shell of the metadata is one.
+Source: an observer without a node id (KIP-595), like Kafka's metadata shell.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class UnkeptLog:
-    """Batches until they are applied, then nothing; see metadata_fetcher.FetchedLog."""
+    """A log that drops batches once they are applied; see metadata_fetcher.FetchedLog."""
 
     __slots__ = ("_clock", "_uncommitted", "end_offset", "last_epoch")
 
@@ -40,21 +40,21 @@ class UnkeptLog:
         self.last_epoch = 0
 
     def append(self, batches: list[FetchedBatch]) -> None:
-        """Take batches that come next."""
+        """Append the next batches."""
         for each in batches:
             self._uncommitted.append(each)
             self.end_offset = each.header.last_offset + 1
             self.last_epoch = each.header.leader_epoch
 
     def take_committed(self, high_watermark: int) -> list[FetchedBatch]:
-        """Return the batches that are committed by now and were not returned before."""
+        """Return the newly committed batches."""
         taken: list[FetchedBatch] = []
         while self._uncommitted and self._uncommitted[0].header.last_offset < high_watermark:
             taken.append(self._uncommitted.popleft())
         return taken
 
     def truncate(self, epoch: int, end_offset: int) -> None:
-        """Give up: the quorum has another leader.
+        """Fail: the quorum has another leader.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER.
@@ -63,29 +63,25 @@ class UnkeptLog:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the quorum has changed its leader")
 
     async def install(self, snapshot: SnapshotId, content: bytes) -> ClusterImage:
-        """Begin anew with a snapshot; return its image."""
+        """Replace the log by a snapshot; return its image."""
         self._uncommitted.clear()
         self.end_offset, self.last_epoch = snapshot
         contents = await in_thread(Work.UPKEEP, read_snapshot, content)
         return await image_of_snapshot(contents, snapshot, self._clock)
 
     def condense(self, image: ClusterImage) -> None:
-        """Do nothing: nothing is kept."""
+        """Do nothing: nothing is stored."""
 
 
 async def read_image(
     addresses: Sequence[PeerAddress], *, way: Way, clock: Clock, timeout_s: float
 ) -> ClusterImage:
-    """Return the image of everything that the quorum has committed.
+    """Return the committed image of a quorum.
 
-    Args:
-        addresses: Of some controllers.
-        way: How they are reached.
-        clock: For waits, and slices of long work.
-        timeout_s: How long the controllers are looked for, and then asked.
+    `timeout_s` is for finding the controllers, and again for their responses.
 
     Raises:
-        StartError: It cannot be had.
+        StartError: The image is unavailable.
     """
     controllers = controllers_at(addresses, clock, way=way)
     failures: list[str] = []
@@ -118,7 +114,7 @@ async def read_image(
 
 
 def lowest_free_id(image: ClusterImage, *, above: int = 0) -> int:
-    """Return the lowest node id that no broker and no controller has, and that is above one."""
+    """Return the lowest node id above another that no broker or controller has."""
     node_id = above + 1
     while node_id in image.brokers or node_id in image.controllers:
         node_id += 1

@@ -1,10 +1,10 @@
-"""Who votes in a quorum, asked before anything else is: no broker may go by the id of a voter.
+"""Checks that no voter of a quorum has this broker's id.
 
-A broker of that id would be taken for the voter: the leader of a quorum whose voters are named by
-their ids alone (kraft.version 0) counts by what a Fetch of it says what most of them have.
+The leader of a quorum with static voters (kraft.version 0) would count this broker's fetches as the
+voter's.
 
-Source: Kafka's KafkaConfig, which refuses it by controller.quorum.voters; KIP-595. Where only
-addresses are named Kafka's broker ends, if it is the leader's, with the first answer.
+Source: Kafka's KafkaConfig, which checks controller.quorum.voters; KIP-595. If only addresses are
+configured, Kafka's broker with the leader's id ends at the first response.
 """
 
 from __future__ import annotations
@@ -35,16 +35,11 @@ _ASK_AGAIN_S: Final = 0.25
 async def check_is_no_voter(
     controllers: ActiveController, node_id: int, *, timeout_s: float
 ) -> None:
-    """Refuse a node id that a voter has.
-
-    Args:
-        controllers: The way to them.
-        node_id: Of this broker.
-        timeout_s: How long they may take.
+    """Check that no voter has a node id.
 
     Raises:
         NodeIdTakenError: A voter has it.
-        StartError: Nobody has said in time who votes.
+        StartError: The voters are unknown after `timeout_s`.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -55,7 +50,7 @@ async def check_is_no_voter(
             f"the controllers do not say who votes: {why}",
             "check controller.quorum.bootstrap.servers, and that the controllers run",
         ) from error
-    if code:  # they need not let a broker see it that they let join
+    if code:  # a broker that may join need not be authorized for this
         LOGGER.warning(
             "the controllers answer %s when they are asked who votes: no voter may have the id %d",
             error_name(code),
@@ -69,7 +64,7 @@ async def check_is_no_voter(
 
 
 async def _ask(controllers: ActiveController, timeout_s: float) -> tuple[int, set[int]]:
-    """Return an error code, or 0 and the voters' ids; only the leader of the quorum knows them."""
+    """Return an error code, or 0 and the voters' ids; only the quorum's leader knows them."""
     while True:
         answer: Any = await controllers.request(
             ApiKey.DESCRIBE_QUORUM, _QUESTION, timeout_s=timeout_s

@@ -1,4 +1,4 @@
-"""We log in by GSSAPI: our side of gssapi_mechanism.py, each step in a thread.
+"""GSSAPI logins of the broker: the client side of sasl/gssapi_mechanism.py.
 
 Source: Kafka's SaslClientAuthenticator; RFC 4752.
 """
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 
 class KerberosLogin:
-    """Shows peers a ticket of ours."""
+    """Logs in with a Kerberos ticket."""
 
     __slots__ = ("_initiator",)
 
     def __init__(self, keys: KerberosKeys) -> None:
-        """Begin.
+        """Load the library.
 
         Raises:
-            ConfigError: What gets tickets is missing.
+            ConfigError: The library is missing.
         """
         self._initiator = Initiator(keys)
 
     async def log_in(
         self, connection: PeerConnection, send: Callable[[bytes], Awaitable[Any]]
     ) -> Any:
-        """Authenticate; return the peer's last answer.
+        """Authenticate; return the peer's last response.
 
         Args:
-            connection: To whom.
-            send: Sends a message in SaslAuthenticate, returns the answer.
+            connection: The connection to the peer.
+            send: Sends a message, returns the response.
 
         Raises:
             AuthenticationFailedError: The peer or the realm refuses.
-            PeerError: As of any request.
+            PeerError: The request failed.
         """
         try:
             return await self._exchange(connection.address.host, send)
@@ -58,7 +58,7 @@ class KerberosLogin:
             if message or not context.is_known:
                 token = bytes((await send(message)).auth_bytes)
                 offer = token if context.is_known else None
-        # What the server offers comes with its last message, or as the answer to nothing.
+        # The server's offer comes with its last message, or in response to an empty one.
         if not offer:
             offer = bytes((await send(b"")).auth_bytes)
         return await send(await in_thread(Work.OUR_LOGINS, context.answer, offer))

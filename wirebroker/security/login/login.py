@@ -1,11 +1,11 @@
-"""We log in: SASL on a connection that we have opened, before anything else is asked.
+"""SASL logins on connections that the broker opens, before any other request.
 
     PLAIN                      one message: user and password
-    SCRAM-SHA-256, -512        two, and the server proves that it knows the password as well
-    OAUTHBEARER                one: a token of ours (own_tokens.py)
-    GSSAPI                     a ticket of ours (kerberos_login.py)
+    SCRAM-SHA-256, -512        two; the server proves that it knows the password, too
+    OAUTHBEARER                one: a token (tokens/own_tokens.py)
+    GSSAPI                     a ticket (kerberos_login.py)
 
-Where logins end (connections.max.reauth.ms) connections are replaced in time (net/client/node.py).
+Connections are replaced before their logins expire (connections.max.reauth.ms; net/client/node.py).
 
 Source: Kafka's SaslClientAuthenticator; KIP-43, KIP-152, KIP-368; codecs/scram.py.
 """
@@ -36,24 +36,20 @@ if TYPE_CHECKING:
     from wirebroker.security.login.kerberos_login import KerberosLogin
     from wirebroker.security.tokens.own_tokens import OwnTokens
 
-# As of Kafka's clients, which authenticate again after 85 to 95 % of the time that they have.
+# Kafka's clients authenticate again after 85 to 95 % of the lifetime.
 _USED_OF_LIFETIME: Final = 0.85
 
 
 class SaslLogin:
-    """A handshake of net/client: shows each peer who we are."""
+    """A handshake of net/client that authenticates this node."""
 
     __slots__ = ("_kerberos", "_login", "_tokens")
 
     def __init__(self, login: Login, clock: Clock) -> None:
-        """Begin.
-
-        Args:
-            login: Who we are.
-            clock: Says when tokens end.
+        """Prepare logins.
 
         Raises:
-            ConfigError: What it takes to log in so is missing.
+            ConfigError: A required library is missing.
         """
         self._login = login
         self._tokens: OwnTokens | None = None
@@ -71,8 +67,8 @@ class SaslLogin:
         """Authenticate.
 
         Raises:
-            AuthenticationFailedError: The peer refuses, or is not who it should be.
-            PeerError: As of any request.
+            AuthenticationFailedError: The peer refuses, or its own proof is wrong.
+            PeerError: The request failed.
         """
         login = self._login
         answer = await connection.request(ApiKey.SASL_HANDSHAKE, {"mechanism": login.mechanism})
@@ -86,7 +82,6 @@ class SaslLogin:
             connection.ends_after(lifetime_ms / 1000 * _USED_OF_LIFETIME)
 
     async def _log_in(self, connection: PeerConnection) -> Any:
-        """Go through the mechanism; return the last answer."""
         login = self._login
         if self._kerberos is not None:
             return await self._kerberos.log_in(connection, partial(self._send, connection))
@@ -108,7 +103,7 @@ class SaslLogin:
             raise AuthenticationFailedError(str(connection.address), str(error)) from None
         pairs = "".join(f"{name}={value}\x01" for name, value in self._login.oauth.extensions)
         last = await self._send(connection, f"n,,\x01auth=Bearer {token}\x01{pairs}\x01".encode())
-        if last.auth_bytes:  # why not; the error follows
+        if last.auth_bytes:  # the reason; the error follows
             await self._send(connection, b"\x01")
             what = "it does not believe our token, and does not say so"
             raise AuthenticationFailedError(str(connection.address), what)

@@ -1,11 +1,11 @@
-"""What connections that we open are made by: TCP or TLS, and a login if there is one."""
+"""The transport of outgoing connections: TCP or TLS, and a login if configured."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirebroker.base.clock import SystemClock
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 if TYPE_CHECKING:
     from wirebroker.config.security.outgoing import OutgoingSecurity
@@ -17,8 +17,8 @@ class Way(NamedTuple):
     """How peers are reached.
 
     Attributes:
-        dialer: Makes connections.
-        handshake: What follows on each; None for nothing.
+        dialer: Opens connections.
+        handshake: Runs on each new connection, or None.
     """
 
     dialer: Dialer
@@ -29,7 +29,7 @@ def way_of(security: OutgoingSecurity) -> Way:
     """Return how peers are reached; reads the files of keys and certificates.
 
     Raises:
-        ConfigError: They can't be used.
+        ConfigError: They cannot be used.
     """
     context = handshake = None
     if security.tls is not None:

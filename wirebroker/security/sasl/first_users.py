@@ -1,4 +1,4 @@
-"""SCRAM users that a new cluster begins with, written as for Kafka's storage tool.
+"""The first SCRAM users of a new cluster, in the format of Kafka's storage tool.
 
     SCRAM-SHA-256=[name=alice,password=alice-secret]
     SCRAM-SHA-512=[name=alice,iterations=8192,salt=<base64>,saltedpassword=<base64>]
@@ -39,7 +39,7 @@ def first_users(texts: Iterable[str]) -> list[MetadataRecord]:
     """Return the records of the users.
 
     Raises:
-        ConfigError: A text is no user; it is not repeated, since it has a password.
+        ConfigError: A text is invalid; the message omits it, since it contains a password.
     """
     records: dict[tuple[str, str], MetadataRecord] = {}
     for text in texts:

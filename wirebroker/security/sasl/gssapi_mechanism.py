@@ -1,16 +1,14 @@
-"""GSSAPI (RFC 4752), the server's side: Kerberos messages, then what protection there will be.
+"""GSSAPI (RFC 4752), the server's side: Kerberos messages, then the choice of protection.
 
-    client                          server
-    a message of Kerberos    ->
-                             <-     another                  until both know each other
-    nothing                  ->
-                             <-     what is offered: to be known, and no more
-    its choice               ->
-                             <-     nothing
+    client                    server
+    Kerberos message    ->
+                        <-    Kerberos message      until both are authenticated
+    empty               ->
+                        <-    offer: authentication only
+    its choice          ->
+                        <-    empty
 
-Who the client is stands in its ticket; whom else it names in its choice is passed over, as by
-Kafka.
-Steps may wait for files: they are for threads.
+The ticket names the user; an authorization id is ignored, as in Kafka. Steps may block on files.
 
 Source: Kafka's SaslServerAuthenticator, SaslServerCallbackHandler; the JDK's GssKrb5Server.
 """
@@ -27,12 +25,12 @@ if TYPE_CHECKING:
     from wirebroker.config.security.kerberos_names import KerberosRule
     from wirebroker.security.sasl.kerberos import AcceptedContext, Acceptor
 
-# One bit is all: no protection of what follows (TLS does that). Then the size that Java tells.
+# Flag: no protection of further messages (that is left to TLS). Then the size that Java sends.
 _OFFER: Final = b"\x01\x01\x00\x00"
 
 
 class GssapiMechanism:
-    """GSSAPI: a ticket that the realm gave the client."""
+    """GSSAPI: a Kerberos ticket."""
 
     __slots__ = ("_acceptor", "_context", "_has_offered", "_peer", "_rules", "user")
 
@@ -47,7 +45,7 @@ class GssapiMechanism:
         self.user: str | None = None
 
     def step(self, message: bytes) -> bytes:
-        """Go on with Kerberos; then offer; then look at the choice."""
+        """Continue Kerberos, then send the offer, then check the choice."""
         try:
             context = self._context = self._context or self._acceptor.begin()
             if self._peer is None:

@@ -1,10 +1,9 @@
-"""Kerberos, by the system's GSS library: the door of `gssapi` (pip install 'wirebroker[gssapi]').
+"""Kerberos by the system's GSS library; the only import of `gssapi` (wirebroker[gssapi]).
 
-Calls read files (keytab, tickets, what was seen before: a message is taken once) and may ask the
-servers of a realm: they are for threads. What a message holds is checked by the library; here its
-size has a bound.
+Calls read files (keytab, tickets, replay cache) and may contact a realm's servers, so they need
+threads. The library validates messages, except their size.
 
-Source: RFC 4121, RFC 4752; Kafka's KerberosError says which faults pass by themselves.
+Source: RFC 4121, RFC 4752; Kafka's KerberosError for retriable errors.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from wirebroker.config.sources.regular_file import check_regular
 if TYPE_CHECKING:
     from wirebroker.config.security.kerberos import KerberosKeys
 
-# Tickets with all that Windows may put into them end before this.
+# Tickets with all of Windows's data are shorter.
 _LONGEST_TOKEN_BYTES: Final = 64 << 10
-# Of krb5's error table: a client, or a ticket, that is not valid yet.
+# krb5 errors: a client or a ticket that is not valid yet.
 _FIRST_ERROR: Final = -1_765_328_384
 _PASSING: Final = frozenset(_FIRST_ERROR + number for number in (21, 33))
-# A text: re compiles it at its first use and keeps it.
+# A string: re compiles and caches it at the first use.
 _MINOR: Final = r"(?s).*Minor \(-?\d+\): "
-# Of caches in memory, which each login has for itself.
+# In-memory caches: each login has its own.
 _cache_numbers: Final = itertools.count(1)
 
 
 class KerberosError(Exception):
-    """Kerberos says no.
+    """A Kerberos failure.
 
     Attributes:
-        passes: Whether the same client may succeed when it tries again.
+        passes: Whether the same client may succeed later.
     """
 
     def __init__(self, why: str, *, passes: bool = False) -> None:
@@ -44,11 +43,11 @@ class KerberosError(Exception):
 
 
 class KerberosPeer(NamedTuple):
-    """Who the other side is, once that is known.
+    """The authenticated peer.
 
     Attributes:
         name: Its principal, `alice@REALM`.
-        answer: The message that it is sent last, maybe empty.
+        answer: The last message to it, maybe empty.
     """
 
     name: str
@@ -56,23 +55,23 @@ class KerberosPeer(NamedTuple):
 
 
 class Acceptor:
-    """The key of a listener, by which its clients are checked."""
+    """The key of a listener, for the authentication of its clients."""
 
     __slots__ = ("_credentials", "_gssapi", "_keys", "default_realm")
 
     def __init__(self, keys: KerberosKeys) -> None:
-        """Begin without the key: `load`, or the first client, has it read."""
+        """Create it without the key, which `load` or the first client reads."""
         self._keys = keys
         self._gssapi: Any = None
         self._credentials: Any = None
-        # That of names without one; known when the key is.
+        # For names without a realm; known after `load`.
         self.default_realm = ""
 
     def load(self) -> None:
         """Read the key.
 
         Raises:
-            ConfigError: It cannot be used, or what reads it is missing.
+            ConfigError: It cannot be used, or the library is missing.
         """
         keys, gssapi = self._keys, _library()
         name = gssapi.NameType.kerberos_principal
@@ -93,7 +92,7 @@ class Acceptor:
         self._gssapi, self._credentials = gssapi, credentials
 
     def begin(self) -> AcceptedContext:
-        """Begin with a client.
+        """Return the context of a new client.
 
         Raises:
             KerberosError: There is no key.
@@ -107,7 +106,7 @@ class Acceptor:
 
 
 class AcceptedContext:
-    """One client's way to be known."""
+    """The authentication of one client."""
 
     __slots__ = ("_context", "_credentials", "_gssapi")
 
@@ -117,14 +116,14 @@ class AcceptedContext:
         self._context: Any = None
 
     def take(self, token: bytes) -> bytes | KerberosPeer:
-        """Take the client's next message; return the answer, or who it is.
+        """Process the client's next message; return the response, or the client.
 
         Raises:
             KerberosError: It is refused.
         """
         _check_size(token)
         try:
-            # The raw call: the other one keeps an error until the next.
+            # The raw call: the wrapper defers an error to the next call.
             done = self._gssapi.raw.accept_sec_context(token, self._credentials, self._context)
             self._context = done.context
             answer = done.token or b""
@@ -136,10 +135,10 @@ class AcceptedContext:
             raise _refused(error) from None
 
     def wrap(self, message: bytes) -> bytes:
-        """Return a message with a proof that we sent it.
+        """Return a message with an integrity code.
 
         Raises:
-            KerberosError: The ticket has expired meanwhile.
+            KerberosError: The ticket has expired.
         """
         try:
             wrapped: bytes = self._gssapi.raw.wrap(self._context, message, False).message
@@ -148,10 +147,10 @@ class AcceptedContext:
         return wrapped
 
     def unwrap(self, token: bytes) -> bytes:
-        """Return a message of which it is proved who sent it.
+        """Verify a message and return its content.
 
         Raises:
-            KerberosError: It is not.
+            KerberosError: The verification failed.
         """
         _check_size(token)
         try:
@@ -162,25 +161,25 @@ class AcceptedContext:
 
 
 class Initiator:
-    """Our own identity, with which we log in elsewhere."""
+    """This node's identity for logins elsewhere."""
 
     __slots__ = ("_cache", "_gssapi", "_keys")
 
     def __init__(self, keys: KerberosKeys) -> None:
-        """Begin without tickets.
+        """Create it without tickets.
 
         Raises:
-            ConfigError: What gets them is missing.
+            ConfigError: The library is missing.
         """
         self._gssapi = _library()
         self._keys = keys
         self._cache = f"MEMORY:wirebroker-{next(_cache_numbers)}"
 
     def begin(self, host: str) -> InitiatedContext:
-        """Begin with a server; asks the realm for tickets, if there are none.
+        """Return a context for a server; gets tickets from the realm if there are none.
 
         Raises:
-            KerberosError: It gives none.
+            KerberosError: The realm gives none.
         """
         gssapi = self._gssapi
         try:
@@ -209,7 +208,7 @@ class Initiator:
 
 
 class InitiatedContext:
-    """Our way to be known by one server."""
+    """The authentication to one server."""
 
     __slots__ = ("_context", "_credentials", "_gssapi", "_target", "is_known")
 
@@ -218,14 +217,14 @@ class InitiatedContext:
         self._credentials = credentials
         self._target = target
         self._context: Any = None
-        # Whether both sides know each other.
+        # Whether both sides are authenticated.
         self.is_known = False
 
     def take(self, token: bytes | None) -> bytes:
-        """Take the server's message, None before there is one; return our next, maybe empty.
+        """Process the server's message, first None; return the next one, maybe empty.
 
         Raises:
-            KerberosError: It is not the server that it should be, or the realm does not know it.
+            KerberosError: The server is another, or unknown to the realm.
         """
         gssapi = self._gssapi
         flag = gssapi.RequirementFlag
@@ -245,10 +244,10 @@ class InitiatedContext:
         return done.token or b""
 
     def answer(self, token: bytes) -> bytes:
-        """Return our choice of what the server offers: no more than to be known (RFC 4752).
+        """Choose authentication only (RFC 4752).
 
         Raises:
-            KerberosError: That is not among it.
+            KerberosError: The server does not offer it.
         """
         _check_size(token)
         try:
@@ -265,7 +264,7 @@ class InitiatedContext:
 def _library() -> Any:
     try:
         return importlib.import_module("gssapi")
-    except (ImportError, OSError):  # the package, or the system's library below it
+    except (ImportError, OSError):  # the package, or the system's library
         raise ConfigError("GSSAPI needs Kerberos: pip install 'wirebroker[gssapi]'") from None
 
 
@@ -278,17 +277,13 @@ def _check_size(token: bytes) -> None:
 
 def _refused(error: Any) -> KerberosError:
     minor = error.min_code
-    # The library has it unsigned.
+    # The library returns it unsigned.
     signed = minor - (1 << 32) if minor >= 1 << 31 else minor
     return KerberosError(_said(error), passes=signed in _PASSING)
 
 
 def _check_keytab(keytab: str | None) -> None:
-    """Refuse what the library would wait for: it opens whatever stands there.
-
-    Raises:
-        ConfigError: It is no regular file, or cannot be read.
-    """
+    """Refuse other than regular files: the library would open them and block."""
     if keytab is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""SASL of a process's listeners; what it takes is loaded if one of them has it."""
+"""SASL of a process's listeners; loads the rest only if a listener uses it."""
 
 from __future__ import annotations
 
@@ -18,29 +18,24 @@ if TYPE_CHECKING:
 
 
 class ListenerSasl:
-    """How clients authenticate; see sasl_doors.SaslDoors."""
+    """Authentication of clients; see sasl_doors.SaslDoors."""
 
     __slots__ = ("_checks", "_clock", "_doors", "_served", "_token_secret")
 
     def __init__(self, clock: Clock, *, token_secret: str | None) -> None:
-        """Begin without listeners.
-
-        Args:
-            clock: Says when logins end.
-            token_secret: The key of delegation tokens; None: nobody logs in by one.
-        """
+        """Create it without listeners; no `token_secret` disables delegation tokens."""
         self._clock = clock
         self._token_secret = token_secret
         self._checks: dict[OAuthSettings, TokenChecks] = {}
         self._doors: SaslDoors | None = None
-        # Who serves those who are known, and where users and tokens are.
+        # The arguments of `serve`.
         self._served: tuple[Dispatcher, Callable[[], ClusterImage], str] | None = None
 
     async def read_keys(self, listeners: Sequence[ListenerConfig]) -> None:
-        """Read keys of tokens and of Kerberos, so that what is wrong is said at the start.
+        """Read keys of tokens and of Kerberos, to report errors at start.
 
         Raises:
-            ConfigError: They cannot be read, or what reads them is missing.
+            ConfigError: They cannot be read, or a library is missing.
         """
         if _have_sasl(listeners):
             from wirebroker.security.sasl.sasl_doors import read_keys  # noqa: PLC0415 - see above
@@ -50,11 +45,11 @@ class ListenerSasl:
     def serve(
         self, dispatcher: Dispatcher, image: Callable[[], ClusterImage], cluster_id: str
     ) -> None:
-        """Take who serves those who are known, and who knows users and tokens; call it once."""
+        """Set, once, the dispatcher of authenticated clients and the source of users and tokens."""
         self._served = (dispatcher, image, cluster_id)
 
     def use_listeners(self, listeners: Sequence[ListenerConfig]) -> None:
-        """Go by other settings, from the next connection on; call it after `serve`."""
+        """Apply settings from the next connection on; call it after `serve`."""
         if self._doors is None and _have_sasl(listeners):
             from wirebroker.security.sasl.sasl_doors import SaslDoors  # noqa: PLC0415 - see above
 
@@ -66,11 +61,11 @@ class ListenerSasl:
             self._doors.use_listeners(listeners)
 
     def guard(self, listener_name: str) -> SaslGuard | None:
-        """Return what stands before the handlers of a new connection; None: it is open."""
+        """Return the guard of a new connection; None if its listener needs no authentication."""
         return None if self._doors is None else self._doors.guard(listener_name)
 
     def close(self) -> None:
-        """Read no keys any more."""
+        """Stop reading keys."""
         if self._doors is not None:
             self._doors.close()
 

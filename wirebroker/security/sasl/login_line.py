@@ -1,8 +1,7 @@
-"""Steps of logins that may wait for files run in threads, a few at a time.
+"""A queue of login steps that may block on files, for a few threads.
 
-Addresses take turns, as in TLS handshakes (net/bounds/fair_line.py): many logins from one address
-do not delay those from another. A connection has at most one step in the line, and a step whose
-connection has ended is never started.
+Addresses take turns (net/bounds/fair_line.py), so many logins from one do not delay others. A
+connection queues at most one step, which never starts after it has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Step:
-    """One step; it holds neither its mechanism nor its message once its answer is given up."""
+    """One step; it releases its mechanism and message once it is done or canceled."""
 
     __slots__ = ("answer", "call", "on_failure")
 
@@ -36,11 +35,11 @@ class _Step:
 
 
 class LoginLine:
-    """What waits for a thread of Work.LOGINS, on one event loop."""
+    """Steps that wait for a thread of Work.LOGINS, on one event loop."""
 
     __slots__ = ("_running", "_waiting")
 
-    # At most Work.LOGINS.most_threads steps run; fewer only if none waits.
+    # Fewer than Work.LOGINS.most_threads steps run only if none waits.
 
     def __init__(self) -> None:
         self._waiting: FairLine[_Step] = FairLine()
@@ -52,16 +51,10 @@ class LoginLine:
         call: Callable[[], bytes],
         on_failure: Callable[[BaseException], None],
     ) -> asyncio.Future[bytes]:
-        """Run a call in a thread when it is the address's turn.
+        """Run `call` in a thread when it is the address's turn; return its result.
 
-        Args:
-            address: The peer's.
-            call: One step of its login.
-            on_failure: Is told of an error if nobody waits for the answer any more.
-
-        Returns:
-            What the call returns or raises. If it is cancelled before its turn, the call is not
-            made.
+        If the result is canceled before, the call is not made; if it is canceled later,
+        `on_failure` receives an error.
         """
         step = _Step(call, on_failure)
         self._waiting.add(address, step)
@@ -84,7 +77,7 @@ class LoginLine:
     ) -> None:
         self._running -= 1
         self._begin()
-        if work.cancelled():  # the process is stopping
+        if work.cancelled():  # the process shuts down
             answer.cancel()
         elif (error := work.exception()) is not None:
             if answer.done():

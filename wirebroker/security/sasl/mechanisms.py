@@ -1,13 +1,11 @@
-"""SASL mechanisms, the server's side: a client's messages in, ours out, at the end a user's name.
+"""SASL mechanisms, the server's side: a client's messages in, a user's name out; no I/O.
 
-    PLAIN                      one message: who to act as (or nothing), user, password
-    SCRAM-SHA-256, -512        two: codecs/scram.py
+    PLAIN                  one message: authorization id (or nothing), user, password
+    SCRAM-SHA-256, -512    two: codecs/scram.py
 
-No I/O, and no clock. What tells a user who is there from one who is not is neither said nor timed:
-an unknown user of SCRAM is given a salt and iterations as well, of a form that users have, as often
-as they have it (codecs/scram_forms.py); for each mechanism the same on all brokers of a cluster, as
-long as users stay (salt_key.py); and fails where a wrong password fails (Apache Kafka fails one
-message earlier).
+Neither responses nor times reveal which users exist. Unknown SCRAM users get constant salts and
+iterations, in the forms and frequencies of real users (salt_key.py, codecs/scram_forms.py). They
+fail where a wrong password fails (Apache Kafka: one message earlier).
 
 Source: Kafka's PlainSaslServer and ScramSaslServer.
 """
@@ -45,12 +43,12 @@ _OTHER_USER: Final = (
 
 
 class NotProvedError(Exception):
-    """A client has not proved who it is.
+    """A failed authentication.
 
     Attributes:
-        said: What the client is told; None for no more than that it failed.
-        passes: Whether it may succeed another time: then it is closed, which clients take for a
-            fault of the network, and not told that it failed.
+        said: The error message for the client; None for the generic one.
+        passes: Whether it may succeed later. Then the connection is closed without an error, so
+            that the client retries.
     """
 
     def __init__(self, why: str, said: str | None = None, *, passes: bool = False) -> None:
@@ -60,47 +58,42 @@ class NotProvedError(Exception):
 
 
 class Mechanism(Protocol):
-    """One client's way through a mechanism."""
+    """The authentication of one client."""
 
     @property
     def user(self) -> str | None:
-        """Who it has proved to be; None as long as it has not."""
+        """The authenticated user, or None."""
         ...
 
     @property
     def is_for_thread(self) -> bool:
-        """Whether the next step may wait for files."""
+        """Whether the next step may block on files."""
         ...
 
     def step(self, message: bytes) -> bytes:
-        """Return the answer to the client's next message.
+        """Return the response to the client's next message.
 
         Raises:
-            NotProvedError: It has failed.
+            NotProvedError: The authentication failed.
         """
         ...
 
 
 class PlainMechanism:
-    """PLAIN (RFC 4616): the password itself is sent."""
+    """PLAIN (RFC 4616): the client sends the password."""
 
     __slots__ = ("_key", "_passwords", "user")
 
     is_for_thread = False
 
     def __init__(self, passwords: Mapping[str, str], key: bytes) -> None:
-        """Begin.
-
-        Args:
-            passwords: By user.
-            key: A secret of this process, by which passwords are compared.
-        """
+        """Create it; `key` is a secret of this process for comparing digests of passwords."""
         self._passwords = passwords
         self._key = key
         self.user: str | None = None
 
     def step(self, message: bytes) -> bytes:
-        """Check the password; the answer is empty."""
+        """Check the password; return an empty response."""
         try:
             parts = message.decode().split("\0", 3)
         except UnicodeDecodeError:
@@ -113,7 +106,7 @@ class PlainMechanism:
         if not password:
             raise NotProvedError("no password", "Authentication failed: password not specified")
         expected = self._passwords.get(user)
-        # Of equal length, so that the time tells nothing.
+        # Digests have equal length, so the time reveals nothing.
         is_same = are_same(self._digest(password), self._digest(expected or ""))
         if expected is None or not is_same:
             raise NotProvedError(
@@ -130,13 +123,13 @@ class PlainMechanism:
 
 
 class ScramMechanism:
-    """SCRAM (RFC 5802): client and server prove that they know the password, or its keys.
+    """SCRAM (RFC 5802): both sides prove that they know the password or its keys.
 
     With `tokenauth=true` the name is a delegation token's id, and the user its owner.
 
     Attributes:
-        is_by_token: Whether it is so.
-        expires_ms: Wall time at which the token ends; None without one.
+        is_by_token: Whether that is so.
+        expires_ms: Wall time at which the token expires, or None.
     """
 
     __slots__ = (
@@ -167,15 +160,15 @@ class ScramMechanism:
         nonce: str,
         salt_key: bytes,
     ) -> None:
-        """Begin.
+        """Create it.
 
         Args:
-            number: The mechanism's, of codecs.scram.SCRAM_MECHANISMS.
-            keys_of: What is kept of a user's password.
-            token_of: What a delegation token stands for, by its id.
-            forms: What users' credentials look like.
-            nonce: Ours: characters that nobody can guess.
-            salt_key: A secret of the cluster, from which salts for nobody are made.
+            number: From codecs.scram.SCRAM_MECHANISMS.
+            keys_of: Returns a user's keys.
+            token_of: Returns a delegation token's login.
+            forms: Returns the forms of users' credentials.
+            nonce: An unpredictable server nonce.
+            salt_key: The secret for salts of unknown users.
         """
         self._number = number
         self._keys_of = keys_of
@@ -185,15 +178,15 @@ class ScramMechanism:
         self._salt_key = salt_key
         self._claimed = ""
         self._keys: ScramKeys | None = None
-        # What was exchanged so far, over which proofs are made.
+        # The messages so far, which proofs cover.
         self._first = ""
-        self._user = ""  # once it is proved
+        self._user = ""  # once authenticated
         self.is_by_token = False
         self.expires_ms: int | None = None
         self.user: str | None = None
 
     def step(self, message: bytes) -> bytes:
-        """Give the salt; then check the proof, and give ours."""
+        """Send the salt; then check the client's proof and send the server's."""
         try:
             return self._begin(message) if not self._first else self._end(message)
         except MalformedFrameError as error:
@@ -207,7 +200,7 @@ class ScramMechanism:
             raise NotProvedError(
                 f"user {wanted.user[:64]!r} wants to be somebody else", _OTHER_USER
             )
-        # Both are looked up for everybody: the time tells nothing.
+        # Compute both for all users, so that the time reveals nothing.
         nobody, keys = self._keys_of_nobody(wanted.user), self._find(wanted)
         if keys is not None and keys.iterations >= LEAST_ITERATIONS:
             self._keys = keys
@@ -218,7 +211,7 @@ class ScramMechanism:
 
     def _other_nonce(self, given: str) -> str:
         who = f"user {self._claimed[:64]!r}: "
-        if given.endswith(self._nonce):  # after the client's own nonce, which it begins with
+        if given.endswith(self._nonce):  # after the client's own, at the start
             return who + (
                 "the client sent its nonce twice, as librdkafka before 2.6.1 does; Apache Kafka"
                 " refuses it too: update the client's librdkafka, or use PLAIN over TLS"
@@ -226,7 +219,7 @@ class ScramMechanism:
         return who + "the client returned another nonce than it was sent"
 
     def _find(self, wanted: ClientFirst) -> ScramKeys | None:
-        """Return what proves who a client says it is, and note who that is."""
+        """Return the keys of the claimed user or token, and note its user."""
         if not wanted.is_by_token:
             return self._keys_of(wanted.user)
         token = self._token_of(wanted.user)
@@ -251,9 +244,9 @@ class ScramMechanism:
         return server_final(server_signature(self._number, keys, exchanged)).encode()
 
     def _keys_of_nobody(self, user: str) -> ScramKeys:
-        """Return keys for a user who is not there: the same salt each time, and no proof fits."""
+        """Return keys that no proof fits, with a constant salt for each unknown user."""
         secret = keyed_digest("sha512", self._salt_key, f"{self._number}{user}".encode())
-        # Tokens look as Kafka's tools make users.
+        # Tokens have the form of users that Kafka's tools create.
         forms: ScramForms = {} if self.is_by_token else self._forms()
         form = form_at(forms, int.from_bytes(secret[:8], "big"))
         salt = salt_of(int.from_bytes(secret[32:], "big") >> (256 - SALT_BITS))

@@ -1,8 +1,8 @@
-"""OAUTHBEARER (RFC 7628), the server's side: one message with a token; what is refused needs two.
+"""OAUTHBEARER (RFC 7628), the server's side: one message with a token.
 
     n,[a=<authorization id>],^Aauth=Bearer <token>^A[<key>=<value>^A]…^A
 
-A token that is not believed is answered with a status; the client sends ^A, and has failed.
+The response to a refused token is a status; the client must then send ^A.
 
 Source: Kafka's OAuthBearerSaslServer, OAuthBearerClientInitialResponse.
 """
@@ -18,19 +18,19 @@ from wirebroker.security.tokens.tokens import BadTokenError
 if TYPE_CHECKING:
     from wirebroker.security.tokens.tokens import TokenChecks
 
-# Texts: re compiles them at their first use and keeps them; most brokers have no tokens.
+# Strings: re compiles and caches them at the first use; most brokers have no tokens.
 _FIRST: Final = (
     r"n,(?:a=(?P<authzid>(?:[^\x00,=\x80-\U0010ffff]++|=2C|=3D)++))?,\x01"
     r"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01)*+)\x01"
 )
 _BEARER: Final = r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)"
 _GIVE_UP: Final = b"\x01"
-# Of pairs in a message; 100,000 would take 40 ms. Its length has the bound of all before a login.
+# Pairs in a message: 100,000 would take 40 ms.
 _MOST_PAIRS: Final = 1_000
 
 
 class OAuthMechanism:
-    """OAUTHBEARER: a token that somebody else gave the client."""
+    """OAUTHBEARER: a bearer token."""
 
     __slots__ = ("_checks", "_refusal", "expires_ms", "user")
 
@@ -38,16 +38,16 @@ class OAuthMechanism:
         self._checks = checks
         self._refusal: NotProvedError | None = None
         self.user: str | None = None
-        # Wall time at which the token ends, once there is a user.
+        # Wall time at which the token expires, once there is a user.
         self.expires_ms: int | None = None
 
     @property
     def is_for_thread(self) -> bool:
-        """Whether keys have changed, which the token's check then reads."""
+        """Whether the check must first read changed keys."""
         return self._refusal is None and self._checks.must_read
 
     def step(self, message: bytes) -> bytes:
-        """Check the token; the answer is empty, or says why it is refused."""
+        """Check the token; return nothing, or the status of a refusal."""
         if self._refusal is not None:
             if message == _GIVE_UP:
                 raise self._refusal
@@ -73,7 +73,7 @@ def _parsed(message: bytes) -> tuple[str, str]:
     """Return the authorization id, maybe empty, and the token.
 
     Raises:
-        NotProvedError: It is not the message.
+        NotProvedError: The message is invalid.
     """
     if message.count(b"\x01") > _MOST_PAIRS:
         raise NotProvedError("a message with too many pairs")

@@ -1,12 +1,10 @@
-"""The secret that salts for nobody are made from: the same on all nodes of a cluster, and kept.
+"""The secret for salts of unknown users: constant, and the same on all nodes of a cluster.
 
-A user's salt is the same wherever it is asked for; a name that nobody has would be told by one that
-differs between two brokers, or before and after a restart. What a cluster has in its metadata, and
-tells nobody who is not logged in, is the ids of its log directories: 122 bits of chance each, which
-stay as long as the directory. Nothing that was made of a password will do: who knows a salt that
-was made of it could try passwords by himself (docs/decisions/0018). Where brokers do not tell of
-their directories (metadata.version below 3.7) it is made of the cluster's id, which is the same
-everywhere as well; but whoever is logged in is told that one (docs/decisions/0019).
+A salt that differs between brokers or after a restart would reveal an unknown name. The key is the
+id of a log directory: 122 random bits that stay as long as the directory and that only
+authenticated clients see. A key derived from a password would help to guess it
+(docs/decisions/0018). Below metadata.version 3.7, without registered directories, the key is
+derived from the cluster id, which is less secret (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -22,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class SaltKey:
-    """Finds it."""
+    """Finds the key."""
 
     __slots__ = ("_brokers", "_image", "_key", "_of_cluster")
 
     def __init__(self, image: Callable[[], ClusterImage], cluster_id: str) -> None:
         self._image = image
-        # Nothing else is made of the id by these words.
+        # A prefix that nothing else uses.
         self._of_cluster = digest("sha256", f"salts for nobody in {cluster_id}".encode())
         self._key = self._of_cluster
-        # Those that it was found in: they change seldom.
+        # The brokers for which _key was found; they change rarely.
         self._brokers: Mapping[int, BrokerImage] | None = None
 
     def find(self) -> bytes:
-        """Return it: at least 16 bytes."""
+        """Return the key: at least 16 bytes."""
         brokers = self._image().brokers
         if brokers is not self._brokers:
             self._key = _of(brokers) or self._of_cluster
@@ -44,7 +42,7 @@ class SaltKey:
 
 
 def _of(brokers: Mapping[int, BrokerImage]) -> bytes | None:
-    """Return the directory of the lowest id of the first broker that tells of any."""
+    """Return the lowest directory id of the first broker that has any."""
     for node_id in sorted(brokers):
         directories = brokers[node_id].log_directories
         if directories:

@@ -1,13 +1,12 @@
-"""SASL on a listener: before a client has authenticated it is served that and ApiVersions, no more.
+"""SASL on a listener: until it has authenticated, a client may only log in or send ApiVersions.
 
     ApiVersions  ->  SaslHandshake v1  ->  SaslAuthenticate ...     ->  everything
                      SaslHandshake v0  ->  bare messages ...        ->  everything
     everything   ->  SaslHandshake, if logins end (connections.max.reauth.ms)  ->  as above
 
-`SaslGuard` stands before the handlers of one connection (net/connection.py). A client that fails
-is told so after connection.failed.authentication.delay.ms, and its connection is closed; so is one
-that sends anything else, or too much of it. Who authenticates again has to be the same user, by the
-same mechanism; once a login has ended the next request of another kind closes the connection.
+A client that fails gets an error after connection.failed.authentication.delay.ms, and is
+disconnected, like one that sends other or too many requests. Re-authentication must be for the same
+user and mechanism; once a login has expired, any other request closes the connection.
 
 Source: Kafka's SaslServerAuthenticator, KafkaChannel; KIP-43, KIP-152, KIP-368.
 """
@@ -16,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from wirebroker.base.clock import pause
 from wirebroker.base.log_bound import about
@@ -34,26 +33,50 @@ from wirebroker.security.sasl.oauth_mechanism import OAuthMechanism
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wirebroker.base.clock import Clock
     from wirebroker.config.security.sasl import SaslSettings
-    from wirebroker.net.dispatch import Pending, Served
+    from wirebroker.net.dispatch import Dispatcher, Pending, Served
     from wirebroker.request.request import Piece
     from wirebroker.request.session import Session
+    from wirebroker.security.sasl.login_line import LoginLine
     from wirebroker.security.sasl.mechanisms import Mechanism
-    from wirebroker.security.sasl.sasl_doors import SaslDoors
 
 
 logger = logging.getLogger("wirebroker.security")
 
-# A stock client sends five: ApiVersions, the handshake, three messages at most.
+# A stock client sends five at most: ApiVersions, the handshake, three messages.
 _MOST_REQUESTS: Final = 16
 _FIRST_FRAMED_HANDSHAKE: Final = 1
 _FIRST_LIFETIME: Final = 1
-# Who authenticates again sooner is answered as if logins did not end, as by Kafka.
+# An earlier SaslHandshake is treated as if logins did not expire, as in Kafka.
 _SOONEST_AGAIN_S: Final = 1.0
 
 
+class Doors(Protocol):
+    """What the logins of all connections share (SaslDoors)."""
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Serves requests of authenticated clients."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """Time, for the end of sessions."""
+        ...
+
+    @property
+    def logins(self) -> LoginLine:
+        """Steps of logins that may block."""
+        ...
+
+    def mechanism(self, name: str, settings: SaslSettings, /) -> Mechanism:
+        """Return a new instance of an enabled mechanism."""
+        ...
+
+
 class SaslGuard:
-    """Stands before the handlers of one connection."""
+    """Authenticates the client of one connection before its requests reach the handlers."""
 
     __slots__ = (
         "_began_again_s",
@@ -71,9 +94,9 @@ class SaslGuard:
         "_wrong_mechanism",
     )
 
-    # _mechanism is not None between a handshake and the end of what it began.
+    # _mechanism is set exactly between a handshake and the end of that login.
 
-    def __init__(self, doors: SaslDoors, settings: SaslSettings) -> None:
+    def __init__(self, doors: Doors, settings: SaslSettings) -> None:
         self._doors = doors
         self._settings = settings
         self._on_known: Callable[[], None] | None = None
@@ -84,26 +107,26 @@ class SaslGuard:
         self._mechanism_name = ""
         self._wrong_mechanism: str | None = None
         self._has_bare_messages = False
-        # On the monotonic clock; None: the login does not end.
+        # Monotonic; None if the login does not expire.
         self._ends_s: float | None = None
         self._login_ms: int | None = None
         self._began_again_s = float("-inf")
 
     @property
     def most_bytes(self) -> int:
-        """Of a request before its client is known."""
+        """The largest request of an unauthenticated client."""
         return self._settings.most_bytes
 
     def when_known(self, callback: Callable[[], None] | None) -> None:
-        """Call back once, when the client is known; None: not any more."""
+        """Set, or remove by None, the callback for the client's authentication."""
         self._on_known = callback
 
     def __call__(self, frame: memoryview, session: Session) -> Served:
-        """Serve a frame, or what it takes to be served.
+        """Serve a frame, or continue the login.
 
         Raises:
-            MalformedFrameError: It is none, or of a kind that has to wait.
-            CloseConnectionError: The login has ended, or is not going anywhere.
+            MalformedFrameError: It is malformed, or not allowed before the login.
+            CloseConnectionError: The login has expired, or makes no progress.
         """
         if self._is_known:
             if self._ends_s is None:
@@ -121,7 +144,7 @@ class SaslGuard:
             return self._doors.dispatcher(frame, session)
         return self._shake_hands(request)
 
-    # --- once it is known ---
+    # --- authenticated ---
 
     def _serve_known(self, frame: memoryview, session: Session, ends_s: float) -> Served:
         now = self._doors.clock.monotonic()
@@ -138,7 +161,7 @@ class SaslGuard:
             raise CloseConnectionError("its login has ended (connections.max.reauth.ms)")
         return self._doors.dispatcher(frame, session)
 
-    # --- on the way there ---
+    # --- login ---
 
     def _shake_hands(self, request: Request) -> Served:
         if request.key is not ApiKey.SASL_HANDSHAKE:
@@ -205,7 +228,7 @@ class SaslGuard:
         return {"error_code": code, "error_message": said, "auth_bytes": b""}
 
     def _take_bare_message(self, frame: memoryview, session: Session) -> Served:
-        """Serve a message without header, as clients before KIP-152 send them."""
+        """Serve a message without a header, from clients before KIP-152."""
         request = Request(ApiKey.SASL_AUTHENTICATE, 0, 0, None, frame, 0, session)
         if self._mechanism is not None and self._mechanism.is_for_thread:
             slow = self._take_bare_in_thread(self._mechanism, bytes(frame), session)
@@ -226,11 +249,6 @@ class SaslGuard:
             return None
 
     def _step(self, message: bytes, session: Session) -> bytes:
-        """Go on with the mechanism; if that was its end, the client is known.
-
-        Raises:
-            NotProvedError: It has failed.
-        """
         mechanism = self._right_mechanism()
         return self._after_step(mechanism, mechanism.step(message), session)
 
@@ -273,7 +291,7 @@ class SaslGuard:
         return answer
 
     def _lifetime_ms(self, mechanism: Mechanism) -> int | None:
-        """Return after how long a login ends: with its token, or sooner; None: it does not."""
+        """Return the lifetime of a login, at most that of its token; None if it does not expire."""
         longest_ms = self._settings.reauthentication_ms[self._mechanism_name] or None
         expires_ms: int | None = None
         if isinstance(mechanism, OAuthMechanism | ScramMechanism):
@@ -283,14 +301,13 @@ class SaslGuard:
         left_ms = max(0, expires_ms - self._doors.clock.now_ms())
         return left_ms if longest_ms is None else min(left_ms, longest_ms)
 
-    # --- failing ---
+    # --- failure ---
 
     def _fail(self, request: Request, body: dict[str, Any], why: str) -> Pending:
         self._log_failure(request.session, why)
         return self._doors.dispatcher.later(request, self._tell_later(request, body))
 
     def _log_given_up(self, session: Session, error: BaseException) -> None:
-        """Log what a client's login came to that has left meanwhile."""
         self._log_failure(session, f"{error}; its client has left")
 
     def _log_failure(self, session: Session, why: str) -> None:
@@ -309,7 +326,7 @@ class SaslGuard:
         return [encode_response(request.key, request.version, body)]
 
     async def _close_later(self, session: Session, why: str) -> None:
-        """Close without an answer; it is logged at once, as the client may leave before."""
+        """Close without a response; log it first, since the client may disconnect before."""
         self._log_failure(session, why)
         await pause(self._settings.failure_delay_ms / 1000)
         session.pauses |= ENDING

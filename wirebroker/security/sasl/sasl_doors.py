@@ -1,8 +1,4 @@
-"""How clients authenticate on all listeners: by which keys, users and tokens.
-
-doors.use_listeners(listeners)      goes by other settings from the next connection on
-doors.guard(listener_name)          what stands before a new connection's handlers (sasl.py)
-"""
+"""Authentication of clients on all listeners."""
 
 from __future__ import annotations
 
@@ -40,12 +36,12 @@ logger = logging.getLogger("wirebroker.security")
 
 
 class SaslDoors:
-    """How clients authenticate on all listeners.
+    """Keys, users and tokens for the authentication of clients.
 
     Attributes:
-        dispatcher: Serves those who are known.
-        image: Has the users of SCRAM, and delegation tokens.
-        clock: Says when logins end.
+        dispatcher: Serves authenticated clients.
+        image: Returns the cluster image, with SCRAM users and delegation tokens.
+        clock: For the expiry of logins.
         logins: Steps that wait for a thread.
     """
 
@@ -73,16 +69,7 @@ class SaslDoors:
         token_secret: str | None = None,
         checks: dict[OAuthSettings, TokenChecks] | None = None,
     ) -> None:
-        """Begin without listeners.
-
-        Args:
-            dispatcher: See above; so image and clock.
-            image: See above.
-            cluster_id: Of the cluster that they are of.
-            clock: See above.
-            token_secret: The key of delegation tokens; None: nobody logs in by one.
-            checks: What `read_keys` has read.
-        """
+        """Create it without listeners; `checks` are from `read_keys`."""
         self.dispatcher = dispatcher
         self.image = image
         self.clock = clock
@@ -93,14 +80,14 @@ class SaslDoors:
         self._doors: dict[str, SaslSettings] = {}
         self._checks = checks or {}
         self._acceptors: dict[KerberosKeys, Acceptor] = {}
-        # Of those whose keys a web server has.
+        # For keys of web servers.
         self._refreshes: dict[OAuthSettings, KeyRefresh] = {}
 
     def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
-        """Go by other settings, from the next connection on."""
+        """Apply settings from the next connection on."""
         self._doors = {each.name: each.sasl for each in listeners if each.sasl is not None}
         wanted = {each.oauth for each in self._doors.values() if each.oauth is not None}
-        # Those that stay keep the keys that they have read.
+        # Unchanged settings keep the keys that were read.
         self._checks = {
             each: self._checks.get(each) or _checks(each, self.clock) for each in wanted
         }
@@ -109,7 +96,7 @@ class SaslDoors:
         self._acceptors = {each: self._acceptors.get(each) or Acceptor(each) for each in keys}
 
     def close(self) -> None:
-        """Read no keys any more."""
+        """Stop reading keys."""
         self._refresh(set())
 
     def _refresh(self, wanted: set[OAuthSettings]) -> None:
@@ -119,15 +106,15 @@ class SaslDoors:
             self._refreshes[each] = KeyRefresh(self._checks[each], each)
 
     def guard(self, listener_name: str) -> SaslGuard | None:
-        """Return what stands before the handlers of a new connection; None: it is open."""
+        """Return the guard of a new connection; None if its listener needs no authentication."""
         settings = self._doors.get(listener_name)
         return None if settings is None else SaslGuard(self, settings)
 
     def mechanism(self, name: str, settings: SaslSettings) -> Mechanism:
-        """Begin with a mechanism that is enabled."""
+        """Return a new instance of an enabled mechanism."""
         if name == "OAUTHBEARER":
             assert settings.oauth is not None, "it is enabled"
-            # A connection may be older than the settings in force.
+            # A connection may be older than the current settings.
             checks = self._checks.get(settings.oauth) or _checks(settings.oauth, self.clock)
             return OAuthMechanism(checks)
         if name == "GSSAPI":
@@ -151,13 +138,10 @@ class SaslDoors:
 async def read_keys(
     listeners: Iterable[ListenerConfig], clock: Clock
 ) -> dict[OAuthSettings, TokenChecks]:
-    """Read keys of tokens and of Kerberos, so that what is wrong with them is said at the start.
-
-    Returns:
-        Those of tokens.
+    """Read keys of tokens and of Kerberos, to report errors at start; return the checks of tokens.
 
     Raises:
-        ConfigError: They cannot be read, or what reads them is missing.
+        ConfigError: They cannot be read, or a library is missing.
     """
     checks: dict[OAuthSettings, TokenChecks] = {}
     for sasl in (each.sasl for each in listeners if each.sasl is not None):

@@ -1,8 +1,7 @@
-"""Logins by delegation token: whom a token stands for, and what SCRAM checks its HMAC by (KIP-48).
+"""Logins by delegation token: the token's owner, and SCRAM keys of its HMAC (KIP-48).
 
-Keys are made of the HMAC when a client first says that it has the token, once for each mechanism,
-which takes 1 to 2 ms; the salt by a key of the cluster (salt_key.py). A token's id is no secret,
-but nobody can guess one: that a first login by a known id takes longer tells nothing.
+Keys are derived at a token's first login with a mechanism, in 1 to 2 ms. Token ids cannot be
+guessed, so a slower first login reveals nothing.
 
 Source: Kafka's DelegationTokenManager.prepareScramCredentials, ScramServerCallbackHandler.
 """
@@ -28,19 +27,13 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 
-# Keys are 250 bytes each; beyond it those made first are made again.
+# Cached keys, 250 bytes each; the oldest are dropped.
 _MOST_KEPT: Final = 10_000
 _USER: Final = "User:"
 
 
 class TokenLogin(NamedTuple):
-    """What a token stands for.
-
-    Attributes:
-        owner: The user's name.
-        keys: Of its HMAC as a password.
-        expires_ms: Wall time.
-    """
+    """A login by token; its keys are of the token's HMAC as a password, its expiry is wall time."""
 
     owner: str
     keys: ScramKeys
@@ -48,7 +41,7 @@ class TokenLogin(NamedTuple):
 
 
 class TokenLogins:
-    """The tokens of a cluster, as one of its nodes lets clients log in by them."""
+    """The cluster's delegation tokens, for logins."""
 
     __slots__ = ("_clock", "_image", "_kept", "_salt_key", "_secret")
 
@@ -60,14 +53,7 @@ class TokenLogins:
         *,
         salt_key: Callable[[], bytes],
     ) -> None:
-        """Begin.
-
-        Args:
-            secret: The cluster's delegation.token.secret.key; None: there are no tokens.
-            image: Has the tokens.
-            clock: Says which have expired.
-            salt_key: Returns the secret from which salts are made.
-        """
+        """Create it; without the `secret` (delegation.token.secret.key) tokens are disabled."""
         self._secret = secret
         self._image = image
         self._clock = clock
@@ -75,16 +61,11 @@ class TokenLogins:
         self._kept: dict[tuple[str, int, bytes], ScramKeys] = {}
 
     def find(self, token_id: str, mechanism: int) -> TokenLogin | None:
-        """Return what a token stands for; None if nobody may log in by it.
-
-        Args:
-            token_id: As a client says it.
-            mechanism: One of SCRAM_MECHANISMS.
-        """
+        """Return a token's login; None if it is unknown, expired or not of a user."""
         token = self._image().delegation_token(token_id)
         if self._secret is None or token is None or token.has_expired(self._clock.now_ms()):
             return None
-        if not token.owner.startswith(_USER):  # the name alone would be somebody else's
+        if not token.owner.startswith(_USER):  # the name alone could be another principal's
             return None
         keys = self._keys(self._secret, token_id, mechanism)
         return TokenLogin(token.owner.removeprefix(_USER), keys, token.expiry_ms)

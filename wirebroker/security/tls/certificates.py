@@ -1,10 +1,9 @@
-"""An authority of one's own, and certificates that it signs: for development and tests.
+"""A certificate authority for development and tests; imports cryptography, as does pkcs12.py.
 
     authority = Authority.make("wirebroker", now)
     pem = authority.issue("broker", now, hosts=["localhost", "127.0.0.1"])   # key and certificate
 
-Keys are of P-256, which costs a handshake a tenth of what RSA does. With pkcs12.py the one door to
-the library cryptography (`pip install 'wirebroker[tls]'`).
+Keys use P-256: a handshake costs a tenth of RSA's.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 DAYS: Final = 365
-# Clocks of several machines differ.
+# For clocks that differ between machines.
 _BEFORE: Final = timedelta(hours=1)
 _USES: Final = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 
@@ -38,7 +37,7 @@ class Authority:
     """Signs certificates.
 
     Attributes:
-        certificate: Its own, as PEM: whom clients and brokers believe.
+        certificate: Its own, as PEM, for the truststores of clients and brokers.
     """
 
     __slots__ = ("_key", "_name", "certificate")
@@ -50,7 +49,7 @@ class Authority:
 
     @classmethod
     def make(cls, common_name: str, now: datetime, *, days: int = DAYS) -> Authority:
-        """Return a new authority, which nobody believes yet."""
+        """Return a new authority."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         builder = _builder(name, name, key, now, days).add_extension(
@@ -72,10 +71,10 @@ class Authority:
 
     @classmethod
     def load(cls, certificate: str, key: str) -> Authority:
-        """Return one that was made before, from its certificate and key as PEM.
+        """Load an authority from its certificate and key, as PEM.
 
         Raises:
-            ValueError: They are none.
+            ValueError: They are invalid.
         """
         found = load_pem_private_key(key.encode(), None)
         if not isinstance(found, ec.EllipticCurvePrivateKey):
@@ -85,7 +84,7 @@ class Authority:
 
     @property
     def key(self) -> str:
-        """Its private key, as PEM."""
+        """The private key, as PEM."""
         return _key_pem(self._key)
 
     def issue(
@@ -94,10 +93,10 @@ class Authority:
         """Return a new key and its certificate, in one PEM.
 
         Args:
-            common_name: Whose it is; to brokers `User:CN=<name>`.
-            now: From when on it holds, but for an hour.
-            hosts: Names and addresses that it stands for; none for a client.
-            days: How long; negative for one that has expired.
+            common_name: The subject; brokers see `User:CN=<name>`.
+            now: Start of the validity, less an hour.
+            hosts: Host names and addresses; none for a client.
+            days: The validity; negative if expired.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name(common_name), self._name, key, now, days)

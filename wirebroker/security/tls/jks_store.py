@@ -1,6 +1,6 @@
-"""Keystores and truststores in Java's old format, JKS; the only module that imports purejks.
+"""Keystores and truststores in Java's old format, JKS; the only import of purejks.
 
-purejks is the maintained fork of pyjks, pure Python; its module is named `jks`.
+purejks is a maintained fork of pyjks with the same module, `jks`.
 
 Source: sun.security.provider.JavaKeyStore.
 """
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 
 
 class JksEntries(NamedTuple):
-    """The content of a store, as PEM.
+    """The contents of a store, as PEM.
 
     Attributes:
-        key: The first private key; empty if there is none or no key password was given.
+        key: The first private key; empty without one or without a key password.
         chain: The certificates of that key, its own first.
-        trusted: The certificates that a truststore trusts: trusted entries, and the own
-            certificate of each key.
+        trusted: Trusted entries, and the own certificate of each key.
     """
 
     key: str
@@ -42,8 +41,8 @@ def pem_of_jks(data: bytes, password: str, key_password: str | None) -> JksEntri
 
     Args:
         data: The file.
-        password: Of the file; empty if its integrity is not to be checked.
-        key_password: Of the key; None if the key is not needed, as in a truststore.
+        password: The file's; empty to skip the integrity check.
+        key_password: The key's; None for a truststore.
 
     Raises:
         ValueError: The file is damaged, or a password is wrong.
@@ -61,7 +60,7 @@ def pem_of_jks(data: bytes, password: str, key_password: str | None) -> JksEntri
                 key = _key(keys[0].pkey_pkcs8)
     except KeystoreException as error:
         raise ValueError(str(error)) from None
-    except PyAsn1Error:  # its text shows bytes of the entry
+    except PyAsn1Error:  # its text contains bytes of the entry
         raise ValueError("a key is damaged") from None
     return JksEntries(key, _certificates(chain), _certificates(trusted))
 

@@ -1,10 +1,8 @@
-"""Keys and certificates: read from where the settings say, and made PEM, which Python's ssl takes.
+"""Keystores and truststores, converted to PEM for Python's ssl.
 
-PEM is read as Kafka does: entries may be on one line, and other text between them is passed over.
-PKCS12 needs the library `cryptography` (pkcs12.py), Java's old form JKS the library `purejks`
-(jks_store.py). As in Java, the form of a file counts, whichever of the two types is set.
-
-Nothing that is raised or logged has a key or a password in it.
+As in Kafka, PEM entries may be on one line, with other text between them. As in Java, the contents
+of a file decide whether it is PKCS12 (needs `cryptography`) or JKS (needs `purejks`). Errors and
+logs contain no keys and no passwords.
 
 Source: Kafka's DefaultSslEngineFactory (KIP-651).
 """
@@ -27,18 +25,18 @@ _PLAIN_KEY: Final = "-----BEGIN PRIVATE KEY-----"
 _LINE: Final = 64
 _JKS_START: Final = b"\xfe\xed\xfe\xed"
 _JCEKS_START: Final = b"\xce\xce\xce\xce"
-# Larger files are none: system-wide lists of authorities have a tenth of it.
+# System-wide lists of authorities have a tenth of it.
 _MOST_BYTES: Final = 4 << 20
 _EXTRA: Final = "reading PKCS12 needs the library cryptography: pip install 'wirebroker[tls]'"
 
 
 class KeyMaterial(NamedTuple):
-    """What a store holds, as PEM; its text form tells nothing.
+    """The contents of a store, as PEM; its repr reveals nothing.
 
     Attributes:
-        key: A private key; empty if there is none.
-        certificates: Those of the key first; of a truststore, who is believed.
-        password: Of the key, if it is encrypted.
+        key: The private key, or empty.
+        certificates: The key's first; those of a truststore.
+        password: The key's, if it is encrypted.
     """
 
     key: str
@@ -50,10 +48,10 @@ class KeyMaterial(NamedTuple):
 
 
 def read_store(store: StoreSettings) -> KeyMaterial:
-    """Read a keystore or a truststore, whose settings say that there is one.
+    """Read a configured keystore or truststore.
 
     Raises:
-        ConfigError: It can't be read, or isn't what it is said to be.
+        ConfigError: It cannot be read, or has another format.
     """
     if not store.location:
         return _of_pem(store.certificates + "\n" + store.key, store, store.name)
@@ -99,7 +97,7 @@ def _of_jks(data: bytes, store: StoreSettings) -> KeyMaterial:
 
 
 def _conversion(store: StoreSettings) -> str:
-    """Return how to convert a store of Java's, as the end of a sentence."""
+    """Return how to convert one of Java's stores, as the end of a sentence."""
     return (
         f"convert it and set {store.name}.type=PKCS12: keytool -importkeystore -srckeystore "
         f"{store.location} -destkeystore {store.location}.p12 -deststoretype pkcs12"
@@ -128,7 +126,7 @@ def _of_pem(text: str, store: StoreSettings, where: str) -> KeyMaterial:
 
 
 def _entry(kind: str, body: str) -> str:
-    """Return an entry in lines, as OpenSSL wants it."""
+    """Return an entry in lines, as OpenSSL requires."""
     data = "".join(body.split())
     lines = "\n".join(data[place : place + _LINE] for place in range(0, len(data), _LINE))
     return f"-----BEGIN {kind}-----\n{lines}\n-----END {kind}-----\n"

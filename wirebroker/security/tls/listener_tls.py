@@ -1,4 +1,4 @@
-"""TLS of a process's listeners; what it takes is loaded if one of them has it."""
+"""TLS of a process's listeners; loads the rest only if a listener uses it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ListenerTls:
-    """What connections go over; see tls_doors.TlsDoors."""
+    """Transports of connections; see tls_doors.TlsDoors."""
 
     __slots__ = ("_deadline_s", "_doors")
 
@@ -25,41 +25,41 @@ class ListenerTls:
         self._doors: TlsDoors | None = None
 
     async def open(self, listeners: Sequence[ListenerConfig]) -> None:
-        """Read the keys of the listeners of the start.
+        """Read the keys of the first listeners.
 
         Raises:
-            StartError: Those of one can't be used.
+            StartError: Some cannot be used.
         """
         doors = self._doors_of(listeners)
         if doors is not None:
             await doors.open(listeners)
 
     async def use_listeners(self, listeners: Sequence[ListenerConfig]) -> None:
-        """Read keys again: from the next connection on they count."""
+        """Read keys again, for new connections."""
         doors = self._doors_of(listeners)
         if doors is not None:
             await doors.use_listeners(listeners)
 
     async def try_listeners(self, listeners: Sequence[ListenerConfig]) -> None:
-        """Read keys, and change nothing.
+        """Read keys without using them.
 
         Raises:
-            ConfigError: Those of a listener can't be used.
+            ConfigError: Some cannot be used.
         """
         doors = self._doors_of(listeners)
         if doors is not None:
             await doors.try_listeners(listeners)
 
     def secure(self, transport: ConnectionTransport, session: Session) -> ConnectionTransport:
-        """Return what a new connection goes over.
+        """Return the transport of a new connection.
 
         Raises:
-            ConnectionError: Its listener has no keys that can be used.
+            ConnectionError: Its listener has no usable keys.
         """
         return transport if self._doors is None else self._doors.secure(transport, session)
 
     def has_to_wait(self, listener_name: str, go_on: Callable[[], None]) -> bool:
-        """Tell whether a listener may accept nobody for now; then it is called back."""
+        """Return whether a listener must not accept now; if so, call back when it may."""
         return self._doors is not None and self._doors.has_to_wait(listener_name, go_on)
 
     def _doors_of(self, listeners: Sequence[ListenerConfig]) -> TlsDoors | None:

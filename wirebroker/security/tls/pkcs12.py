@@ -1,4 +1,4 @@
-"""PKCS12 files, as keytool and OpenSSL write them; cryptography's door besides certificates.py."""
+"""PKCS12 files of keytool and OpenSSL."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def pem_of_pkcs12(data: bytes, password: str) -> tuple[str, str]:
     """Return key and certificates as PEM, the key's own certificate first.
 
     Raises:
-        ValueError: It is none, or the password is another.
+        ValueError: It is not PKCS12, or the password is wrong.
     """
-    # An empty password is not the same as none; keytool demands one, OpenSSL writes either.
+    # An empty password differs from none; OpenSSL writes either.
     found = pkcs12.load_pkcs12(data, password.encode() or None)
     key = ""
     if found.key is not None:

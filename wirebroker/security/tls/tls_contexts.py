@@ -1,7 +1,7 @@
-"""Contexts of Python's ssl, from settings: for listeners, and for connections that we open.
+"""SSL contexts from settings, for listeners and for outgoing connections.
 
-Python reads keys from files alone. Ours are handed over by memory that only looks like a file,
-where the system has that; else by a file of our own that is gone at once.
+Python reads keys only from files: they are passed in a memory file (memfd), or else in a temporary
+file.
 
 Source: Kafka's DefaultSslEngineFactory.
 """
@@ -36,11 +36,11 @@ _CLIENT_AUTH: Final = {
 
 
 class ServerSide(NamedTuple):
-    """What a listener speaks TLS with.
+    """A listener's TLS.
 
     Attributes:
         context: For its connections.
-        certificate: What they show, DER.
+        certificate: Its certificate, DER.
     """
 
     context: ssl.SSLContext
@@ -48,28 +48,28 @@ class ServerSide(NamedTuple):
 
 
 def server_side(settings: TlsSettings) -> ServerSide:
-    """Return what a listener speaks TLS with; reads files.
+    """Return a listener's TLS; reads files.
 
     Raises:
-        ConfigError: Its keys or certificates can't be used.
+        ConfigError: Its keys or certificates cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _use_versions(context, settings)
-    # Who connects may not have us make keys again and again.
+    # Clients must not make the broker renegotiate keys repeatedly.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     certificate = _use_key(context, settings.keystore)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
-    # It is refused if it cannot be used, although nobody may be asked to show a certificate.
+    # An unusable truststore is refused even if clients need no certificate.
     if settings.client_auth != "none" or settings.truststore.is_there:
         _trust(context, settings.truststore, ssl.Purpose.CLIENT_AUTH)
     return ServerSide(context, certificate)
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of connections that we open; reads files.
+    """Return the context of outgoing connections; reads files.
 
     Raises:
-        ConfigError: Its keys or certificates can't be used.
+        ConfigError: Its keys or certificates cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _use_versions(context, settings)
@@ -89,11 +89,11 @@ def _use_versions(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _use_key(context: ssl.SSLContext, store: StoreSettings) -> bytes:
-    """Give a context a key; return its certificate, DER."""
+    """Load a key into a context; return its certificate, DER."""
     material = read_store(store)
     if not material.key:
         raise ConfigError(f"{store.name}: there is no private key in it")
-    # Without a password OpenSSL would ask whoever started us.
+    # Without a password callback OpenSSL would prompt on the terminal.
     password = material.password.encode()
     with _as_file(material.key + material.certificates) as path:
         try:
@@ -117,13 +117,13 @@ def _trust(context: ssl.SSLContext, store: StoreSettings, purpose: ssl.Purpose) 
         raise ConfigError(
             f"{store.name}: its certificates cannot be used: {_reason(error)}"
         ) from None
-    # As in Java, whoever is in the store is believed, not only who signed itself.
+    # As in Java, all certificates of the store are trusted, not only self-signed ones.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Generator[str]:
-    """Give a path by which a text is read."""
+    """Provide a path from which a text can be read."""
     data = text.encode("ascii")
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").exists():
         descriptor = os.memfd_create("key")

@@ -1,11 +1,10 @@
-"""TLS on all listeners of a loop: a context for each, and who a client's certificate says it is.
+"""TLS on all listeners of a loop: a context for each, and the users of clients' certificates.
 
     doors = TlsDoors(loop, deadline_s=30)
-    await doors.use_listeners(listeners)        # reads keys and certificates, in a thread
+    await doors.use_listeners(listeners)  # reads keys and certificates, in a thread
     transport = doors.secure(transport, session)
 
-Settings that change, and files that are named again, count from the next connection on; those that
-are open stay. What cannot be used then is said in the log, and what was there goes on.
+Changed settings and files apply to new connections; unusable ones are logged, not applied.
 
 Source: Kafka's SslFactory, DefaultKafkaPrincipalBuilder.
 """
@@ -43,22 +42,22 @@ logger = logging.getLogger("wirebroker.security")
 
 
 class TlsDoors:
-    """How connections of all listeners are spoken to."""
+    """TLS of all listeners."""
 
     __slots__ = ("_deadline_s", "_sides", "_turns")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, deadline_s: float) -> None:
-        """Begin without listeners; a handshake may take `deadline_s`."""
+        """Create it without listeners; a handshake may take `deadline_s`."""
         self._deadline_s = deadline_s
         self._turns = TlsTurns(loop)
-        # None: its keys can't be used.
+        # The side is None if its keys cannot be used.
         self._sides: dict[str, tuple[ListenerConfig, ServerSide | None]] = {}
 
     async def open(self, listeners: Iterable[ListenerConfig]) -> None:
-        """Take the listeners of the start.
+        """Set the first listeners.
 
         Raises:
-            StartError: Keys or certificates of one can't be used.
+            StartError: Keys or certificates of one cannot be used.
         """
         for each in listeners:
             if each.tls is not None:
@@ -71,7 +70,7 @@ class TlsDoors:
                     ) from error
 
     async def use_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
-        """Go by these, and by what stands in their files now, from the next connection on."""
+        """Use these listeners, with the current contents of their files, for new connections."""
         found = {each.name: each for each in listeners}
         for name in self._sides.keys() - found.keys():
             del self._sides[name]
@@ -87,10 +86,10 @@ class TlsDoors:
                 logger.error("%s %s: %s", each.name, what, error)  # noqa: TRY400 - no trace
 
     async def try_listeners(self, listeners: Iterable[ListenerConfig]) -> None:
-        """Do as `use_listeners`, and change nothing.
+        """Read the files like `use_listeners`, but change nothing.
 
         Raises:
-            ConfigError: Keys or certificates of one can't be used.
+            ConfigError: Some cannot be used.
         """
         for each in listeners:
             if each.tls is not None:
@@ -107,17 +106,17 @@ class TlsDoors:
         return side
 
     def has_to_wait(self, listener_name: str, go_on: Callable[[], None]) -> bool:
-        """Tell whether a listener may accept nobody for now; then it is called back."""
+        """Return whether a listener must not accept now; if so, call back when it may."""
         if listener_name not in self._sides or not self._turns.is_full:
             return False
         self._turns.when_there_is_room(go_on)
         return True
 
     def secure(self, transport: ConnectionTransport, session: Session) -> ConnectionTransport:
-        """Return what a new connection of a listener goes over: TLS, if the listener has that.
+        """Return the transport of a new connection: TLS, if its listener uses that.
 
         Raises:
-            TlsFailedError: It has, and no keys that can be used.
+            TlsFailedError: The listener has no usable keys.
         """
         found = self._sides.get(session.listener_name)
         if found is None:
@@ -132,17 +131,13 @@ class TlsDoors:
             peer=session.peer,
             listener_name=session.listener_name,
             deadline_s=self._deadline_s,
-            # With SASL that says who a client is.
+            # With SASL the certificate does not name the user.
             on_secured=_check if listener.sasl else partial(_know, listener.tls, session),
         )
 
 
 def _check_replacement(before: bytes, after: bytes, settings: TlsSettings) -> None:
-    """Refuse a certificate by which clients would take us for somebody else (Kafka's SslFactory).
-
-    Raises:
-        ConfigError: Its owner is another, or it stands for less hosts, and that may not be.
-    """
+    """Refuse a new certificate with another subject or fewer hosts (Kafka's SslFactory)."""
     if not settings.may_change_subject and subject_of(before) != subject_of(after):
         raise ConfigError(
             f"the new certificate is {subject_of(after)}'s, the old one {subject_of(before)}'s, "
@@ -157,24 +152,14 @@ def _check_replacement(before: bytes, after: bytes, settings: TlsSettings) -> No
 
 
 def _check(certificate: bytes | None) -> None:
-    """Refuse a client's certificate that Java refuses.
-
-    Raises:
-        TlsFailedError: It is refused.
-        MalformedFrameError: It cannot be read.
-    """
+    """Refuse client certificates that Java refuses."""
     fault = None if certificate is None else fault_of_client(certificate)
     if fault is not None:
         raise TlsFailedError(f"its certificate is refused: {fault}")
 
 
 def _know(settings: TlsSettings, session: Session, certificate: bytes | None) -> None:
-    """Know a client by its certificate, if it has shown one.
-
-    Raises:
-        TlsFailedError: No rule says who that is.
-        MalformedFrameError: The certificate has no name that can be read.
-    """
+    """Set the session's user from a client's certificate, if there is one."""
     _check(certificate)
     if certificate is None:
         return

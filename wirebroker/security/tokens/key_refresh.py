@@ -1,11 +1,10 @@
-"""Keys of a web server, read again while clients log in by those that there are.
+"""Periodic reading of a web server's keys. No login waits for it.
 
     every sasl.oauthbearer.jwks.endpoint.refresh.ms
-    soon, when a token names a key that is not among them; not more often than every 10 s
-    after …retry.backoff.ms, twice as long each time, as long as the server does not answer
+    soon, when a token names an unknown key; at most every 10 s
+    after …retry.backoff.ms, doubled while the server does not respond
 
-What is read counts for the next token. A server that is down takes nothing away, and nobody who
-logs in waits for it: whoever has a new key is refused until it is read, as by Kafka.
+Until a new key is read, its tokens are refused, as in Kafka.
 
 Source: Kafka's RefreshingHttpsJwks.
 """
@@ -31,7 +30,7 @@ _SOONEST_AGAIN_S: Final = 10.0
 
 
 class KeyRefresh:
-    """The task that keeps the keys of one TokenChecks fresh, from its making until `close`."""
+    """The task that refreshes the keys of one TokenChecks until `close`."""
 
     __slots__ = ("_checks", "_settings", "_task", "_wanted")
 
@@ -43,13 +42,12 @@ class KeyRefresh:
         self._task = asyncio.create_task(self._run(), name="keys of tokens")
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop the task."""
         self._checks.ask_again = None
         self._checks.close()
         self._task.cancel()
 
     async def _run(self) -> None:
-        """Read again and again; the root of a task."""
         refresh_s = self._settings.refresh_ms / 1000
         failures = 0
         if self._checks.has_keys:
@@ -74,12 +72,12 @@ class KeyRefresh:
         except ConfigError as error:
             logger.warning("tokens go by the keys that were read before, if any: %s", error)
             return False
-        except Exception:  # the root of a task: it is tried again
+        except Exception:  # the root of a task: it retries
             logger.exception("reading keys of tokens failed")
             return False
         return True
 
     def _backoff_s(self, failures: int) -> float:
-        # Doubled more often it would be longer than any that can be asked for.
+        # 40 doublings exceed any configurable limit.
         doubled_ms = self._settings.retry_ms << min(failures - 1, 40)
         return min(self._settings.most_retry_ms, doubled_ms) / 1000

@@ -1,10 +1,9 @@
-"""JSON Web Keys, and which of them a token was signed by (RFC 7517).
+"""JSON Web Keys, and the choice of the key for a token's signature (RFC 7517).
 
-The first key counts that fits the token: its id, if the token names one, its type, its use, its
-algorithm and curve. Keys that are too short are found and then refused, not skipped.
+The first key that matches the token's key id (if any), type, use, algorithm and curve is used. If
+it is too short, the token is refused.
 
-Source: jose4j's VerificationJwkSelector, SimpleJwkFilter and KeyValidationSupport, which Kafka's
-resolvers of keys use.
+Source: jose4j's VerificationJwkSelector, SimpleJwkFilter and KeyValidationSupport, as in Kafka.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.security")
 
-# Of each algorithm that is served: the type of its keys, and their curve.
+# Key type and curve of each supported algorithm.
 ALGORITHMS: Final = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
     "ES256": ("EC", "P-256"),
@@ -26,7 +25,7 @@ ALGORITHMS: Final = {
     "EdDSA": ("OKP", None),
 }
 _TYPES: Final = frozenset(kind for kind, _ in ALGORITHMS.values())
-# Shorter keys of RSA are refused, as by RFC 7518, section 3.3.
+# Shorter RSA keys are refused: RFC 7518, section 3.3.
 _LEAST_RSA_BITS: Final = 2048
 
 
@@ -34,12 +33,12 @@ class PublicKey(NamedTuple):
     """A key of a set.
 
     Attributes:
-        key_id: Its `kid`; None without one.
+        key_id: Its `kid`, or None.
         kind: Its `kty`.
-        algorithm: Its `alg`; None if it may be used with each that fits its type.
+        algorithm: Its `alg`; None for any that fits.
         curve: Its `crv`; None for RSA.
-        key: What checks signatures.
-        is_long_enough: Whether it may be used at all.
+        key: Verifies signatures.
+        is_long_enough: Whether it may be used.
     """
 
     key_id: str | None
@@ -51,17 +50,11 @@ class PublicKey(NamedTuple):
 
 
 def usable_keys(rows: Iterable[object], path: str, jwt: Any) -> tuple[PublicKey, ...]:
-    """Return the keys of a set that tokens can be signed by; others are noted in the log.
-
-    Args:
-        rows: The members of `keys`.
-        path: Where they come from, for the log.
-        jwt: PyJWT.
-    """
+    """Return the usable signing keys of a set; log others with `path`, their source."""
     found: list[PublicKey] = []
     for number, row in enumerate(rows):
         key = _key(row, jwt)
-        if key is None:  # what is wrong with it is not said: that would be the key
+        if key is None:  # the reason would reveal the key
             logger.info("key %d in %s is not a usable signing key; ignored", number, path)
         else:
             found.append(key)
@@ -69,7 +62,7 @@ def usable_keys(rows: Iterable[object], path: str, jwt: Any) -> tuple[PublicKey,
 
 
 def select(keys: Iterable[PublicKey], algorithm: str, key_id: str | None) -> PublicKey | None:
-    """Return the key that a token was signed by, by what its header says; None without one."""
+    """Return the key of a token with this header, or None."""
     kind, curve = ALGORITHMS[algorithm]
     fitting = [key for key in keys if key.kind == kind and (key_id is None or key.key_id == key_id)]
     if len(fitting) > 1:
@@ -99,7 +92,7 @@ def _key(row: object, jwt: Any) -> PublicKey | None:
 
 
 def _parsed(row: dict[str, Any], jwt: Any) -> Any:
-    """Return the public part of a JSON Web Key; None if it is none."""
+    """Return the public part of a JSON Web Key, or None."""
     wrong = (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError)
     try:
         key = jwt.PyJWK(row).key

@@ -1,9 +1,8 @@
-"""Tokens of our own (OAUTHBEARER): from a file, a server of identities, or signed by nobody.
+"""The broker's own tokens (OAUTHBEARER): from a file, from a token server, or unsigned.
 
-One of a server is used for four fifths of its time, by all connections; a file is read each time.
-What a server cannot do now it is asked again; what it refuses is told at once. One thread asks a
-server, however many logins wait for it, in whatever loops: one that is slow holds nobody else, and
-no loop that ends (threads.until_idle).
+A server's token is shared for four fifths of its lifetime; a file is read each time. Temporary
+failures of a server are retried. One thread requests a token for all waiting logins, in any event
+loop. So a slow server delays nothing else, and no loop that closes (base/threads.py: until_idle).
 
 Source: Kafka's HttpJwtRetriever, FileJwtRetriever, ExpiringCredentialRefreshingLogin.
 """
@@ -32,17 +31,17 @@ if TYPE_CHECKING:
     from wirebroker.base.clock import Clock
     from wirebroker.config.security.oauth_login import OAuthLogin
 
-# As of Kafka's sasl.login.refresh.window.factor.
+# Kafka's default of sasl.login.refresh.window.factor.
 _USED_OF_LIFETIME: Final = 0.8
 _LONGEST_BYTES: Final = 64 << 10
 
 
 class NoTokenError(Exception):
-    """We have no token; no secret is in the text."""
+    """No token is available; the text contains no secret."""
 
 
 class _Asking:
-    """What a thread asks a server, as long as somebody waits for it."""
+    """A request to a server, in a thread."""
 
     __slots__ = ("_is_over", "ending")
 
@@ -51,21 +50,21 @@ class _Asking:
         self._is_over = threading.Event()
 
     def pause(self, seconds: float) -> bool:
-        """Wait before asking again; return whether there is no use in that any more."""
+        """Wait before a retry; return whether the request was canceled."""
         return self._is_over.wait(seconds)
 
     def end(self) -> None:
-        """Have the thread fail, now and from now on."""
+        """Fail this request and all retries."""
         self._is_over.set()
         self.ending.end()
 
 
 class OwnTokens:
-    """Where tokens of one login come from."""
+    """The tokens of one login."""
 
     __slots__ = ("_clock", "_lock", "_login", "_token", "_until_ms", "_waiting")
 
-    # _waiting is not empty => a thread asks the server, and answers all of them.
+    # While _waiting is not empty, one thread requests a token for all of them.
 
     def __init__(self, login: OAuthLogin, clock: Clock) -> None:
         self._login = login
@@ -76,7 +75,7 @@ class OwnTokens:
         self._until_ms = 0.0
 
     async def token(self) -> str:
-        """Return a token that is good now.
+        """Return a valid token.
 
         Raises:
             NoTokenError: There is none.
@@ -99,14 +98,14 @@ class OwnTokens:
         return await asyncio.wrap_future(answer)
 
     def _give_up(self, asking: _Asking) -> None:
-        """End what is asked, unless somebody waits for it still, in another loop."""
+        """End a request, unless a login in another loop still waits for it."""
         with self._lock:
             is_awaited = not all(each.cancelled() for each in self._waiting)
         if not is_awaited:
             asking.end()
 
     def _answer_all(self, url: str, asking: _Asking) -> None:
-        """Ask the server, and give what it says to all who wait; in a thread."""
+        """Request a token for all waiting logins."""
         token, until_ms = "", 0.0
         fault: Exception | None = None
         try:
@@ -118,7 +117,7 @@ class OwnTokens:
             waiting, self._waiting = self._waiting, []
             self._token, self._until_ms = token, until_ms
         for each in waiting:
-            if not each.set_running_or_notify_cancel():  # whoever waited has gone
+            if not each.set_running_or_notify_cancel():  # the login was canceled
                 continue
             if fault is None:
                 each.set_result(token)
@@ -169,10 +168,10 @@ class OwnTokens:
         token = fields.get("access_token") or fields.get("id_token")
         if not isinstance(token, str):
             raise NoTokenError(f"{url} answers without a token")
-        return _sound(token.encode(errors="surrogatepass"), url)  # JSON can have half a character
+        return _sound(token.encode(errors="surrogatepass"), url)  # JSON can contain lone surrogates
 
     def _use_until_ms(self, token: str) -> float:
-        """Return until when a token is used; one that does not say it, by those who wait for it."""
+        """Return the wall time until which a token is shared; 0 if its expiry is unknown."""
         now_ms = self._clock.now_ms()
         try:
             part = token.split(".")[1]
@@ -180,7 +179,7 @@ class OwnTokens:
             left_ms = float(claims["exp"]) * 1000 - now_ms
         except (ValueError, OverflowError, IndexError, KeyError, TypeError):
             return 0.0
-        if not math.isfinite(left_ms):  # JSON has NaN, as Python reads it
+        if not math.isfinite(left_ms):  # Python's JSON accepts NaN
             return 0.0
         return now_ms + left_ms * _USED_OF_LIFETIME
 

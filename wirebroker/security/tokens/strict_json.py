@@ -1,10 +1,9 @@
-"""JSON in which nothing has two meanings, from peers that nobody has authenticated (RFC 8259).
+"""JSON without ambiguities, for input of unauthenticated clients (RFC 8259).
 
-Refused: bytes that are not UTF-8, a byte order mark, a name that appears twice in an object,
-NaN and Infinity, control characters within a text, and more values than any token has.
+Refused: bytes that are not UTF-8, a byte order mark, duplicate names, NaN and Infinity, control
+characters in strings, and more values than any token has.
 
-Source: jose4j's JsonUtil and json-simple, by which Kafka reads tokens; they refuse names that
-appear twice, too.
+Source: jose4j's JsonUtil and json-simple, by which Kafka reads tokens.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from typing import Any, Final, cast
 
 from wirebroker.codecs.json_text import parse_json
 
-# Parsing takes 0.3 us for each; tokens have some dozens.
+# Parsing takes 0.3 us each; tokens have some dozens.
 _MOST_VALUES: Final = 10_000
 
 
 def strict_object(data: bytes) -> dict[str, Any]:
-    """Return the object that a JSON text is.
+    """Return a JSON object.
 
     Raises:
-        ValueError: It is another JSON value, or not JSON, or one of what is refused above.
+        ValueError: The text is not an object, not JSON, or ambiguous.
     """
     if data.count(b",") + data.count(b":") + data.count(b"[") > _MOST_VALUES:
         raise ValueError("it has too many values")

@@ -1,14 +1,11 @@
-"""Bearer tokens (JWT, RFC 7519): who made them, for whom, until when.
+"""Validation of bearer tokens (JWT, RFC 7519): signature, issuer, audience, times.
 
-    signed      one of the keys in a file, or of a web server, has signed it: RS, PS, ES and
-                EdDSA; never a shared secret, never `none`
-    unsecured   nobody has signed it (RFC 7515, appendix A.5): for tests
+    signed      by a key from a file or a web server: RS, PS, ES and EdDSA; never a shared secret,
+                never `none`
+    unsecured   without a signature (RFC 7515, appendix A.5): for tests
 
-A file of keys is looked at with each token, and read again when it has changed: a new key counts
-at once. Reading one of 1 MiB takes 25 ms; that is for a thread (`must_read`).
-
-Times are compared here, by the broker's clock. The door of PyJWT, which is loaded if tokens are
-signed.
+A changed file of keys is read with the next token. Reading 1 MiB takes 25 ms, so it needs a thread
+(`must_read`). Times are compared here, with the broker's clock. The only import of PyJWT.
 
 Source: Kafka's BrokerJwtValidator, OAuthBearerUnsecuredJws, OAuthBearerValidationUtils.
 """
@@ -38,23 +35,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wirebroker.security")
 
-# When it was written, how long it is, which file it is.
+# A file's modification time, size and inode.
 _Look: TypeAlias = tuple[int, int, int]
-# What Java takes for blank at either end of a text (String.trim).
+# Blanks at either end in Java (String.trim).
 _BLANKS: Final = "".join(map(chr, range(0x21)))
-# Contents of a token that are tokens themselves.
+# Content types of nested tokens.
 _NESTED: Final = frozenset({"jwt", "application/jwt"})
-# Of header parameters that must be understood (RFC 7515, section 4.1.11), those that are.
+# The supported critical header parameters (RFC 7515, section 4.1.11).
 _UNDERSTOOD: Final = frozenset({"b64"})
-# Kafka counts a session's end in nanoseconds: one that does not fit is over before it begins.
+# Kafka's session lifetimes are in nanoseconds; one that overflows has expired.
 _LONGEST_LIFE_MS: Final = ((1 << 63) - 1) // 1_000_000
-# How long a server of keys may take to connect, and then to answer.
+# Timeout of a key server for connecting, and again for the response.
 _ANSWER_S: Final = 10.0
 _LONGEST_FILE_BYTES: Final = 1 << 20
 
 
 class BadTokenError(Exception):
-    """A token that is not believed; the text is for the log, the status for the client."""
+    """A refused token; the text is for the log, the status for the client."""
 
     def __init__(self, why: str, status: str = "invalid_token") -> None:
         super().__init__(why)
@@ -62,17 +59,17 @@ class BadTokenError(Exception):
 
 
 class TokenOwner(NamedTuple):
-    """Whom a token names, and until when (wall time)."""
+    """A token's user and expiry (wall time)."""
 
     name: str
     expires_ms: int
 
 
 class TokenChecks:
-    """Checks the tokens of one listener's clients.
+    """Validates the tokens of one listener's clients.
 
     Attributes:
-        ask_again: Has the keys of a web server read again, soon (key_refresh.py).
+        ask_again: Requests the keys of a web server again, soon (key_refresh.py).
     """
 
     __slots__ = (
@@ -87,25 +84,25 @@ class TokenChecks:
     )
 
     def __init__(self, settings: OAuthSettings, clock: Clock) -> None:
-        """Begin without keys: the first token, or `load`, has them read."""
+        """Create it without keys, which `load` or the first token reads."""
         self.ask_again: Callable[[], None] | None = None
         self._settings = settings
         self._clock = clock
         self._ending = Ending()
         self._jwt: Any = None
         self._keys: tuple[PublicKey, ...] = ()
-        # How the file looked before it was read last, and when (monotonic) that was.
+        # The file's fingerprint before the last read, and the read's monotonic time.
         self._seen: tuple[_Look | None, float] = (None, float("-inf"))
         self._reading = threading.Lock()
 
     @property
     def has_keys(self) -> bool:
-        """Whether tokens that are signed can be checked."""
+        """Whether signed tokens can be verified."""
         return bool(self._keys)
 
     @property
     def must_read(self) -> bool:
-        """Whether the next token has a file of keys read: that is for a thread."""
+        """Whether the next token reads a file of keys, and so needs a thread."""
         path = self._settings.keys_file
         if path is None:
             return False
@@ -114,11 +111,11 @@ class TokenChecks:
         return is_old or _look_of(path) != look
 
     def close(self) -> None:
-        """Ask no web server any more; whoever does fails at once."""
+        """Fail all requests to a web server, now and later."""
         self._ending.end()
 
     def load(self) -> None:
-        """Read the keys, if tokens are signed; asks a web server, if that has them.
+        """Read the keys, if tokens are signed.
 
         Raises:
             ConfigError: They cannot be read, or PyJWT is missing.
@@ -126,19 +123,19 @@ class TokenChecks:
         if self._settings.are_signed:
             self._jwt = _library()
             path = self._settings.keys_file
-            # As it is before: what is written meanwhile has it read once more.
+            # Taken before reading, so that later writes are noticed.
             seen = None if path is None else _look_of(path), self._clock.monotonic()
             try:
                 self._keys = self._read()
             finally:
-                # Not sooner: others, who find that it has changed, wait for its keys.
+                # Not before: other threads that find a change wait for its keys.
                 self._seen = seen
 
     def owner(self, token: str) -> TokenOwner:
-        """Return whom a token names; reads a file of keys first, if `must_read`.
+        """Validate a token and return its owner; if `must_read`, first reads keys.
 
         Raises:
-            BadTokenError: It is not believed.
+            BadTokenError: The token is refused.
         """
         if len(token) > self._settings.most_bytes:
             raise BadTokenError(f"a token of {len(token)} bytes")
@@ -151,7 +148,7 @@ class TokenChecks:
             self._load_now()
         return self._checked(self._signed_claims(token))
 
-    # --- what stands in it ---
+    # --- claims ---
 
     def _checked(self, claims: Mapping[str, Any]) -> TokenOwner:
         settings = self._settings
@@ -165,15 +162,15 @@ class TokenChecks:
         name = subject.strip(_BLANKS) if isinstance(subject, str) else ""
         if not name:
             raise BadTokenError(f"a token without {settings.subject_claim}")
-        if any("\ud800" <= each <= "\udfff" for each in name):  # JSON can have half a character
+        if any("\ud800" <= each <= "\udfff" for each in name):  # JSON can contain lone surrogates
             raise BadTokenError(f"a token whose {settings.subject_claim} is no text")
         return TokenOwner(name, expires_ms)
 
     def _check_addressees(self, claims: Mapping[str, Any]) -> None:
-        """Check who has made a signed token, and for whom.
+        """Check the issuer and the audience of a signed token.
 
-        A token for another service is refused even if no audience is configured, unless any is
-        allowed: an identity provider issues tokens for many services.
+        By default, tokens with an audience are refused if none is configured: an identity provider
+        issues tokens for many services.
         """
         settings, issuer, audience = self._settings, claims.get("iss"), claims.get("aud")
         if not isinstance(issuer, str | None) or not isinstance(claims.get("jti"), str | None):
@@ -192,7 +189,7 @@ class TokenChecks:
             raise BadTokenError(f"a token for another audience{hint}")
 
     def _end_of(self, claims: Mapping[str, Any]) -> int:
-        """Return when a token ends, whose times hold now and fit each other."""
+        """Check a token's times; return its expiry."""
         now_ms, skew_ms = self._clock.now_ms(), self._settings.skew_ms
         are_signed = self._settings.are_signed
         expires_ms = _milliseconds(claims, "exp", cut=are_signed)
@@ -207,7 +204,7 @@ class TokenChecks:
         if begins_ms is not None and now_ms + skew_ms < begins_ms:
             raise BadTokenError("a token whose nbf is to come")
         if issued_ms is None:
-            if are_signed:  # as Kafka's signed ones have it
+            if are_signed:  # Kafka requires it of signed tokens
                 raise BadTokenError("a token without iat")
         elif not are_signed and now_ms + skew_ms < issued_ms:
             raise BadTokenError("a token whose iat is to come")
@@ -217,7 +214,7 @@ class TokenChecks:
             raise BadTokenError("a token that ends before it begins")
         return expires_ms
 
-    # --- who has signed it ---
+    # --- signatures ---
 
     def _signed_claims(self, token: str) -> Mapping[str, Any]:
         jwt = self._jwt
@@ -243,10 +240,10 @@ class TokenChecks:
         return found.key
 
     def _load_now(self) -> None:
-        """Read the keys; those that there are stay if it fails."""
+        """Read the keys; the earlier ones stay in force if it fails."""
         with self._reading:
             try:
-                if self.must_read:  # nobody else has, meanwhile
+                if self.must_read:  # unless another thread has just read them
                     self.load()
             except ConfigError as error:
                 logger.warning("tokens go by the keys that were read before, if any: %s", error)
@@ -254,11 +251,6 @@ class TokenChecks:
             raise BadTokenError("a token that nothing here can check")
 
     def _read(self) -> tuple[PublicKey, ...]:
-        """Return the keys of the file, or of the server.
-
-        Raises:
-            ConfigError: It has none.
-        """
         settings = self._settings
         path = settings.keys_file or settings.keys_url
         try:
@@ -275,10 +267,10 @@ class TokenChecks:
 
 
 def _look_of(path: Path) -> _Look | None:
-    """Return what is another when a file is; None: nobody can look at it."""
+    """Return a fingerprint of a file; None if it cannot be read."""
     try:
         found = path.stat()
-    except (OSError, ValueError):  # a NUL is in its name
+    except (OSError, ValueError):  # ValueError: a NUL in its name
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
 
@@ -325,11 +317,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _signer(header: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return the algorithm and the id of the key that a header names.
-
-    Raises:
-        BadTokenError: The token is of a kind that is not served.
-    """
+    """Return the algorithm and the key id of a header, if its kind is supported."""
     algorithm, key_id, nested = header.get("alg"), header.get("kid"), header.get("cty")
     must_know = header.get("crit", [])
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
@@ -347,7 +335,7 @@ def _signer(header: Mapping[str, Any]) -> tuple[str, str | None]:
 
 
 def _milliseconds(claims: Mapping[str, Any], name: str, *, cut: bool) -> int | None:
-    """Return a time that a claim has in seconds; with `cut` without its fraction, as jose4j."""
+    """Return a claim's time, given in seconds; `cut` drops the fraction, as jose4j does."""
     value = claims.get(name)
     if value is None:
         return None
@@ -357,10 +345,9 @@ def _milliseconds(claims: Mapping[str, Any], name: str, *, cut: bool) -> int | N
 
 
 def _scopes(value: Any, *, is_strict: bool) -> set[str]:
-    """Return the scopes of a claim that is a text, which is one scope, or a list of texts.
+    """Return the scopes of a claim: a string, which is one scope, or a list.
 
-    Raises:
-        BadTokenError: Kafka refuses signed tokens with such a list.
+    Kafka refuses signed tokens with blank or duplicate scopes.
     """
     if not isinstance(value, str | list):
         return set()

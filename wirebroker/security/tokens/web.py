@@ -1,7 +1,7 @@
-"""One request to a web server: keys of tokens, tokens. It blocks: for threads.
+"""One request to a web server, for keys or tokens; it blocks, so it needs a thread.
 
-What comes back has bounds: bytes, and time for all of it. Nobody is redirected, as only addresses
-are asked that somebody has written down; proxies of the environment are passed over.
+Response size and total time are limited. Only configured addresses are contacted: redirects and
+proxies are not followed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class WebError(Exception):
-    """A server does not answer as it should.
+    """A failed request.
 
     Attributes:
-        passes: Whether it may when it is asked again.
+        passes: Whether a retry may succeed.
     """
 
     def __init__(self, why: str, *, passes: bool = True) -> None:
@@ -36,13 +36,13 @@ class WebError(Exception):
 
 
 class WebAddress(NamedTuple):
-    """Whom to ask, and how long.
+    """An address with its timeouts.
 
     Attributes:
-        url: Of http or https.
-        context: Of https; None for http.
-        connect_s: How long connecting may take, for each address that the name has.
-        answer_s: How long all that follows may take.
+        url: http or https.
+        context: For https, else None.
+        connect_s: For connecting, per address of the host.
+        answer_s: For everything after.
     """
 
     url: str
@@ -52,21 +52,20 @@ class WebAddress(NamedTuple):
 
 
 class Ending:
-    """Ends what is asked in another thread, at once and for good."""
+    """Ends a request of another thread immediately, and all later ones."""
 
     __slots__ = ("_lock", "_sock", "is_over")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sock: socket.socket | None = None
-        # Whether it has ended.
         self.is_over = False
 
     def watch(self, sock: socket.socket | None) -> None:
-        """Note by what is asked now; None: by nothing any more.
+        """Set the socket in use, or None.
 
         Raises:
-            OSError: It has ended.
+            OSError: `end` was called.
         """
         with self._lock:
             self._sock = sock
@@ -74,11 +73,11 @@ class Ending:
                 raise OSError("it is not waited for any more")
 
     def end(self) -> None:
-        """Have whoever asks fail, now and from now on."""
+        """Fail the current and all later requests."""
         with self._lock:
             self.is_over = True
             if self._sock is not None:
-                with contextlib.suppress(OSError):  # it has ended meanwhile
+                with contextlib.suppress(OSError):  # already closed
                     self._sock.shutdown(socket.SHUT_RDWR)
 
 
@@ -89,16 +88,16 @@ def ask(
     body: bytes | None = None,
     ending: Ending | None = None,
 ) -> bytes:
-    """Return what a server has at an address, or answers to what it is sent (POST).
+    """Send a request and return the response's body.
 
     Args:
-        address: Whom to ask.
-        headers: Of the request.
-        body: What it is sent; None: it is asked by GET.
-        ending: By which another thread ends it.
+        address: The address.
+        headers: Request headers.
+        body: For POST; None for GET.
+        ending: Lets another thread end it.
 
     Raises:
-        WebError: It has nothing, or cannot be reached.
+        WebError: The request failed.
     """
     import http.client  # noqa: PLC0415 - it brings ssl, of which a broker that asks nobody has no use
 
@@ -124,11 +123,7 @@ def ask(
 
 
 def _connected(address: WebAddress, host: str, port: int, ending: Ending) -> socket.socket:
-    """Return a connection to the first of the server's addresses that answers; with TLS, if asked.
-
-    Raises:
-        OSError: None does.
-    """
+    """Connect to the first address of the host that responds, with TLS if configured."""
     why: OSError = OSError("its name has no address")
     for family, kind, protocol, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         sock = socket.socket(family, kind, protocol)
@@ -146,7 +141,7 @@ def _connected(address: WebAddress, host: str, port: int, ending: Ending) -> soc
         except OSError as error:
             sock.close()
             why = without_frames(error)
-        except ValueError:  # a name that no certificate has
+        except ValueError:  # an invalid name for a certificate
             sock.close()
             raise
         else:
@@ -154,7 +149,7 @@ def _connected(address: WebAddress, host: str, port: int, ending: Ending) -> soc
     try:
         raise why
     finally:
-        del why  # it holds this frame from now on
+        del why  # breaks a reference cycle with this frame
 
 
 def _exchange(
@@ -166,7 +161,7 @@ def _exchange(
 ) -> bytes:
     sock: socket.socket = connection.sock
     sock.settimeout(seconds)
-    # A server that sends a byte now and then would keep a timeout from passing.
+    # A limit on the total time: a server may send single bytes within each timeout.
     is_over = threading.Event()
     watch = threading.Timer(seconds, _end, (sock, is_over))
     watch.daemon = True
@@ -174,13 +169,13 @@ def _exchange(
     try:
         method = "GET" if body is None else "POST"
         connection.request(method, target, body, {"Accept": "application/json", **headers})
-        # Unless it is closed the socket stays open with it, as long as anybody holds an error.
+        # Otherwise an error that refers to it would keep the socket open.
         with connection.getresponse() as response:
             found = response.read(_MOST_BYTES + 1)
     finally:
         watch.cancel()
     if response.status != HTTPStatus.OK:
-        # As of Kafka's HttpJwtRetriever: what the server cannot do now it may do later.
+        # As in Kafka's HttpJwtRetriever: these may succeed later.
         passes = response.status >= 500 or response.status in {408, 425, 429}
         raise WebError(
             f"{connection.host} answers {response.status} {response.reason[:80]}", passes=passes
@@ -197,4 +192,4 @@ def _end(sock: socket.socket, is_over: threading.Event) -> None:
     try:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:
-        return  # it has ended meanwhile
+        return  # already closed

@@ -1,1 +1,1 @@
-"""Shared parts of the testing kit: argument checks, the event loop's thread, API names."""
+"""Shared parts: argument checks, the event loop's thread, API names."""

@@ -1,4 +1,4 @@
-"""Names of requests and errors as tests write them: "produce", "PRODUCE", or an enum's member."""
+"""APIs and errors by name, as tests write them: "produce", "PRODUCE", or an enum member."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from wirebroker.codecs.errors import ErrorCode
 
 
 def api_named(name: str | Enum) -> ApiKey:
-    """Return the request of that name.
+    """Return the API key with a name.
 
     Raises:
-        ValueError: There is none.
+        ValueError: It is unknown.
     """
     text = _text(name)
     if text not in ApiKey.__members__:
@@ -23,10 +23,10 @@ def api_named(name: str | Enum) -> ApiKey:
 
 
 def error_named(name: str | Enum) -> ErrorCode:
-    """Return the error of that name.
+    """Return the error code with a name.
 
     Raises:
-        ValueError: There is none.
+        ValueError: It is unknown.
     """
     text = _text(name)
     if text not in ErrorCode.__members__:

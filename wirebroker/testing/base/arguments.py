@@ -1,4 +1,4 @@
-"""The arguments of the kit's public functions: one check by parameter name, for all of them.
+"""Type checks for the arguments of public functions, one per parameter name.
 
     @checked
     def produce(self, topic: str, value: Content, ...): ...
@@ -7,7 +7,7 @@
     TypeError: produce(): value must be text, bytes or None, not the dict {'a': 1}; encode it first,
     such as json.dumps(value)
 
-A parameter whose default is None may be None. A parameter's name means the same in every function.
+None is allowed where it is the default.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SHOWN: Final = 60
 
 
 class _Kind(NamedTuple):
-    """What an argument may be.
+    """A kind of argument.
 
     Attributes:
-        text: In words, after "must be".
-        fits: Whether a value is of this kind.
-        hint: What to do about a value that is not.
+        text: Completes "must be …".
+        fits: Returns whether a value is of this kind.
+        hint: How to correct a value that is not.
     """
 
     text: str
@@ -43,10 +43,7 @@ class _Kind(NamedTuple):
 
 
 def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Return a function that first refuses arguments of wrong types.
-
-    The function raises TypeError; the text names the argument. pytest leaves out the frame.
-    """
+    """Wrap a function so that it raises TypeError for a wrong argument; pytest hides the frame."""
     signature = inspect.signature(function)
     owner, _, name = function.__qualname__.rpartition(".")
     label = owner if name in {"__init__", "__call__"} else name
@@ -70,16 +67,7 @@ def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
 
 
 def check_argument(function: str, name: str, value: Any) -> None:
-    """Refuse an argument of a wrong type.
-
-    Args:
-        function: The name of the function that was called.
-        name: The name of its parameter.
-        value: What was given.
-
-    Raises:
-        TypeError: The text names the function and the argument.
-    """
+    """Raise TypeError, which names function and parameter, for a wrong argument."""
     __tracebackhide__ = True
     kind = _KINDS.get(f"{function}.{name}") or _KINDS[name]
     if not kind.fits(value):
@@ -88,6 +76,12 @@ def check_argument(function: str, name: str, value: Any) -> None:
         what = "None" if value is None else f"the {type(value).__name__} {shown}"
         hint = f"; {kind.hint}" if kind.hint else ""
         raise TypeError(f"{function}(): {name} must be {kind.text}, not {what}{hint}")
+
+
+class NodeMarker:
+    """Base class of `ClusterNode`, by which arguments are checked."""
+
+    __slots__ = ()
 
 
 def _is_text(value: Any) -> bool:
@@ -141,7 +135,7 @@ def _are_headers(value: Any) -> bool:
         return all(map(_is_header, cast("Mapping[object, object]", value).items()))
     if isinstance(value, list | tuple):
         return all(map(_is_header, cast("list[Any]", value)))
-    # What can be walked only once is checked by the function that walks it.
+    # The function that consumes an iterator checks its elements.
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
@@ -165,9 +159,7 @@ def _is_node(value: Any) -> bool:
 
 
 def _is_cluster_node(value: Any) -> bool:
-    from wirebroker.testing.cluster.cluster_node import ClusterNode  # noqa: PLC0415 - it is checked by this
-
-    return isinstance(value, ClusterNode)
+    return isinstance(value, NodeMarker)
 
 
 _TEXT: Final = _Kind("text", _is_text)

@@ -1,4 +1,4 @@
-"""Who carries out what tests ask of a broker's rig: one broker, or all nodes of a cluster."""
+"""Protocol of objects that run rig commands."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class Instructed(Protocol):
-    """What clock and faults are set by.
+    """A broker, or all nodes of a cluster.
 
     Attributes:
-        clock_state: How the clock was moved; None if it was not.
+        clock_state: State of the moved clock; None if it was not moved.
     """
 
     clock_state: dict[str, Any] | None
 
     def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Have a command carried out (rig.py), and return its answer."""
+        """Run a rig command (rig.py) and return its result."""
         ...

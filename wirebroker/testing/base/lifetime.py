@@ -1,4 +1,4 @@
-"""`with` and `async with` for what is started and closed."""
+"""`with` and `async with` for objects that start and close."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Lifetime:
-    """What runs from `start`, or the begin of a `with` block, to `close`, or its end."""
+    """An object that runs from `start` or `with` until `close` or the block's end."""
 
     def start(self) -> None:
-        """Have it run."""
+        """Start it."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End it for good, started or not."""
+        """End it permanently, even if it was never started."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

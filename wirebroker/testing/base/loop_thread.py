@@ -1,4 +1,4 @@
-"""A thread with an event loop, which other threads have coroutines run on."""
+"""A thread with an event loop that other threads run coroutines on."""
 
 from __future__ import annotations
 
@@ -15,28 +15,25 @@ _Result = TypeVar("_Result")
 
 
 class LoopThread:
-    """Runs from its making until `stop`. No method may be called in the thread itself."""
+    """A running event loop in a thread, which must not call these methods itself."""
 
     def __init__(self, name: str) -> None:
         self._runner = asyncio.Runner(loop_factory=LoopWatch().new_event_loop)
         self._loop = self._runner.get_loop()
-        # A daemon: tests that were interrupted must not keep the process alive.
+        # A daemon, so that interrupted tests do not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run a coroutine on the loop, and return or raise what it does.
-
-        Whoever is interrupted while waiting (KeyboardInterrupt) cancels it.
-        """
+        """Run a coroutine and return its result; an interrupt (KeyboardInterrupt) cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
         finally:
-            future.cancel()  # without effect when it is done
+            future.cancel()  # no effect once it is done
 
     def stop(self) -> None:
-        """End the loop, cancelling what still runs on it, and wait for the thread."""
+        """Stop the loop, cancel its tasks, and wait for the thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 

@@ -1,1 +1,1 @@
-"""`Broker`: its life, its clock, its faults."""
+"""`Broker` with its life cycle, clock and faults."""

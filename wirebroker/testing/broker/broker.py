@@ -1,6 +1,6 @@
-"""The broker that tests start: one class, whether it runs in their process or in one of its own.
+"""`Broker`, which runs in the tests' process or in a separate one.
 
-Each example of a docstring is run by a test; `broker` is one that runs and is empty.
+A test runs each docstring example with a running, empty `broker`.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 
 
 class Broker(Lifetime, Contents):
-    """A Kafka broker for tests: ready in a moment, gone without a trace.
+    """A Kafka broker for tests that starts in milliseconds and leaves no files behind.
 
-    It runs on a thread and an event loop of its own, in this process. Nothing is shared with other
-    brokers, so there may be several. Its methods wait for the broker and may be called from any
-    thread; in a coroutine call them with `asyncio.to_thread`. What it refuses is a KafkaError; that
-    it was ended meanwhile, or does not answer, is a ConnectionError.
+    It runs in this process, on its own thread and event loop; brokers share nothing. The methods
+    block and are thread-safe; in a coroutine, use `asyncio.to_thread`. They raise KafkaError for an
+    error of the broker, ConnectionError if the broker ends during the call or does not respond, and
+    RuntimeError if it is not running.
 
     >>> with Broker(config={"auto.create.topics.enable": False}) as broker:
     ...     broker.create_topic("orders")
     ...     broker.produce("orders", "one").offset
     0
 
-    In a coroutine it is `async with Broker() as broker`.
+    Coroutines use `async with Broker() as broker`.
 
     Attributes:
-        clock: What time it is for the broker; by it time passes at once.
-        faults: What is to go wrong for clients; a reset removes all.
+        clock: The broker's time, which tests can move.
+        faults: Faults for clients' requests; `reset` removes them.
     """
 
     @checked
@@ -62,23 +62,22 @@ class Broker(Lifetime, Contents):
         tls: bool = False,
         sasl: SaslName | None = None,
     ) -> None:
-        """Prepare a broker; it runs from `start`, or `with`, on.
+        """Prepare a broker; `start` or `with` starts it.
 
         Args:
-            config: Broker configs over those of a broker without a configuration file.
-            directory: Where its data lies and stays; None for a place of its own, which is removed.
-            port: Where it listens, on 127.0.0.1; 0 for a free port.
-            own_process: As `spawn` has it.
-            snapshot: What it holds at the start, and after each `reset`: one that was taken, or a
-                data directory of a broker that does not run.
-            tls: Whether it is spoken to by TLS, with a certificate of its own authority for
-                127.0.0.1 and localhost (`wirebroker[tls]`).
-            sasl: How clients log in, "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512", as user `test`
-                with the password `test-secret`; `client_config` has all of that. PLAIN is there
-                besides: it is what the kit itself uses.
+            config: Broker configs.
+            directory: Data directory, which is kept; None for a temporary one.
+            port: Port on 127.0.0.1; 0 for a free one.
+            own_process: Whether to use a separate process, as `spawn` does.
+            snapshot: Data at the start and after `reset`: a snapshot, or the data directory of a
+                stopped broker.
+            tls: Whether to use TLS, with a certificate for 127.0.0.1 and localhost (needs
+                `wirebroker[tls]`).
+            sasl: Mechanism for clients: "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512". User `test`,
+                password `test-secret`. The kit uses PLAIN, which is always enabled.
 
         Raises:
-            ValueError: The snapshot is no data directory, or a directory is given besides.
+            ValueError: `snapshot` is not a data directory, or `directory` is given as well.
         """
         self._live(
             BrokerLife(
@@ -93,7 +92,7 @@ class Broker(Lifetime, Contents):
         )
 
     def _live(self, life: BrokerLife) -> None:
-        """Have all methods ask the broker that leads this life."""
+        """Use `life` in all methods."""
         self._life = life
         self.clock = BrokerClock(life)
         self.faults = BrokerFaults(life)
@@ -111,9 +110,7 @@ class Broker(Lifetime, Contents):
         tls: bool = False,
         sasl: SaslName | None = None,
     ) -> Self:
-        """Return a broker that runs in a process of its own; the arguments are the same.
-
-        Its start takes some tenths of a second. `kill` is a kill -9, and it waits for its disk.
+        """Return a broker in a separate process, with `Broker`'s arguments; `kill` sends SIGKILL.
 
         >>> with Broker.spawn() as broker:
         ...     _ = broker.produce("orders", "one")
@@ -132,26 +129,27 @@ class Broker(Lifetime, Contents):
             sasl=sasl,
         )
 
-    # -- its life ----------------------------------------------------------------------------
+    # -- life cycle --------------------------------------------------------------------------
 
     @checked
     def start(self) -> None:
-        """Start it; one that runs is left as it is.
+        """Start the broker; do nothing if it is running.
 
-        After `stop` or `kill` it starts on what it has written, and on the port that it had.
+        After `stop` or `kill`, it has the same data and port.
 
         >>> broker.stop()
         >>> broker.start()
 
         Raises:
-            wirebroker.config.ConfigError: A config cannot be used.
-            wirebroker.config.StartError: It does not start; the text says why.
+            wirebroker.config.ConfigError: A config is invalid.
+            wirebroker.config.StartError: The broker does not start.
+            RuntimeError: The broker was closed.
         """
         self._life.start()
 
     @checked
     def stop(self) -> None:
-        """Stop it cleanly, as SIGTERM does: requests in flight are answered.
+        """Stop the broker cleanly, as SIGTERM does; it responds to pending requests.
 
         >>> _ = broker.produce("orders", "one")
         >>> broker.stop()
@@ -163,9 +161,7 @@ class Broker(Lifetime, Contents):
 
     @checked
     def kill(self) -> None:
-        """End it at once, as kill -9 does: connections break, nothing is finished.
-
-        What it has acknowledged is there when it starts again.
+        """Stop the broker immediately, as kill -9 does; acknowledged records survive.
 
         >>> _ = broker.produce("orders", "one")
         >>> broker.kill()
@@ -177,7 +173,7 @@ class Broker(Lifetime, Contents):
 
     @checked
     def crash(self) -> None:
-        """End it at once; `kill` by another name.
+        """Stop the broker immediately, as `kill` does.
 
         >>> _ = broker.produce("orders", "one")
         >>> broker.crash()
@@ -189,9 +185,9 @@ class Broker(Lifetime, Contents):
 
     @checked
     def snapshot(self, directory: str | Path | None = None) -> Snapshot:
-        """Keep what it holds, for `restore`; its clients notice nothing.
+        """Copy topics, records, groups, transactions and configs for `restore`.
 
-        Topics, records, groups, transactions and configs are kept; not clock, faults and requests.
+        Clients are not disturbed. Clock, faults and recorded requests are not copied.
 
         >>> _ = broker.produce("orders", "one")
         >>> snapshot = broker.snapshot()
@@ -200,20 +196,20 @@ class Broker(Lifetime, Contents):
         1
 
         Args:
-            directory: Where it is to lie and stay, for other runs of the tests: a new or empty one.
-                None for a place of its own, which is removed with the broker.
+            directory: New or empty directory, which is kept; None for one that is removed with the
+                broker.
 
         Raises:
-            ValueError: Something is in the directory, or there is nothing that could be kept.
+            ValueError: The directory is not empty, or the data cannot be copied.
         """
         return self._life.take_snapshot(None if directory is None else Path(directory))
 
     @checked
     def restore(self, snapshot: Snapshot | str | Path) -> None:
-        """Have it hold what a snapshot holds, and nothing else, in some milliseconds.
+        """Replace the broker's data with a snapshot, in milliseconds.
 
-        Connections are closed, the address stays: clients connect again, and members of groups join
-        again. Clock and faults are left as they are.
+        Clients reconnect to the same address and rejoin their groups. Clock and faults do not
+        change.
 
         >>> _ = broker.produce("orders", "one")
         >>> snapshot = broker.snapshot()
@@ -223,22 +219,19 @@ class Broker(Lifetime, Contents):
         1
 
         Args:
-            snapshot: One of any broker's, or a data directory of one that does not run.
+            snapshot: A snapshot of any broker, or the data directory of a stopped one.
 
         Raises:
-            ValueError: It is no data directory, or nothing that can be started on.
-            wirebroker.config.StartError: Likewise.
+            ValueError, wirebroker.config.StartError: A broker cannot start with it.
         """
         self._sender = Sender()
         self._life.restore(snapshot_place(snapshot))
 
     @checked
     def reset(self, *, config: Mapping[str, Setting] | None = None) -> None:
-        """Put a new, empty broker in its place.
+        """Replace the broker with a new, empty one at another address.
 
-        Nothing is left: connections, topics, groups, transactions and configs are those of the
-        start. It listens on another port, so that a client that is still there from before
-        cannot disturb what comes; ask for `bootstrap_servers` again. A process of its own goes on,
+        Data, faults, clock changes and recorded requests are gone. A separate process is kept
         unless configs differ.
 
         >>> _ = broker.produce("orders", "one")
@@ -247,16 +240,17 @@ class Broker(Lifetime, Contents):
         {}
 
         Args:
-            config: Broker configs over those that it was made with, until the next reset.
+            config: Broker configs that override the constructor's until the next reset.
+
+        Raises:
+            RuntimeError: The constructor was given a directory, which is never emptied.
         """
         self._sender = Sender()
         self._life.reset(config or {})
 
     @checked
     def close(self) -> None:
-        """End it for good, and remove its data unless its directory was given.
-
-        The end of a `with` block does that.
+        """End the broker permanently and remove its data, unless its directory was given.
 
         >>> other = Broker()
         >>> other.start()
@@ -268,17 +262,17 @@ class Broker(Lifetime, Contents):
         where = f"on {self._life.address}" if self._life.host.is_running else "not running"
         return f"<wirebroker.testing.Broker {where}>"
 
-    # -- where it is -------------------------------------------------------------------------
+    # -- address, directory, log -------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are told to find it, `host:port`.
+        """The address for clients, `host:port`.
 
         >>> broker.bootstrap_servers.startswith("127.0.0.1:")
         True
 
         Raises:
-            RuntimeError: It was never started.
+            RuntimeError: The broker was never started.
         """
         if self._life.address is None:
             raise RuntimeError("the broker was not started: use it in a with block")
@@ -286,7 +280,7 @@ class Broker(Lifetime, Contents):
 
     @property
     def directory(self) -> Path:
-        """Where its data lies; it may be looked at by `wirebroker dump` and `verify`.
+        """The data directory, for `wirebroker dump` and `verify`.
 
         >>> _ = broker.produce("orders", "one")
         >>> (broker.directory / "orders-0").is_dir()
@@ -296,7 +290,7 @@ class Broker(Lifetime, Contents):
 
     @checked
     def client_config(self, client: ClientName) -> dict[str, Any]:
-        """Return how a client is told of this broker, in its own words.
+        """Return the settings with which a client connects.
 
         >>> broker.client_config("confluent") == {"bootstrap.servers": broker.bootstrap_servers}
         True
@@ -306,15 +300,13 @@ class Broker(Lifetime, Contents):
                 arguments), or "spark" (options of its Kafka source and sink).
 
         Raises:
-            ValueError: There is no client of that name.
+            ValueError: The client is unknown.
         """
         return client_config(client, self.bootstrap_servers, self._life.protection)
 
     @checked
     def log_lines(self, most: int = 50) -> list[str]:
-        """Return what it has logged last, since it was started.
-
-        Of brokers in one process each returns what all of them have logged.
+        """Return the last log lines since the start; in this process, of all brokers.
 
         >>> _ = broker.produce("orders", "one")
         >>> broker.log_lines(most=0)
@@ -322,7 +314,7 @@ class Broker(Lifetime, Contents):
         """
         return self._life.host.log_lines(most)
 
-    # -- what clients have sent --------------------------------------------------------------
+    # -- recorded requests -------------------------------------------------------------------
 
     @checked
     def requests(
@@ -332,28 +324,27 @@ class Broker(Lifetime, Contents):
         client_id: str | None = None,
         most: int | None = None,
     ) -> list[RecordedRequest]:
-        """Return the last requests that clients have sent, oldest first.
+        """Return the last requests of clients, oldest first.
 
-        Those of the broker's own methods are not among them. 16 MiB of requests are kept, 10,000 at
-        most; one of more than 4 MiB without its body.
+        At most 10,000 requests and 16 MiB are kept; a body over 4 MiB is omitted.
 
         >>> broker.requests(api="PRODUCE")
         []
 
         Args:
-            api: Of this kind alone, by Kafka's name: "FETCH"; None: all.
-            client_id: Of clients that call themselves so alone.
-            most: No more than so many, the last ones.
+            api: Kafka's name of an API, such as "FETCH"; None for all.
+            client_id: Only requests with this client id.
+            most: Maximum number.
 
         Raises:
-            ValueError: There is no such kind of request.
-            ConnectionError: It is a process that does not run; with it its requests are gone.
+            ValueError: The API is unknown.
+            ConnectionError: The broker's separate process is not running.
         """
         return requests_of(self._life, api, client_id=client_id, most=most)
 
     @checked
     def forget_requests(self) -> None:
-        """Forget the requests so far.
+        """Forget the recorded requests.
 
         >>> broker.forget_requests()
         >>> broker.requests()
@@ -363,5 +354,5 @@ class Broker(Lifetime, Contents):
 
 
 def snapshot_place(snapshot: Snapshot | str | Path) -> Path:
-    """Return the directory that is meant."""
+    """Return the directory of a snapshot."""
     return snapshot.directory if isinstance(snapshot, Snapshot) else Path(snapshot)

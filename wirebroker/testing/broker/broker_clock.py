@@ -1,4 +1,4 @@
-"""The clock of a broker, in the hands of a test: `broker.clock`."""
+"""`broker.clock`: a broker's time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 
 class BrokerClock:
-    """What time it is for one broker. A new broker, and one that is reset, has the machine's time.
+    """The clock of one broker, at first and after a reset the machine's.
 
     >>> broker.clock.advance(days=7, hours=1)
 
-    Clients go on by the machine's clock: the records that they stamp are as old for the broker as
-    its clock is ahead, so that retention may delete them at once. A topic whose
-    `message.timestamp.type` is LogAppendTime has the broker's own time; so have records of
-    `broker.produce`.
+    Clients keep the machine's time, so a broker whose clock is ahead may delete their records
+    immediately. Records of `broker.produce`, and of topics with
+    `message.timestamp.type=LogAppendTime`, have the broker's time.
     """
 
     def __init__(self, life: Instructed) -> None:
@@ -28,7 +27,7 @@ class BrokerClock:
 
     @property
     def now(self) -> datetime.datetime:
-        """What time it is for the broker, in UTC.
+        """The broker's time, in UTC.
 
         >>> before = broker.clock.now
         >>> broker.clock.advance(days=1)
@@ -38,7 +37,7 @@ class BrokerClock:
         return datetime.datetime.fromtimestamp(self.now_ms() / 1000, datetime.UTC)
 
     def now_ms(self) -> int:
-        """Return what time it is for the broker, in milliseconds since 1970.
+        """Return the broker's time in milliseconds since 1970.
 
         >>> broker.clock.set(4_000_000_000_000)
         >>> broker.clock.now_ms() >= 4_000_000_000_000
@@ -59,10 +58,9 @@ class BrokerClock:
         seconds: float = 0,
         milliseconds: float = 0,
     ) -> None:
-        """Let time pass, and wait until what it brings about is done.
+        """Advance the time by the sum of the arguments, and wait for everything due by then.
 
-        Retention, compaction, the time-outs of sessions, rebalances and transactions, the expiry of
-        offsets and producers, the removal of deleted files: whatever is due by then happens now.
+        This includes retention, compaction, timeouts, expiries, and removal of deleted files.
 
         >>> broker.create_topic("orders", config={"retention.ms": 3_600_000})
         >>> _ = broker.produce("orders", "old")
@@ -70,15 +68,8 @@ class BrokerClock:
         >>> broker.records("orders")
         []
 
-        Args:
-            days: How long; the arguments add up.
-            hours: Likewise.
-            minutes: Likewise.
-            seconds: Likewise.
-            milliseconds: Likewise.
-
         Raises:
-            ValueError: Time would go back, or beyond a hundred years.
+            ValueError: The sum is negative or over a hundred years.
         """
         passed = datetime.timedelta(
             days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
@@ -87,10 +78,7 @@ class BrokerClock:
 
     @checked
     def set(self, moment: datetime.datetime | int) -> None:
-        """Let time pass until a moment, as `advance` does.
-
-        If that has been, the wall clock is set back, as by an administrator: what was to come comes
-        when it would have come.
+        """Advance the time to a moment; a past one sets back the wall clock only, not the timers.
 
         >>> import datetime
         >>> broker.clock.set(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC))
@@ -99,6 +87,9 @@ class BrokerClock:
 
         Args:
             moment: Milliseconds since 1970, or a datetime.
+
+        Raises:
+            ValueError: The moment is before 1970, or over a hundred years ahead.
         """
         if not isinstance(moment, int):
             moment = round(moment.timestamp() * 1000)
@@ -106,7 +97,7 @@ class BrokerClock:
 
     @checked
     def freeze(self) -> None:
-        """Stop time: nothing times out, all records of the broker's get the same time.
+        """Stop the time: nothing times out, and the broker's timestamps are equal.
 
         >>> broker.clock.freeze()
         >>> broker.clock.now == broker.clock.now
@@ -116,7 +107,7 @@ class BrokerClock:
 
     @checked
     def resume(self) -> None:
-        """Let time go on where it was stopped.
+        """Continue after `freeze`.
 
         >>> broker.clock.resume()
         """
@@ -124,10 +115,7 @@ class BrokerClock:
 
     @checked
     def reset(self) -> None:
-        """Go by the machine's clock again.
-
-        The wall clock is set back, as by `set`; what has timed out stays so. At the end of a test
-        that is done by itself.
+        """Return to the machine's time, as the fixtures do; past timeouts remain in effect.
 
         >>> import datetime
         >>> broker.clock.advance(days=1)

@@ -1,4 +1,4 @@
-"""The faults of a broker, in the hands of a test: `broker.faults`."""
+"""`broker.faults`: disturbed client requests."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
 
 
 class SetFault:
-    """A fault that was set; it acts until it is removed, or as often as `times` says.
+    """A fault that acts until it is removed or, as a context manager, until the block's end.
 
     >>> fault = broker.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER").times(2)
     >>> fault.acted
     0
-
-    As a context manager it is removed at the end of the block.
     """
 
     def __init__(self, life: Instructed, number: int) -> None:
@@ -32,7 +30,7 @@ class SetFault:
 
     @checked
     def times(self, count: int) -> Self:
-        """Let it act so many times from now on, and no more.
+        """Let the fault act only `count` more times.
 
         >>> fault = broker.faults.disconnect("FETCH").times(1)
         """
@@ -41,7 +39,7 @@ class SetFault:
 
     @property
     def acted(self) -> int:
-        """How often it has acted; 0 if it was removed.
+        """How often it has acted; 0 after its removal.
 
         >>> broker.faults.disconnect("FETCH").acted
         0
@@ -51,7 +49,7 @@ class SetFault:
 
     @checked
     def remove(self) -> None:
-        """Take it away.
+        """Remove the fault.
 
         >>> broker.faults.blackhole(client_id="shop").remove()
         """
@@ -70,11 +68,11 @@ class SetFault:
 
 
 class BrokerFaults:
-    """What is to go wrong for clients. The broker's own methods are not disturbed.
+    """Faults for clients' requests; the broker's own methods are not disturbed.
 
-    Faults count in the order in which they are set: of several that concern a request the first
-    acts. `api` is a kind of request by Kafka's name ("PRODUCE") or an enum's member; `topic` and
-    `client_id` say which requests of that kind are meant.
+    `api` is Kafka's name of an API ("PRODUCE") or an enum member, None for all. `topic` and
+    `client_id` restrict a fault to requests that name the topic or have the client id. If several
+    faults match, the first one acts.
     """
 
     def __init__(self, life: Instructed) -> None:
@@ -89,18 +87,12 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Answer with an error instead of doing what is asked, for all that a request is about.
+        """Return an error, by Kafka's name or enum member, instead of handling the request.
 
         >>> fault = broker.faults.error("PRODUCE", "NOT_LEADER_OR_FOLLOWER", topic="orders")
 
-        Args:
-            api: The kind of request.
-            error: Kafka's name of the error, or an enum's member.
-            topic: Requests that name this topic.
-            client_id: Requests of clients that call themselves so.
-
         Raises:
-            ValueError: There is no such request or error.
+            ValueError: The API or error is unknown, or the response has no error field.
         """
         name = error_named(error).name
         return self._set("error", api, error=name, topic=topic, client_id=client_id)
@@ -114,16 +106,9 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Close the connection instead of answering.
+        """Close the connection before handling the request, or after it ("after_append").
 
         >>> fault = broker.faults.disconnect("PRODUCE", when="after_append")
-
-        Args:
-            api: The kind of request; None: any.
-            when: "before_append": nothing was done; "after_append": it was done, and the client
-                does not learn of it.
-            topic: As of `error`.
-            client_id: As of `error`.
         """
         return self._set("disconnect", api, when=when, topic=topic, client_id=client_id)
 
@@ -136,7 +121,7 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Begin to serve requests only after a while, by the machine's clock.
+        """Handle requests `seconds` later, 0.001 to 86,400 by the machine's clock.
 
         >>> fault = broker.faults.delay("FETCH", seconds=0.5)
         """
@@ -153,7 +138,7 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Tell clients in the answers that they have exceeded a quota, and for how long to wait.
+        """Set `throttle_time_ms` in responses, to 0.001 to 86,400 seconds.
 
         >>> fault = broker.faults.throttle("PRODUCE", seconds=2)
         """
@@ -169,7 +154,7 @@ class BrokerFaults:
         topic: str | None = None,
         client_id: str | None = None,
     ) -> SetFault:
-        """Never answer, nor do what is asked; connections stay open until it is removed.
+        """Neither handle requests nor respond; connections stay open until its removal.
 
         >>> fault = broker.faults.blackhole(client_id="shop")
         """
@@ -177,7 +162,7 @@ class BrokerFaults:
 
     @checked
     def fail_fsync(self) -> SetFault:
-        """Have every sync fail: the broker takes its directory offline, until it starts again.
+        """Fail syncs: the broker takes its log directory offline until it is restarted.
 
         >>> broker.faults.fail_fsync().remove()
         """
@@ -185,7 +170,7 @@ class BrokerFaults:
 
     @checked
     def disk_full(self) -> SetFault:
-        """Have every write find no room; what is there stays, and can be read.
+        """Fail writes for lack of space; stored records stay readable.
 
         >>> with broker.faults.disk_full():
         ...     pass
@@ -194,7 +179,7 @@ class BrokerFaults:
 
     @checked
     def clear(self) -> None:
-        """Remove all of them.
+        """Remove all faults.
 
         >>> broker.faults.clear()
         """

@@ -1,4 +1,4 @@
-"""Several brokers for one test."""
+"""A factory of brokers for one test."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class BrokerFactory:
-    """Starts brokers, and ends all of them together.
+    """A factory that starts brokers and ends them together.
 
     Attributes:
-        brokers: Those that were started, in order.
+        brokers: The started brokers, in order.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class BrokerFactory:
         tls: bool = False,
         sasl: SaslName | None = None,
     ) -> Broker:
-        """Start a broker; the arguments are those of Broker."""
+        """Start a broker; the arguments are those of `Broker`."""
         broker = Broker(
             config=config,
             directory=directory,
@@ -53,6 +53,6 @@ class BrokerFactory:
         return broker
 
     def close(self) -> None:
-        """End all of them."""
+        """End all brokers."""
         for broker in reversed(self.brokers):
             broker.close()

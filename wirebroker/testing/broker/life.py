@@ -1,4 +1,4 @@
-"""The life of a broker for tests: started, ended this way or that, begun anew; and its folder."""
+"""The life cycle of a test broker, and its folder."""
 
 from __future__ import annotations
 
@@ -40,14 +40,13 @@ _PAUSED: Final = "the broker is paused and can't be told: resume it first"
 
 
 class BrokerLife:
-    """What is behind a Broker: its host, its folder, the thread of both, and the way to ask it.
+    """The implementation of a Broker: its host, folder, thread and client.
 
     Attributes:
-        address: Where it listens, or listened last; None before the first start.
-        host: Where it runs.
-        clock_state: How its clock was moved; None if it was not.
-        is_paused: Whether it does nothing, see `pause`: it is asked for nothing then.
-        protection: Its TLS and SASL; None without.
+        address: Current or last address; None before the first start.
+        clock_state: State of the moved clock; None if it was not moved.
+        is_paused: Whether the broker is paused, and cannot run commands.
+        protection: Its TLS and SASL, if any.
     """
 
     def __init__(
@@ -71,10 +70,10 @@ class BrokerLife:
         self.is_paused = False
         self._config = dict(config)
         self._given_directory = directory
-        # In a container directories of configs are its own.
+        # Directories in a container's configs are inside the container.
         self._is_on_this_machine = host is None
         self._origin = origin
-        # None where the listeners of the configuration say it.
+        # None if the configs set the listeners.
         self._wanted_port = None if "listeners" in config else port
         self._folder = new_folder()
         self.protection = Protection(self._folder, tls=tls, sasl=sasl) if tls or sasl else None
@@ -91,15 +90,11 @@ class BrokerLife:
 
     @property
     def directory(self) -> Path:
-        """Where its data lies."""
+        """The data directory."""
         return self._given_directory or self._folder / f"data-{self._number}"
 
     def start(self) -> None:
-        """Start it, on the port that it had, if any.
-
-        Raises:
-            StartError, ConfigError: It does not start.
-        """
+        """Start the broker, on its earlier port if it had one; see Broker."""
         if not self._clean.alive:
             raise RuntimeError("this broker was closed: make another")
         if not self.host.is_running:
@@ -110,34 +105,34 @@ class BrokerLife:
                 raise StartError(in_kit_words(error.what), in_kit_words(error.mend)) from error
 
     def stop(self) -> None:
-        """Stop it cleanly; one that does not run is left as it is."""
+        """Stop the broker cleanly if it is running."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self._end(self.host.stop))
 
     def kill(self) -> None:
-        """End it at once; one that does not run is left as it is."""
+        """Stop the broker immediately if it is running."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self._end(self.host.kill))
 
     def pause(self) -> None:
-        """Have it do nothing until `resume`."""
+        """Freeze the broker until `resume`.
+
+        Raises:
+            RuntimeError: It is not running, or its host cannot pause it.
+        """
         if self._thread is None or not self.host.is_running:
             raise RuntimeError(_NOT_RUNNING)
         self._thread.call(self.host.pause())
         self.is_paused = True
 
     def resume(self) -> None:
-        """Let it go on; one that does not run is left as it is."""
+        """Continue a paused broker."""
         if self._thread is not None and self.host.is_running:
             self._thread.call(self.host.resume())
         self.is_paused = False
 
     def reset(self, config: Mapping[str, Setting]) -> None:
-        """Have a new broker run in its place, on an empty directory and another port.
-
-        Args:
-            config: Over the settings that it was made with, until the next reset.
-        """
+        """Replace the broker with an empty one; see Broker."""
         names_directory = self._is_on_this_machine and _OF_METADATA in {**self._config, **config}
         if self._given_directory is not None or names_directory:
             raise RuntimeError("the directory was given, so there is no reset: it might be needed")
@@ -145,14 +140,7 @@ class BrokerLife:
         self._thread.call(self._begin_anew(config))
 
     def take_snapshot(self, target: Path | None) -> Snapshot:
-        """Copy what it holds, running or not.
-
-        Args:
-            target: Where to; None for a place of its own, which goes with the broker.
-
-        Raises:
-            ValueError: It cannot be taken, or something is there.
-        """
+        """Copy the data of the running or stopped broker; see Broker.snapshot."""
         if target is None:
             self._snapshot_count += 1
             target = self._folder / f"snapshot-{self._snapshot_count}"
@@ -165,11 +153,7 @@ class BrokerLife:
         return Snapshot(target)
 
     def restore(self, snapshot: Path) -> None:
-        """Have it hold what a snapshot holds; one that runs ends, and starts on that.
-
-        Raises:
-            ValueError: It is no snapshot, or nothing that can be started on.
-        """
+        """Replace the data with a snapshot; a running broker is restarted. See Broker."""
         check_data(snapshot)
         replace = partial(put_data, snapshot, self.directory)
         if self._thread is not None and self.host.is_running:
@@ -178,37 +162,31 @@ class BrokerLife:
             replace()
 
     def close(self) -> None:
-        """End it, and remove what it has written, unless its directory was given."""
+        """End the broker; see Broker."""
         if self._given_directory is not None:
             self.stop()
         else:
             self.kill()
         if self._thread is not None:
-            self._thread.call(until_idle())  # folders may still be being removed
+            self._thread.call(until_idle())  # threads may still be deleting folders
             self._thread.stop()
             self._thread = None
         self._left_ports.release()
         self._clean()
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
-        """Have the thread talk with the broker, and return what comes of it.
-
-        Raises:
-            RuntimeError: It does not run.
-            KafkaError: It refuses.
-            ConnectionError: It does not answer, or was ended meanwhile.
-        """
+        """Run a coroutine with the kit's client and return its result; see Broker."""
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
         return self._thread.call(self._answered(question))
 
     def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Have the broker's rig carry out a command (rig.py), and return its answer.
+        """Run a rig command (rig.py) and return its result.
 
         Raises:
-            RuntimeError: It was never started, or is paused.
-            ValueError: An argument does not fit.
-            ConnectionError: It is a process that does not run.
+            RuntimeError: The broker was never started, or is paused.
+            ValueError: An argument is invalid.
+            ConnectionError: The broker's separate process is not running.
         """
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
@@ -277,13 +255,12 @@ class BrokerLife:
         left, self.address, self.clock_state = self.address, None, None
         if self.host.is_running:
             await self._end(partial(self._renew, self._settings(config)))
-        # At the old one clients of the last test may still knock; a container has no other.
+        # Clients of the last test may still use the old address. A container keeps its address.
         if left is not None and left != self.address:
             self._left_ports.hold(left)
         if self.address is not None:
             await self._connect(self.address)
             return
-        # Nobody waits for what was.
         begin_in_thread(Work.UPKEEP, shutil.rmtree, self.directory, True)
         self._number += 1
         self.host.begin_anew()

@@ -1,1 +1,1 @@
-"""The testing kit as a client: records read and written, settings for other clients."""
+"""The testing kit as a client; settings for other clients."""

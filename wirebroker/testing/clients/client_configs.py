@@ -1,4 +1,4 @@
-"""What clients have to be told to reach a broker, each in its own words."""
+"""Settings with which each client library connects to a test broker."""
 
 from __future__ import annotations
 
@@ -23,15 +23,10 @@ _ADDRESS: Final[dict[str, str]] = {
 def client_config(
     client: str, bootstrap_servers: str, protection: Protection | None = None
 ) -> dict[str, Any]:
-    """Return the settings by which a client finds the broker, and is let in.
-
-    Args:
-        client: One of ClientName.
-        bootstrap_servers: `host:port`.
-        protection: Of the broker.
+    """Return the settings with which a client connects and logs in.
 
     Raises:
-        ValueError: There is no client of that name.
+        ValueError: The client is unknown.
     """
     if client not in _ADDRESS:
         known = ", ".join(_ADDRESS)

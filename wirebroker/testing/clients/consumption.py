@@ -1,4 +1,4 @@
-"""Whether a group has committed what a topic holds."""
+"""A check whether a group has committed all records of a topic."""
 
 from __future__ import annotations
 
@@ -18,12 +18,9 @@ _LOOK_AGAIN_S: Final = 0.02
 async def consumed_until(
     client: KafkaClient, topic: str, group: str, timeout_s: float, *, read_committed: bool
 ) -> list[str]:
-    """Wait until a group has committed all records of a topic; return what is missing, in lines.
+    """Wait until a group has committed all records of a topic; return lines about missing ones.
 
-    Only records count, not the markers of transactions, which a client may commit or not.
-
-    Raises:
-        ClientError: There is no such topic, or it cannot be read.
+    Transaction markers do not count: clients may commit them or not.
     """
     end = client.clock.monotonic() + timeout_s
     while True:

@@ -1,4 +1,4 @@
-"""What is in a broker: topics, records, committed offsets, as tests put and find them."""
+"""The methods of `Broker` and `Cluster` for topics, records and committed offsets."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _PATIENCE_S: Final = 10.0
 
 
 class Answering(Protocol):
-    """Whoever has a broker, or several, answer."""
+    """A broker or cluster with a client."""
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
-        """Talk with them, and return what comes of it."""
+        """Run a coroutine with the client and return its result."""
         ...
 
 
 class Contents:
-    """The methods of a Broker, and of a Cluster, that are about what clients read and write."""
+    """The methods that read and write a broker's or a cluster's topics."""
 
     def __init__(self, asked: Answering, now_ms: Callable[[], int]) -> None:
-        """Take who answers, and the time that records have."""
+        """Use a broker or cluster, and the clock that stamps records."""
         self._asked = asked
         self._now_ms = now_ms
         self._sender = Sender()
@@ -57,13 +57,8 @@ class Contents:
 
         >>> broker.create_topic("prices", partitions=3, config={"cleanup.policy": "compact"})
 
-        Args:
-            name: The topic's name.
-            partitions: How many it has.
-            config: Topic configs.
-
         Raises:
-            KafkaError: It cannot be created, such as TOPIC_ALREADY_EXISTS.
+            KafkaError: The topic cannot be created, such as TOPIC_ALREADY_EXISTS.
         """
         self.create_topics({name: partitions}, config)
 
@@ -73,16 +68,16 @@ class Contents:
         partitions: Mapping[str, int] | Iterable[str],
         config: Mapping[str, Setting] | None = None,
     ) -> None:
-        """Create several topics at once, which is quicker than one by one.
+        """Create several topics together, which is faster than one by one.
 
         >>> broker.create_topics({"orders": 3, "payments": 1})
 
         Args:
-            partitions: How many each topic has; or a list of names, of topics with one partition.
-            config: Topic configs, for all of them.
+            partitions: Number by topic, or names of topics with one partition.
+            config: Topic configs for all.
 
         Raises:
-            KafkaError: One cannot be created.
+            KafkaError: A topic cannot be created.
         """
         configs = as_texts(config or {})
         counts = with_counts(partitions)
@@ -90,7 +85,7 @@ class Contents:
 
     @checked
     def topics(self) -> dict[str, int]:
-        """Return how many partitions each topic has, Kafka's own topics left out.
+        """Return the number of partitions of each topic, without internal topics.
 
         >>> broker.create_topic("orders", partitions=3)
         >>> broker.topics()
@@ -109,26 +104,25 @@ class Contents:
         partition: int | None = None,
         timestamp: int | datetime.datetime | None = None,
     ) -> TopicRecord:
-        """Append one record, and return it when all replicas have it.
+        """Append one record with acks=all, and return it as stored.
 
-        The topic is created if there is none and `auto.create.topics.enable` allows it.
+        A missing topic is created if `auto.create.topics.enable` allows it.
 
         >>> record = broker.produce("orders", "one", key="customer-7", headers={"trace": "a1"})
         >>> record.partition, record.offset, record.headers
         (0, 0, (('trace', b'a1'),))
 
         Args:
-            topic: Where to.
+            topic: The topic's name.
             value: Text (sent as UTF-8), bytes, or None for a tombstone.
-            key: Like value. Without `partition` it says the partition, as with Java's producer;
+            key: Like value. Without `partition`, it selects the partition as Java's producer does;
                 records without a key go to the partitions in turn.
-            headers: Names and values.
-            partition: The partition's number.
-            timestamp: Milliseconds since 1970, or a datetime; if it is not given, now, by the
-                `clock` of a Broker.
+            headers: A mapping or pairs: names, and values like `value`.
+            partition: The partition's number, from 0.
+            timestamp: Milliseconds since 1970, or a datetime; None for the broker's time.
 
         Raises:
-            KafkaError: The broker refuses it, such as UNKNOWN_TOPIC_OR_PARTITION.
+            KafkaError: The broker returns an error, such as UNKNOWN_TOPIC_OR_PARTITION.
         """
         pairs = list(_pairs(headers))
         check_argument("produce", "headers", pairs)
@@ -144,7 +138,7 @@ class Contents:
 
     @checked
     def records(self, topic: str, *, read_committed: bool = False) -> list[TopicRecord]:
-        """Return all records of a topic, partition by partition, in the order of their offsets.
+        """Return all records of a topic, by partition and offset.
 
         >>> for number in range(3):
         ...     _ = broker.produce("orders", str(number))
@@ -153,8 +147,7 @@ class Contents:
 
         Args:
             topic: The topic's name.
-            read_committed: Whether records of transactions that were aborted, or are open, are
-                left out; they are not by default, as with Kafka's consumers.
+            read_committed: Whether to skip records of open and aborted transactions.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
@@ -172,9 +165,7 @@ class Contents:
         *,
         read_committed: bool = False,
     ) -> list[TopicRecord]:
-        """Wait until a topic has so many records, and return what it then has.
-
-        The topic may come into being meanwhile.
+        """Wait until a topic, which may be missing yet, has at least `count` records; return all.
 
         >>> _ = broker.produce("orders", "one")
         >>> broker.wait_for("orders", 1)[0].value
@@ -182,12 +173,12 @@ class Contents:
 
         Args:
             topic: The topic's name.
-            count: How many records; there may be more in the end.
+            count: Number of records.
             timeout: Seconds.
-            read_committed: As of `records`.
+            read_committed: See `records`.
 
         Raises:
-            TimeoutError: There are fewer when the time is over; the text says how many.
+            TimeoutError: There are fewer.
         """
         return self._asked.ask(
             lambda client: read_until(
@@ -197,16 +188,13 @@ class Contents:
 
     @checked
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """Return the offsets that a consumer group has committed, by topic and partition.
+        """Return a consumer group's committed offsets by topic and partition; {} if unknown.
 
         >>> broker.committed("billing")
         {}
 
-        Args:
-            group: The group's id; one that there is not has committed nothing.
-
         Raises:
-            KafkaError: Its coordinator does not answer.
+            KafkaError: The group's coordinator is not available.
         """
         found = self._asked.ask(lambda client: committed_of(client, group))
         return {(place.topic, place.partition): offset for place, offset in found.items()}
@@ -222,7 +210,7 @@ class Contents:
         timeout: float = _PATIENCE_S,
         read_committed: bool = False,
     ) -> list[TopicRecord]:
-        """Wait until a topic holds these records and no others, and return them.
+        """Wait until a topic holds exactly the expected records, and return them.
 
         >>> _ = broker.produce("orders", "a book", key="customer-7")
         >>> _ = broker.produce("orders", "a pen")
@@ -230,15 +218,15 @@ class Contents:
 
         Args:
             topic: The topic's name.
-            expected: For each record its value, or a dict of what of it is looked at: value, key,
-                headers, partition, offset, timestamp. In the order of partitions and offsets.
-            any_order: Whether they may come in any order.
-            timeout: Seconds, to wait for what is missing.
-            read_committed: As of `records`.
+            expected: A value per record, or a dict of the fields to compare: value, key, headers,
+                partition, offset, timestamp. Ordered by partition and offset.
+            any_order: Whether to ignore the order.
+            timeout: Seconds to wait for missing records.
+            read_committed: See `records`.
 
         Raises:
-            AssertionError: There are others when the time is over; the text shows line by line
-                what is missing and what is too much.
+            AssertionError: The records differ; the text lists missing and surplus ones.
+            ValueError: A dict has an unknown field.
         """
         wanted = [as_fields(each) for each in expected]
         try:
@@ -261,7 +249,7 @@ class Contents:
         *,
         read_committed: bool = False,
     ) -> None:
-        """Wait until a consumer group has committed all that a topic holds.
+        """Wait until a consumer group has committed all records of a topic.
 
         >>> broker.create_topic("orders")
         >>> broker.assert_consumed("orders", "billing")
@@ -270,11 +258,10 @@ class Contents:
             topic: The topic's name.
             group: The group's id.
             timeout: Seconds.
-            read_committed: Whether the group reads committed records alone.
+            read_committed: Whether the group reads only committed records.
 
         Raises:
-            AssertionError: It has not when the time is over; the text says for each partition how
-                far it is.
+            AssertionError: Records are left; the text counts them by partition.
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
         missing = self._asked.ask(
@@ -288,7 +275,7 @@ class Contents:
 
 
 def with_counts(topics: Mapping[str, int] | Iterable[str]) -> Mapping[str, int]:
-    """Return topics with their numbers of partitions, which is 1 if names alone are given."""
+    """Return partition counts by topic; a list of names means one partition each."""
     if isinstance(topics, Mapping):
         return cast("Mapping[str, int]", topics)
     return dict.fromkeys(topics, 1)

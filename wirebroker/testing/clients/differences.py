@@ -1,8 +1,4 @@
-"""What a topic holds against what a test expects, as lines for people. No I/O.
-
-An expectation is a value (text or bytes), or a mapping of what of a record is looked at: value,
-key, headers, partition, offset, timestamp.
-"""
+"""Differences between expected and stored records, as lines of text. No I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ _FIELDS: Final = ("partition", "offset", "timestamp", "key", "value", "headers")
 
 
 def as_fields(expected: Expected) -> dict[str, Any]:
-    """Return the fields of a record that are looked at, text as bytes.
+    """Return the fields of a record to compare, text as bytes.
 
     Raises:
         ValueError: A record has no such field.
@@ -44,13 +40,7 @@ def as_fields(expected: Expected) -> dict[str, Any]:
 def difference(
     expected: Sequence[dict[str, Any]], records: Sequence[TopicRecord], *, any_order: bool
 ) -> str | None:
-    """Return how records differ from what is expected, line by line; None if they do not.
-
-    Args:
-        expected: As of `as_fields`.
-        records: What there is.
-        any_order: Whether only what is there counts, and not in which order.
-    """
+    """Return the differences from results of `as_fields` line by line; None if there are none."""
     if any_order:
         missing, surplus = _unmatched(expected, records)
         if not missing and not surplus:
@@ -60,7 +50,7 @@ def difference(
         return "\n".join(lines)
     if len(expected) == len(records) and all(map(_fits, expected, records)):
         return None
-    # Each record becomes the number of the expectation that it fits, so that lines can be paired.
+    # Represent each record by the index of a fitting expectation, so that lines can be paired.
     numbers = [_number(expected, each) for each in records]
     wanted = [expected.index(each) for each in expected]
     lines = []
@@ -79,7 +69,7 @@ def _unmatched(
 ) -> tuple[list[dict[str, Any]], list[TopicRecord]]:
     surplus = list(records)
     missing: list[dict[str, Any]] = []
-    # Who says more chooses first: {"key": …, "value": …} before a value alone.
+    # The most specific expectation first: {"key": …, "value": …} before a value alone.
     for each in sorted(expected, key=len, reverse=True):
         found = next((record for record in surplus if _fits(each, record)), None)
         if found is None:

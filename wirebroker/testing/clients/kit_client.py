@@ -1,4 +1,4 @@
-"""The client by which the kit itself asks a broker."""
+"""The client with which the kit itself connects to brokers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wirebroker.base.clock import SystemClock
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.net.client.settings import Backoff
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 if TYPE_CHECKING:
     from wirebroker.client.errors import ClientError
@@ -17,20 +17,18 @@ if TYPE_CHECKING:
     from wirebroker.net.client.transport import Dialer, Receiver, Transport
     from wirebroker.security.login.outgoing import Way
 
-# How the kit is called in what a broker logs.
+# rig_gate.py neither records nor disturbs requests with this id.
 CLIENT_ID: Final = "wirebroker.testing"
-# A busy machine is no failure.
+# Enough for a busy machine.
 _TIMEOUT_S: Final = 20.0
-# What is being made or loaded is there in some milliseconds.
+# Topics are created and loaded within milliseconds.
 _RETRY: Final = Backoff(first_s=0.005, most_s=0.02)
 
 
 def kit_client(*addresses: PeerAddress, way: Way | None = None) -> KafkaClient:
-    """Return a client of one broker, which is reached there alone, or of several.
+    """Return a client of one broker, which is reached only at this address, or of several.
 
-    Args:
-        addresses: Theirs.
-        way: How they are reached; None for plain text.
+    `way` is TLS and login; None for plain text.
     """
     dialer = TcpDialer() if way is None else way.dialer
     return KafkaClient(
@@ -46,14 +44,14 @@ def kit_client(*addresses: PeerAddress, way: Way | None = None) -> KafkaClient:
 
 
 def as_told_to_tests(error: ClientError) -> Exception:
-    """Return what a test gets for an error: what the broker has answered, else that it is gone."""
+    """Return KafkaError for a broker's error code, else ConnectionError."""
     if error.code:
         return KafkaError(ErrorCode(error.code), str(error))
     return ConnectionError(str(error))
 
 
 class _OneAddressDialer:
-    """Reaches the one broker where it listens, whatever it advertises to its clients."""
+    """A dialer that ignores the advertised address."""
 
     __slots__ = ("_address", "_dialer")
 

@@ -1,4 +1,4 @@
-"""Who leads a partition of a cluster for tests, and how another comes to."""
+"""Leaders and in-sync replicas in a test cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class PartitionState(NamedTuple):
-    """A partition as a broker tells of it.
+    """A partition's state in a Metadata response.
 
     Attributes:
         name: Topic and number.
-        leader: Its node id; -1: there is none.
+        leader: Node id; -1 for none.
         replicas: Node ids, the preferred leader first.
-        in_sync: Node ids of those that have all of it.
+        in_sync: Node ids of the ISR.
     """
 
     name: str
@@ -32,16 +32,16 @@ class PartitionState(NamedTuple):
     in_sync: list[int]
 
     def check_leader(self) -> None:
-        """Raise KafkaError, LEADER_NOT_AVAILABLE, if there is none."""
+        """Raise KafkaError (LEADER_NOT_AVAILABLE) if there is no leader."""
         if self.leader < 0:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {self.name}")
 
 
 async def partition_state(client: KafkaClient, topic: str, partition: int) -> PartitionState:
-    """Ask for a partition.
+    """Request a partition's state.
 
     Raises:
-        ClientError: UNKNOWN_TOPIC_OR_PARTITION, or nobody answers.
+        ClientError: UNKNOWN_TOPIC_OR_PARTITION, or no broker responds.
     """
     answer = await client.metadata([topic])
     name = f"{topic}-{partition}"
@@ -55,11 +55,10 @@ async def partition_state(client: KafkaClient, topic: str, partition: int) -> Pa
 
 
 async def move_leader(client: KafkaClient, topic: str, partition: int, *, to: int) -> None:
-    """Have a node lead; one without a replica gets one, in the place of the last leader's.
+    """Make a node the leader; if it has no replica, it gets the current leader's.
 
     Raises:
-        ClientError: There is no such partition or node, or it is refused.
-        TimeoutError: It does not lead within the client's patience.
+        TimeoutError: It does not lead within the client's timeout.
     """
     place = TopicPartition(topic, partition)
     state = await partition_state(client, topic, partition)
@@ -78,12 +77,12 @@ async def move_leader(client: KafkaClient, topic: str, partition: int, *, to: in
 
 
 async def until_in_sync(client: KafkaClient, running: Collection[int]) -> None:
-    """Wait until each partition that can be led is, and all of its replicas that run are in sync.
+    """Wait until partitions have a leader and all their running replicas in sync.
 
-    Those that are in sync on no node that runs have to wait for one.
+    Those without a running in-sync replica cannot have a leader and are ignored.
 
     Raises:
-        TimeoutError: One isn't so within the client's patience.
+        TimeoutError: A partition is late after the client's timeout.
     """
 
     def is_late(partition: Any) -> bool:
@@ -94,10 +93,10 @@ async def until_in_sync(client: KafkaClient, running: Collection[int]) -> None:
 
 
 async def until_missed(client: KafkaClient, running: Collection[int]) -> None:
-    """Wait until no partition that is in sync on nodes that run counts on any other.
+    """Wait until all ended nodes have left every ISR that has a running node.
 
     Raises:
-        TimeoutError: One does for longer than the client's patience.
+        TimeoutError: One has not after the client's timeout.
     """
 
     def counts_on_others(partition: Any) -> bool:

@@ -1,10 +1,9 @@
-"""TLS and SASL of a broker for tests: its listener, its certificate, its users.
+"""TLS and SASL of a test broker: listener, certificates, users.
 
     Broker(tls=True, sasl="SCRAM-SHA-256")      its client_config(...) has what a client needs
 
-One listener is for clients and for the kit itself, which logs in by PLAIN, whatever clients use: so
-a broker that holds a snapshot, and other users with it, can be asked as well. Certificates are made
-once a process.
+The kit uses the same listener, but always PLAIN: it can then connect after `restore` has replaced
+the SCRAM users. Certificates are generated once per process.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _NO_LIBRARY: Final = "tls=True needs the library cryptography: pip install 'wire
 
 
 class _Certificates(NamedTuple):
-    """As PEM."""
+    """PEM texts."""
 
     authority: str
     broker: str  # key and certificate
@@ -62,20 +61,20 @@ def _certificates() -> _Certificates:
 
 
 class Protection:
-    """How one broker is protected.
+    """The TLS and SASL of one broker.
 
     Attributes:
-        protocol: Of its listener.
-        sasl: How clients log in; None if they don't.
-        authority: A file with whom clients trust, PEM; None without TLS.
+        protocol: The listener's security protocol.
+        sasl: The clients' mechanism; None without SASL.
+        authority: PEM file of the CA; None without TLS.
     """
 
     def __init__(self, folder: Path, *, tls: bool, sasl: SaslName | None) -> None:
-        """Write what is needed to a folder.
+        """Write key and certificates to a folder.
 
         Raises:
-            ValueError: There is no such mechanism.
-            ModuleNotFoundError: TLS needs the library cryptography (`wirebroker[tls]`).
+            ValueError: The mechanism is unknown.
+            ModuleNotFoundError: cryptography is not installed (`wirebroker[tls]`).
         """
         if sasl is not None and sasl not in get_args(SaslName):
             raise ValueError(f"sasl={sasl!r}: it is one of {', '.join(get_args(SaslName))}")
@@ -112,7 +111,7 @@ class Protection:
         return found
 
     def way(self) -> Way:
-        """Return how the kit reaches the broker."""
+        """Return the kit's transport to the broker."""
         tls = login = None
         if self.authority is not None:
             trusted = StoreSettings(location=str(self.authority), name="ssl.truststore")
@@ -122,7 +121,7 @@ class Protection:
         return way_of(OutgoingSecurity(tls=tls, login=login))
 
     async def add_user(self, client: KafkaClient) -> None:
-        """Have the cluster know the user of SCRAM."""
+        """Create the SCRAM user if clients use SCRAM."""
         number = SCRAM_NUMBERS.get(self.sasl or "")
         if number is None:
             return

@@ -1,4 +1,4 @@
-"""The records of a topic: those that there are, or as many as somebody waits for."""
+"""Reading of a topic's records: the stored ones, or a number to wait for."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LOOK_AGAIN_S: Final = 0.01
 
 
 async def read_all(client: KafkaClient, topic: str, *, read_committed: bool) -> list[TopicRecord]:
-    """Return the records that a topic has now, in the order of partitions and offsets.
+    """Return the stored records of a topic, by partition and offset.
 
     Raises:
-        ClientError: There is no such topic, or it cannot be read.
+        ClientError: The topic does not exist or cannot be read.
     """
     reading = TopicReading(client, topic, read_committed=read_committed)
     await reading.read_all()
@@ -40,13 +40,12 @@ async def read_all(client: KafkaClient, topic: str, *, read_committed: bool) -> 
 async def read_until(
     client: KafkaClient, topic: str, timeout_s: float, *, count: int, read_committed: bool
 ) -> list[TopicRecord]:
-    """Return a topic's records, in that order, when there are so many.
+    """Wait for `count` records; return all, by partition and offset.
 
     Raises:
-        TimeoutError: There are fewer when the time is over.
-        ClientError: The topic cannot be read.
+        TimeoutError: There are fewer.
     """
-    # What waits for records must not keep the answers of others waiting.
+    # A separate connection: waiting for records must not delay other responses.
     async with client.apart() as own:
         reading = TopicReading(own, topic, read_committed=read_committed)
         await reading.read_until(count, timeout_s)
@@ -61,12 +60,7 @@ async def read_until(
 
 
 class TopicReading:
-    """Reads one topic, all partitions at once, from where they begin.
-
-    Attributes:
-        records: What was read.
-        is_there: Whether the topic was found.
-    """
+    """A reader of all partitions of a topic, from the first record."""
 
     def __init__(self, client: KafkaClient, topic: str, *, read_committed: bool) -> None:
         self.records: list[TopicRecord] = []
@@ -77,15 +71,11 @@ class TopicReading:
         self._wanted: int | None = None
 
     def in_order(self) -> list[TopicRecord]:
-        """Return what was read, in the order of partitions and offsets."""
+        """Return the records by partition and offset."""
         return sorted(self.records, key=lambda record: (record.partition, record.offset))
 
     async def read_all(self) -> PartitionsReader:
-        """Read what there is now.
-
-        Raises:
-            ClientError: There is no such topic, or it cannot be read.
-        """
+        """Read the stored records."""
         places = list(await partitions_of(self._client, [self._topic]))
         self.is_there = True
         starts = await offsets_at(self._client, dict.fromkeys(places, EARLIEST))
@@ -99,7 +89,7 @@ class TopicReading:
         return reader
 
     async def read_until(self, count: int, timeout_s: float) -> None:
-        """Read until there are so many records or the time is over, waiting for the topic too."""
+        """Read until there are `count` records or a timeout; wait for a missing topic."""
         monotonic = self._client.clock.monotonic
         end = monotonic() + timeout_s
         while True:

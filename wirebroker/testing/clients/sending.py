@@ -1,4 +1,4 @@
-"""Records on their way into topics."""
+"""Producing of single records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Parcel(NamedTuple):
-    """What is to be appended; the partition is None where key or turn decide."""
+    """A record to append; without a partition, the key or the turn selects one."""
 
     topic: str
     partition: int | None
@@ -25,17 +25,17 @@ class Parcel(NamedTuple):
 
 
 class Sender:
-    """Appends records, and remembers whose turn it is."""
+    """A producer of single records; those without a key go to the partitions in turn."""
 
     def __init__(self) -> None:
-        # topic -> how many records without a key it was sent.
+        # Topic -> number of records sent without a key.
         self._sent: dict[str, int] = {}
 
     async def send(self, client: KafkaClient, parcel: Parcel) -> TopicRecord:
-        """Append a record with acks=all; return it as it is stored.
+        """Append a record with acks=all; return it as stored.
 
         Raises:
-            ClientError: The broker refuses it.
+            ClientError: The broker returns an error.
         """
         topic, partition, key, value, headers, timestamp_ms = parcel
         writer = TopicWriter(client, topic, Codec.NONE)

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord:
-    """A record of a topic, with where it stands.
+    """A record of a topic.
 
     Attributes:
         topic: The topic's name.
         partition: The partition's number, from 0.
-        offset: Where it stands in the partition.
-        timestamp: Milliseconds since 1970: when it was created, or appended where the topic has
+        offset: The offset in the partition.
+        timestamp: Milliseconds since 1970: creation time, or append time if the topic has
             `message.timestamp.type=LogAppendTime`; -1 if the producer set none.
-        key: None if it has none.
+        key: None for none.
         value: None for a tombstone.
-        headers: Names and values, in order; a name may come twice.
+        headers: Names and values, in order; names may repeat.
     """
 
     topic: str

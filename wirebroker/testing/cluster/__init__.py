@@ -1,1 +1,1 @@
-"""`Cluster`: nodes in processes of their own, and the network between them."""
+"""`Cluster`: nodes in separate processes, and the network between them."""

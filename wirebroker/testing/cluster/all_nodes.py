@@ -1,6 +1,6 @@
-"""All nodes of a cluster, told the same: its clock and its faults are those of each node.
+"""Clock and faults of all nodes of a cluster together.
 
-A node that does not run is told of the clock when it starts, and of faults not at all.
+A node that starts later gets the clock, but no faults.
 """
 
 from __future__ import annotations
@@ -15,37 +15,32 @@ if TYPE_CHECKING:
 
 
 class AllNodes:
-    """Carries out what one broker's life does, on each node.
+    """A target of rig commands that runs them on each node.
 
     Attributes:
-        clock_state: How the clocks were moved, all by the same; None if they were not.
+        clock_state: State of the clocks; None if they were not moved.
     """
 
     def __init__(self, lives: Sequence[BrokerLife], paused: Callable[[], Sequence[int]]) -> None:
-        """Take the nodes' lives, at least one; the sequence may be filled later.
-
-        Args:
-            lives: Of all nodes.
-            paused: Returns the ids of those that hang, and would never answer.
-        """
+        """Use the nodes' lives, which may be added later; `paused` returns ids of paused nodes."""
         self.clock_state: dict[str, Any] | None = None
         self._lives = lives
         self._paused = paused
-        # By the number that a fault has here: those that nodes gave it.
+        # Fault id of the cluster -> the nodes' own ids.
         self._faults: dict[int, dict[BrokerLife, int]] = {}
         self._count = 0
 
     def forget(self) -> None:
-        """Forget the faults and the clock of nodes that are gone."""
+        """Forget the faults and the clock of ended nodes."""
         self._faults.clear()
         self.clock_state = None
 
     def instruct(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Have each node that runs carry out a command, and return what they answer together.
+        """Run a command on each running node, and return one result for all.
 
         Raises:
-            RuntimeError: None runs, or one is paused.
-            ValueError: An argument does not fit.
+            RuntimeError: No node is running, or one is paused.
+            ValueError: An argument is invalid.
         """
         running = [each for each in self._lives if each.host.is_running]
         if not running:
@@ -64,7 +59,7 @@ class AllNodes:
         with ThreadPoolExecutor(len(running)) as pool:
             answers = dict(zip(told, pool.map(tell, told), strict=True))
         if command == "move-clock":
-            for life in self._lives:  # those that start later, too
+            for life in self._lives:  # also those that start later
                 life.clock_state = answers.get(life, answers[running[0]])
         if command != "add-fault":
             return next(iter(answers.values()), None)
@@ -73,7 +68,7 @@ class AllNodes:
         return self._count
 
     def _rows(self, running: Sequence[BrokerLife]) -> list[dict[str, int]]:
-        """Return how often faults have acted, on all nodes together."""
+        """Return how often each fault has acted on all nodes together."""
         acted = {
             (life, each["id"]): each["acted"]
             for life in running

@@ -1,7 +1,6 @@
-"""Several brokers for a test: real processes, whose nodes may die and whose network may part.
+"""`Cluster`: brokers in separate processes, which can be killed and isolated.
 
-Each example of a docstring is run by a test; `cluster` is one of three nodes that runs, `small`
-one of one node.
+A test runs each docstring example; `cluster` has three running nodes, `small` has one.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _PATIENCE_S: Final = 20.0
 
 
 class Parting:
-    """A node that is cut off, until the end of a `with` block or `heal`."""
+    """An isolated node, until `heal` or the end of a `with` block."""
 
     def __init__(self, heal: Callable[[], None]) -> None:
         self.heal = heal
@@ -55,10 +54,10 @@ class Parting:
 
 
 class Cluster(Lifetime, Contents):
-    """A cluster for tests: brokers in processes of their own, and a controller in this one.
+    """A cluster for tests: brokers in separate processes, and a controller in this one.
 
-    Topics and internal topics have a replica on each of three nodes, of which two have to be in
-    sync: one node may die, and what was acknowledged (acks=all) stays.
+    Topics have up to three replicas, of which two have to be in sync: records acknowledged with
+    acks=all survive the loss of one node.
 
     >>> cluster.create_topic("orders", partitions=3)
     >>> _ = cluster.produce("orders", "one", partition=0)
@@ -67,24 +66,23 @@ class Cluster(Lifetime, Contents):
     True
 
     Attributes:
-        nodes: The nodes, by their ids.
-        clock: What time it is for all nodes that run, or start later; the controller goes by the
-            machine's. Replicas that time has passed over are out of sync until they have fetched.
-        faults: What is to go wrong for clients, on each node that runs; `times` counts on each.
-            `cluster.nodes[0].faults` are those of one node. A node that starts again has none.
+        clock: The time of all nodes, also of those that start later, but not of the controller.
+            Advancing it may move replicas out of sync until they have fetched.
+        faults: Faults for clients, on each running node; `times` counts on each. A restarted node
+            has none.
     """
 
     @checked
     def __init__(self, nodes: int = 3, *, config: Mapping[str, Setting] | None = None) -> None:
-        """Prepare a cluster; it runs from `start`, or `with`, on.
+        """Prepare a cluster; `start` or `with` starts it.
 
         Args:
-            nodes: How many, 1 to 9.
-            config: Broker configs, for all of them.
+            nodes: Number of nodes, 1 to 9.
+            config: Broker configs for all nodes.
 
         Raises:
-            ValueError: There are none, or too many.
-            wirebroker.config.ConfigError: There is no such config.
+            ValueError: The number is out of range.
+            wirebroker.config.ConfigError: A config is unknown.
         """
         check_names(config or {})
         self._life = ClusterLife(nodes, config or {})
@@ -94,19 +92,19 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def start(self) -> None:
-        """Start all nodes that don't run, and wait until they serve.
+        """Start the nodes that are not running, and wait until they serve clients.
 
         >>> cluster.start()
 
         Raises:
-            wirebroker.config.ConfigError: A config cannot be used.
-            wirebroker.config.StartError: One does not start; the text says why.
+            wirebroker.config.ConfigError: A config is invalid.
+            wirebroker.config.StartError: A node does not start.
         """
         self._life.start()
 
     @checked
     def close(self) -> None:
-        """End all nodes, and remove what they have written.
+        """End all nodes and remove their data.
 
         >>> other = Cluster(nodes=1)
         >>> other.close()
@@ -115,10 +113,10 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def snapshot(self, directory: str | Path | None = None) -> Snapshot:
-        """Keep what all nodes hold, for `restore`; they are stopped meanwhile, and start again.
+        """Copy topics, records, groups, transactions and configs of all nodes for `restore`.
 
-        Topics, records, groups, transactions and configs are kept; not clock, faults and requests.
-        Clients connect again. It takes seconds: begin a suite of tests with it.
+        The nodes are restarted, which takes seconds. Clock, faults and recorded requests are not
+        copied.
 
         >>> _ = small.produce("sold", "one")
         >>> snapshot = small.snapshot()
@@ -126,21 +124,20 @@ class Cluster(Lifetime, Contents):
         1
 
         Args:
-            directory: Where it is to lie and stay, for other runs of the tests: a new or empty one.
-                None for a place of its own, which is removed with the cluster.
+            directory: New or empty directory, which is kept; None for one that is removed with the
+                cluster.
 
         Raises:
-            RuntimeError: A node is cut off: it could not start again.
-            ValueError: Something is in the directory.
+            RuntimeError: The cluster was not started, or a node is isolated.
+            ValueError: The directory is not empty.
         """
         return self._life.take_snapshot(None if directory is None else Path(directory))
 
     @checked
     def restore(self, snapshot: Snapshot | str | Path) -> None:
-        """Have all nodes hold what a snapshot holds, and nothing else.
+        """Replace the data of all nodes with a snapshot, and restart the running ones.
 
-        Those that run begin with it in their processes, at the addresses that they had; members of
-        groups join again. The clock is left as it is; faults end.
+        Addresses and clock stay; group members rejoin. Faults are removed.
 
         >>> snapshot = small.snapshot()
         >>> _ = small.produce("orders", "one")
@@ -149,20 +146,20 @@ class Cluster(Lifetime, Contents):
         False
 
         Args:
-            snapshot: One of a cluster with as many nodes.
+            snapshot: A snapshot of a cluster with as many nodes.
 
         Raises:
-            RuntimeError: A node is cut off: it could not start again.
-            ValueError: It is another.
+            RuntimeError: The cluster was not started, or a node is isolated.
+            ValueError: It is not such a snapshot.
         """
         self._sender = Sender()
         self._life.restore(snapshot_place(snapshot))
 
-    # -- who and where -----------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> list[ClusterNode]:
-        """The nodes; `cluster.nodes[1].id` is 1.
+        """The nodes by id.
 
         >>> [node.id for node in cluster.nodes]
         [0, 1, 2]
@@ -171,7 +168,7 @@ class Cluster(Lifetime, Contents):
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are told to find it: all nodes, `host:port,host:port,…`.
+        """The addresses of all nodes, `host:port,host:port,…`.
 
         >>> cluster.bootstrap_servers.count(":")
         3
@@ -180,7 +177,7 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def client_config(self, client: ClientName) -> dict[str, str]:
-        """Return how a client is told of it, as `Broker.client_config` does.
+        """Return the settings with which a client connects; see `Broker.client_config`.
 
         >>> cluster.client_config("aiokafka") == {"bootstrap_servers": cluster.bootstrap_servers}
         True
@@ -191,7 +188,7 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def leader(self, topic: str, partition: int = 0) -> ClusterNode:
-        """Return who leads a partition; see `wait_for_leader` for one that may have none.
+        """Return a partition's leader; see also `wait_for_leader`.
 
         >>> cluster.create_topic("orders")
         >>> cluster.leader("orders").is_running
@@ -206,7 +203,7 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def in_sync(self, topic: str, partition: int = 0) -> list[ClusterNode]:
-        """Return which nodes have all of a partition (its ISR), by their ids.
+        """Return the in-sync nodes of a partition (its ISR), by id.
 
         >>> cluster.create_topic("orders")
         >>> len(cluster.in_sync("orders"))
@@ -219,23 +216,18 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def move_leader(self, topic: str, partition: int = 0, *, to: ClusterNode | int) -> None:
-        """Have another node lead a partition, and wait until it does.
+        """Make a node the leader of a partition, and wait until it leads.
 
-        A node without a replica gets one first, in the place of the last leader's.
+        `to` is the node or its id. A node without a replica first gets the current leader's.
 
         >>> cluster.create_topic("orders")
         >>> cluster.move_leader("orders", 0, to=cluster.nodes[2])
         >>> cluster.leader("orders", 0).id
         2
 
-        Args:
-            topic: The topic's name.
-            partition: Its number.
-            to: Which node is to lead, or its id.
-
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or what the controller says.
-            TimeoutError: The node does not lead in time; it may not be in sync.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or an error of the controller.
+            TimeoutError: The node does not lead in time, for example because it is not in sync.
         """
         node_id = to if isinstance(to, int) else to.id
         self._life.ask(lambda client: move_leader(client, topic, partition, to=node_id))
@@ -249,7 +241,7 @@ class Cluster(Lifetime, Contents):
         other_than: ClusterNode | None = None,
         timeout: float = _PATIENCE_S,
     ) -> ClusterNode:
-        """Wait until a partition has a leader, and return it; the topic may come meanwhile.
+        """Wait until a partition has a leader, and return it; the topic may be created meanwhile.
 
         >>> cluster.create_topic("orders")
         >>> node = cluster.leader("orders")
@@ -258,12 +250,12 @@ class Cluster(Lifetime, Contents):
 
         Args:
             topic: The topic's name.
-            partition: Its number.
-            other_than: Who led, and is not meant.
+            partition: The partition's number.
+            other_than: The earlier leader, which does not count.
             timeout: Seconds.
 
         Raises:
-            TimeoutError: There is none when the time is over.
+            TimeoutError: There is no such leader.
         """
         unwanted = {-1} if other_than is None else {-1, other_than.id}
         state = self._until(topic, partition, timeout, lambda each: each.leader not in unwanted)
@@ -273,13 +265,13 @@ class Cluster(Lifetime, Contents):
     def wait_for_in_sync(
         self, topic: str, partition: int = 0, *, count: int, timeout: float = _PATIENCE_S
     ) -> None:
-        """Wait until so many nodes have all of a partition, no more and no fewer.
+        """Wait until a partition has exactly `count` in-sync replicas.
 
         >>> cluster.create_topic("orders")
         >>> cluster.wait_for_in_sync("orders", count=3)
 
         Raises:
-            TimeoutError: There are others when the time is over.
+            TimeoutError: The number differs after `timeout` seconds.
         """
         self._until(topic, partition, timeout, lambda each: len(each.in_sync) == count)
 
@@ -287,18 +279,18 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def partition_network(self, node: ClusterNode | int) -> Parting:
-        """Cut a node off from all others, until `heal_network` or the end of a `with` block.
+        """Isolate a node until `heal_network` or the end of a `with` block.
 
-        Connections between them end and new ones are refused. Clients reach all nodes as before.
+        Connections between it and other nodes are closed; clients reach all nodes.
 
         >>> with cluster.partition_network(cluster.nodes[2]):
         ...     pass
 
         Args:
-            node: Which one, or its id.
+            node: The node or its id.
 
         Raises:
-            ValueError: There is no such node.
+            ValueError: The node is unknown.
             RuntimeError: The cluster was not started.
         """
         node_id = self._node_id(node)
@@ -307,7 +299,7 @@ class Cluster(Lifetime, Contents):
 
     @checked
     def heal_network(self) -> None:
-        """Let all nodes reach each other again.
+        """Reconnect all nodes.
 
         >>> cluster.heal_network()
         """
@@ -343,7 +335,7 @@ class Cluster(Lifetime, Contents):
                         try:
                             found = await partition_state(client, topic, partition)
                         except ClientError as error:
-                            found = error  # the topic may come, and the node that was asked may go
+                            found = error  # the topic may be created, and the node may end
                         else:
                             if is_right(found):
                                 return found

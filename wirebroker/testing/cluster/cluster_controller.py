@@ -1,4 +1,4 @@
-"""The controller of a cluster for tests: apart from all nodes, so that any of them may die."""
+"""The controller of a test cluster, in the tests' process so that any node may die."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ClusterController:
-    """Runs on the loop that its methods are called on, and never waits for a disk."""
+    """The controller; it runs on its callers' loop and never syncs to disk."""
 
     def __init__(self) -> None:
         self._folder = new_folder()
@@ -32,11 +32,7 @@ class ClusterController:
         self._server: ControllerServer | None = None
 
     async def start(self, ports: ListenerPorts, count: int, config: Mapping[str, Setting]) -> None:
-        """Start it for so many nodes, and return when they may join.
-
-        Raises:
-            StartError, ConfigError: It does not start.
-        """
+        """Start it for `count` nodes, and return when they may join."""
         settings = as_texts(controller_settings(ports, count, config))
         loaded = load_config(
             file=None, environment={}, flags=settings, data_directory=str(self.directory)
@@ -53,11 +49,11 @@ class ClusterController:
 
     @property
     def directory(self) -> Path:
-        """Where its data lies."""
+        """The data directory."""
         return self._folder / "data"
 
     async def stop(self) -> None:
-        """Stop it, if it runs; what it has written stays."""
+        """Stop it if it is running, and keep its data."""
         server, self._server = self._server, None
         if server is not None:
             try:
@@ -66,7 +62,7 @@ class ClusterController:
                 PROCESS_LOG.stop_listening()
 
     async def close(self) -> None:
-        """Stop it, and remove what it has written."""
+        """Stop it and remove its data."""
         try:
             await self.stop()
         finally:

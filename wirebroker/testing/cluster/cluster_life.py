@@ -1,4 +1,4 @@
-"""The life of a cluster for tests: its nodes, the network between them, and the way to ask them."""
+"""The life cycle of a test cluster: nodes, controller, network, client."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _NOT_RUNNING: Final = "the cluster does not run: use it in a with block, or call
 
 
 class ClusterLife:
-    """What is behind a Cluster.
+    """The implementation of a Cluster.
 
     Attributes:
-        nodes: The nodes, by their ids; none before the first start.
-        all_nodes: They, told the same.
+        nodes: The nodes by id; empty before the first start.
+        all_nodes: Runs clock and fault commands.
     """
 
     def __init__(self, count: int, config: Mapping[str, Setting]) -> None:
@@ -67,25 +67,21 @@ class ClusterLife:
         self._folder = new_folder()
         self._snapshot_count = 0
         self._clean = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        # Who asks, and whom.
+        # The addresses of the client, and the client.
         self._client: tuple[tuple[PeerAddress, ...], KafkaClient] | None = None
 
     def start(self) -> None:
-        """Start all nodes that don't run.
-
-        Raises:
-            StartError, ConfigError: One does not start.
-        """
+        """Start the nodes that are not running; see Cluster."""
         if self._thread is None:
             self._thread = LoopThread("wirebroker-cluster")
             self._thread.call(self._prepare())
         with ThreadPoolExecutor(self._count) as pool:
             list(pool.map(BrokerLife.start, self._lives))
-        # The first who asks for a group's coordinator has to ask again, a second later.
+        # The first client to look for a coordinator would have to retry after a second.
         self.ask(lambda client: committed_of(client, CLIENT_ID))
 
     def close(self) -> None:
-        """End all nodes, and the network."""
+        """End all nodes and the network."""
         for life in self._lives:
             life.close()
         if self._thread is not None:
@@ -100,15 +96,7 @@ class ClusterLife:
         self._clean()
 
     def take_snapshot(self, target: Path | None) -> Snapshot:
-        """Copy what all nodes and the controller hold; those that run are stopped meanwhile.
-
-        Args:
-            target: Where to; None for a place of its own, which goes with the cluster.
-
-        Raises:
-            RuntimeError: The cluster was never started, or a node is cut off.
-            ValueError: Something is there.
-        """
+        """Copy the data of all nodes and the controller; see Cluster."""
         directories = self._directories()
         if target is None:
             self._snapshot_count += 1
@@ -117,7 +105,7 @@ class ClusterLife:
             raise ValueError(f"something is in {target} already")
         running = self._running()
         if 0 < len(running) < self._count:
-            # Who stops last stays in sync, and leads again: that must be one who is started again.
+            # The node that stops last stays in sync and leads again, so it must be restarted.
             self.ask(lambda client: until_missed(client, running))
         with self._at_rest(BrokerLife.stop):
             for name, directory in directories.items():
@@ -125,12 +113,7 @@ class ClusterLife:
         return Snapshot(target)
 
     def restore(self, snapshot: Path) -> None:
-        """Have all nodes and the controller hold what a snapshot holds, and nothing else.
-
-        Raises:
-            RuntimeError: The cluster was never started, or a node is cut off.
-            ValueError: It is no snapshot of as many nodes.
-        """
+        """Replace the data of all nodes and the controller; see Cluster."""
         directories = self._directories()
         kept = {each.name for each in snapshot.iterdir()} if snapshot.is_dir() else set[str]()
         if kept != directories.keys():
@@ -141,28 +124,22 @@ class ClusterLife:
 
     @property
     def bootstrap_servers(self) -> str:
-        """All nodes' addresses."""
+        """The addresses of all nodes."""
         if not self.nodes:
             raise RuntimeError(_NOT_RUNNING)
         return ",".join(map(str, self._addresses))
 
     def part(self, node_id: int) -> None:
-        """Cut a node off from the others."""
+        """Isolate a node from the others."""
         self._on_loop(self._links.part, node_id)
 
     def heal(self, node_id: int) -> None:
-        """Let a node reach the others; without effect if it does."""
+        """Reconnect a node; no effect if it is connected."""
         if self._thread is not None:
             self._on_loop(self._links.heal, node_id)
 
     def ask(self, question: Callable[[KafkaClient], Coroutine[Any, Any, _Result]]) -> _Result:
-        """Have the thread talk with the nodes, and return what comes of it.
-
-        Raises:
-            RuntimeError: None runs.
-            KafkaError: They refuse.
-            ConnectionError: They do not answer.
-        """
+        """Run a coroutine with the kit's client and return its result; see Broker."""
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
         return self._thread.call(self._answered(question))
@@ -176,7 +153,7 @@ class ClusterLife:
         return [node.id for node in self.nodes if node.is_running]
 
     def _directories(self) -> dict[str, Path]:
-        """Return where the data of all lies, by the names that it has in a snapshot."""
+        """Return all data directories, by their names in a snapshot."""
         if self._thread is None or self._controller is None:
             raise RuntimeError(_NOT_RUNNING)
         for node_id in self._links.parted:
@@ -186,7 +163,7 @@ class ClusterLife:
 
     @contextmanager
     def _at_rest(self, end: Callable[[BrokerLife], None]) -> Generator[None]:
-        """End all that runs, and start it again; nothing is written in between."""
+        """End everything that is running, and start it again after the block."""
         assert self._thread is not None, "there are directories"
         assert self._controller is not None, "likewise"
         running = [each for each in self._lives if each.host.is_running]
@@ -207,7 +184,7 @@ class ClusterLife:
         await self._controller.start(self._controller_ports, self._count, self._config)
 
     async def _prepare(self) -> None:
-        """Start the controller, and say where each node is to be."""
+        """Start the controller, and choose each node's ports."""
         self._controller = ClusterController()
         controller = self._controller_ports = await self._listener(CONTROLLER_ID)
         await self._start_controller()
@@ -254,7 +231,7 @@ class ClusterLife:
             raise as_told_to_tests(error) from error
 
     def _asking(self) -> KafkaClient:
-        """Return a client of those nodes that can answer, and know what is so."""
+        """Return a client of the nodes that can respond and have current metadata."""
         usable = tuple(
             address
             for node, address in zip(self.nodes, self._addresses, strict=True)
@@ -270,9 +247,9 @@ class ClusterLife:
 
 
 def _crash(life: BrokerLife) -> None:
-    """End a node's broker as a kill does, if it can be within its process, which then goes on."""
+    """End a node's broker as a kill does, but keep its process if possible."""
     if not life.is_paused:
-        # Its process, or the broker within it, may have ended already.
+        # The process, or the broker in it, may have ended already.
         with suppress(ConnectionError, ValueError):
             life.instruct("crash", {})
             return
@@ -280,12 +257,12 @@ def _crash(life: BrokerLife) -> None:
 
 
 def _begin_again(life: BrokerLife) -> None:
-    """Start what has crashed, in its process, or what was ended, in another."""
+    """Start a crashed broker in its process, or an ended one in a new process."""
     if not life.host.is_running:
         life.start()
         return
     try:
-        # As in another process, nothing is left but the clock.
+        # As in a new process, only the clock is kept.
         for command in ("start", "remove-fault", "forget-requests"):
             life.instruct(command, {})
     except (ConnectionError, ValueError):

@@ -1,10 +1,10 @@
-"""One node of a cluster for tests."""
+"""One node of a test cluster."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirebroker.testing.base.arguments import checked
+from wirebroker.testing.base.arguments import NodeMarker, checked
 from wirebroker.testing.broker.broker_clock import BrokerClock
 from wirebroker.testing.broker.broker_faults import BrokerFaults
 from wirebroker.testing.requests.request_journal import requests_of
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from wirebroker.testing.requests.recorded_request import RecordedRequest
 
 
-class ClusterNode:
-    """A broker among others, in a process of its own.
+class ClusterNode(NodeMarker):
+    """A broker of a cluster, in a separate process.
 
     Attributes:
-        id: Its node id, and its place in `cluster.nodes`.
-        faults: What is to go wrong for clients of this node; other nodes are not disturbed.
-        clock: What time it is for this node; `cluster.clock` moves all of them.
+        id: Its node id and index in `cluster.nodes`.
+        faults: Faults for clients of this node only.
+        clock: The time of this node only; `cluster.clock` moves all.
     """
 
     def __init__(self, node_id: int, life: BrokerLife) -> None:
@@ -37,7 +37,7 @@ class ClusterNode:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients find it, `host:port`.
+        """The node's address for clients, `host:port`.
 
         >>> cluster.nodes[0].bootstrap_servers in cluster.bootstrap_servers
         True
@@ -46,7 +46,7 @@ class ClusterNode:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and not ended since.
+        """Whether the node was started and not ended since.
 
         >>> cluster.nodes[0].is_running
         True
@@ -55,7 +55,7 @@ class ClusterNode:
 
     @property
     def is_paused(self) -> bool:
-        """Whether it does nothing, see `pause`; its clock, faults and requests can't be asked for.
+        """Whether the node is paused; its clock, faults and requests are then not available.
 
         >>> cluster.nodes[0].is_paused
         False
@@ -64,7 +64,7 @@ class ClusterNode:
 
     @property
     def directory(self) -> Path:
-        """Where its data lies.
+        """The data directory.
 
         >>> cluster.nodes[0].directory.is_dir()
         True
@@ -73,7 +73,7 @@ class ClusterNode:
 
     @checked
     def stop(self) -> None:
-        """Stop it cleanly: it gives its leaderships away first.
+        """Stop the node cleanly; it hands over its leaderships first.
 
         >>> cluster.nodes[2].stop()
         >>> cluster.nodes[2].start()
@@ -82,7 +82,7 @@ class ClusterNode:
 
     @checked
     def kill(self) -> None:
-        """End it by a kill -9. It is missed when `broker.session.timeout.ms` (3 s) are over.
+        """Kill the node (SIGKILL); it is fenced after `broker.session.timeout.ms` (3 s).
 
         >>> cluster.nodes[2].kill()
         >>> cluster.nodes[2].start()
@@ -91,32 +91,32 @@ class ClusterNode:
 
     @checked
     def start(self) -> None:
-        """Start it on what it has written, where it was, and wait until it serves.
+        """Start the node with its data at its address, and wait until it serves clients.
 
-        After a kill that is when the session of its last life has ended.
+        After a kill, that is after its old session's timeout.
 
         >>> cluster.nodes[2].start()
 
         Raises:
-            wirebroker.config.StartError: It does not start.
+            wirebroker.config.StartError: The node does not start.
         """
         self._life.start()
 
     @checked
     def pause(self) -> None:
-        """Have it do nothing at all (SIGSTOP), as if it hung; connections stay open.
+        """Freeze the node (SIGSTOP); its connections stay open.
 
         >>> cluster.nodes[2].pause()
         >>> cluster.nodes[2].resume()
 
         Raises:
-            RuntimeError: It does not run.
+            RuntimeError: The node is not running.
         """
         self._life.pause()
 
     @checked
     def resume(self) -> None:
-        """Let it go on after `pause`.
+        """Continue a paused node.
 
         >>> cluster.nodes[2].resume()
         """
@@ -130,7 +130,7 @@ class ClusterNode:
         client_id: str | None = None,
         most: int | None = None,
     ) -> list[RecordedRequest]:
-        """Return the last requests that clients have sent it, as `Broker.requests` does.
+        """Return the last requests of clients to this node; see `Broker.requests`.
 
         >>> cluster.nodes[0].requests(api="TXN_OFFSET_COMMIT")
         []
@@ -139,7 +139,7 @@ class ClusterNode:
 
     @checked
     def log_lines(self, most: int = 50) -> list[str]:
-        """Return what it has logged last, since it was started.
+        """Return the last log lines since the start, at most `most`.
 
         >>> cluster.nodes[0].log_lines(most=0)
         []

@@ -1,9 +1,9 @@
-"""The network between the nodes of a cluster for tests, which can be parted.
+"""The network between the nodes of a test cluster, in which nodes can be isolated.
 
-    node ──► place, where another is told to be ──► the other's listener
+    node ──► place (the port that another node advertises) ──► that node's listener
 
-Each connection says who opened it: nodes call themselves `broker-<id>` in every request. While a
-node is cut off, connections that it has opened and those to it end, and new ones find nobody.
+The client id `broker-<id>` of the first request identifies the connecting node. While a node is
+isolated, connections from and to it are closed.
 """
 
 from __future__ import annotations
@@ -23,27 +23,23 @@ _CHUNK_BYTES: Final = 256 * 1024
 
 
 class NodeLinks:
-    """All places of one cluster; every method is called on one loop.
-
-    Attributes:
-        parted: Nodes that are cut off from all others.
-    """
+    """All places of a cluster; use it on one loop."""
 
     def __init__(self) -> None:
         self.parted: set[int] = set()
         self._servers: list[asyncio.Server] = []
-        # Who is connected to whom, None while he has not said who he is.
+        # (opening node, target); None until the first request.
         self._open: dict[asyncio.Task[None], tuple[int | None, int]] = {}
 
     async def place(self, node_id: int, port: int) -> int:
-        """Open a place where a node's listener is to be had; return its port."""
+        """Open a place that forwards to a node's port; return the place's port."""
 
         async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
             self._open[task] = (None, node_id)
             try:
-                # Either end may go at any time; a node that is cut off ends it here.
+                # Either end may close at any time; isolation cancels the task.
                 with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                     await self._connect(task, node_id, port, reader, writer)
             finally:
@@ -56,14 +52,14 @@ class NodeLinks:
         return found
 
     def part(self, node_id: int) -> None:
-        """Cut a node off."""
+        """Isolate a node."""
         self.parted.add(node_id)
         for task, ends in self._open.items():
             if node_id in ends:
                 task.cancel()
 
     def heal(self, node_id: int) -> None:
-        """Let a node reach the others again."""
+        """Reconnect a node."""
         self.parted.discard(node_id)
 
     def close(self) -> None:
@@ -88,7 +84,7 @@ class NodeLinks:
 
 
 async def _first_words(reader: asyncio.StreamReader) -> tuple[bytes, int | None]:
-    """Return what begins a connection, and the node that it says it comes from."""
+    """Return a connection's first bytes, and the node that opened it."""
     header = await reader.readexactly(_HEADER_BYTES)
     length = int.from_bytes(header[-2:], "big", signed=True)
     name = await reader.readexactly(min(max(0, length), _MOST_NAME_BYTES))
@@ -99,7 +95,7 @@ async def _first_words(reader: asyncio.StreamReader) -> tuple[bytes, int | None]
 async def _relay(
     first: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int
 ) -> None:
-    """Pass on what comes until either end goes."""
+    """Forward data in both directions until either end closes."""
     there_reader, there_writer = await asyncio.open_connection(HOST, port)
     try:
         there_writer.write(first)

@@ -1,12 +1,10 @@
 """Copies of a data directory, made in milliseconds.
 
-    copy_data(directory, snapshot)          take one; the broker may run (snapshots.py)
-    put_data(snapshot, directory)           put one where a broker is to start
+    copy_data(directory, snapshot)          of a stopped or running broker (snapshots.py)
+    put_data(snapshot, directory)           replace the data of a stopped broker
 
-A copy is a data directory as a kill leaves it. Of each log the closed segments are shared (hard
-links, where both are on one file system), since nobody changes them any more; all else is copied,
-without passing through this process where the kernel can. So what is shared must not be written to
-by others either.
+A copy looks like the directory after a kill. Closed segments are shared by hard links if possible;
+do not write to them. Other files are copied, by the kernel if it can.
 """
 
 from __future__ import annotations
@@ -25,25 +23,24 @@ if TYPE_CHECKING:
 
 _MARK: Final = "meta.properties"
 _LOG: Final = ".log"
-# Folders, also those that are being moved or deleted, and files that stand beside them.
+# Partition directories, also those being moved or deleted; other files.
 _PARTITION: Final = re.compile(r"\S+-\d+(?:\.\S+-(?:delete|stray|future))?")
 _FILES: Final = {_MARK, CLEAN_SHUTDOWN_MARKER}
 _ENDS_OF_FILES: Final = ("checkpoint", ".tmp")
-# Locks, and what is half-done or no part of a log any more.
+# Locks, unfinished files, and files that no longer belong to a log.
 _LEFT_OUT: Final = (".lock", ".tmp", ".part", ".deleted", ".cleaned", "-delete", "-stray")
-# What the kernel says that cannot copy between these files.
+# The kernel cannot copy between these files.
 _CANNOT: Final = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 _MOST_AT_ONCE: Final = 1 << 30
-# Windows would change the ends of lines.
+# Without it, Windows changes line ends.
 _BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 
 
 def copy_data(source: Path, target: Path) -> None:
-    """Copy a data directory to a place where there is none, or an empty one.
+    """Copy a data directory to a new or empty one; remove a partial copy.
 
     Raises:
-        ValueError: The source is no data directory, or something is in the target.
-        OSError: The disk failed; what was made of the target is removed.
+        ValueError: The source is not a data directory, or the target is not empty.
     """
     check_data(source)
     if target.exists() and any(target.iterdir()):
@@ -62,11 +59,10 @@ def copy_data(source: Path, target: Path) -> None:
 
 
 def put_data(snapshot: Path, directory: Path) -> None:
-    """Have a directory hold what a copy holds, and nothing else; it is made if there is none.
+    """Replace a directory, which may be missing, with a copy.
 
     Raises:
-        ValueError: The snapshot is no data directory.
-        OSError: The disk failed.
+        ValueError: The snapshot is not a data directory.
     """
     check_data(snapshot)
     directory.mkdir(parents=True, exist_ok=True)
@@ -75,7 +71,7 @@ def put_data(snapshot: Path, directory: Path) -> None:
 
 
 def remove_data(directory: Path) -> None:
-    """Remove what brokers have written to a directory; what else lies there stays."""
+    """Remove the files of brokers from a directory, and keep all others."""
     for each in directory.iterdir():
         name = each.name
         is_file_of_ours = name in _FILES or name.endswith(_ENDS_OF_FILES)
@@ -84,7 +80,7 @@ def remove_data(directory: Path) -> None:
 
 
 def _empty(directory: Path) -> None:
-    """Remove what is in a directory; it may be a volume, which cannot be renamed."""
+    """Empty a directory; it may be a volume, which cannot be renamed."""
     for each in directory.iterdir():
         _remove(each)
 
@@ -97,7 +93,7 @@ def _remove(path: Path) -> None:
 
 
 def check_data(directory: Path) -> None:
-    """Raise ValueError unless it is a data directory that a broker has used."""
+    """Raise ValueError unless a broker has used the directory."""
     if not (directory / _MARK).is_file():
         raise ValueError(f"{directory} is no data directory: there is no {_MARK} in it")
 
@@ -107,7 +103,7 @@ def _copy_folder(source: str, target: str) -> None:
         os.mkdir(target)  # noqa: PTH102 - paths as objects take a third of a copy's time
     with os.scandir(source) as listing:
         entries = [each for each in listing if not each.name.endswith(_LEFT_OUT)]
-    # The one with the largest base offset is appended to.
+    # The segment with the largest base offset is still appended to.
     active = max((each.name for each in entries if each.name.endswith(_LOG)), default=None)
     for each in entries:
         copy = f"{target}/{each.name}"
@@ -120,7 +116,7 @@ def _copy_folder(source: str, target: str) -> None:
 
 
 def _linked(source: str, target: str) -> bool:
-    """Give a file a second name, and say whether that can be done."""
+    """Create a hard link; return False if that is impossible."""
     try:
         os.link(source, target)
     except FileNotFoundError:
@@ -149,7 +145,7 @@ def _copy_bytes(source: int, target: int) -> None:
 
 
 def _copied_by_kernel(source: int, target: int) -> bool:
-    """Copy without reading, sharing blocks where the file system does; say whether it can."""
+    """Copy within the kernel, which may share blocks; return False if that is impossible."""
     copy = getattr(os, "copy_file_range", None)
     if copy is None:
         return False

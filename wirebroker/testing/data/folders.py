@@ -1,4 +1,4 @@
-"""Where the data of brokers for tests lies: in memory if the machine has enough of it."""
+"""Temporary folders for the data of test brokers, in memory if there is enough."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Final
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
-# Containers have 64 MiB there, which a test may fill.
+# A container's 64 MiB there are too few for a test.
 _ENOUGH_BYTES: Final = 1 << 30
 
 
 def new_folder() -> Path:
-    """Make a folder that nobody else has."""
+    """Create a temporary folder."""
     return Path(tempfile.mkdtemp(prefix="wirebroker-", dir=_memory_with_room()))
 
 
 def _memory_with_room() -> Path | None:
-    """Return the file system in memory, None where there is none or it is small or full."""
+    """Return the in-memory file system; None if it is missing, small or full."""
     try:
         has_room = shutil.disk_usage(_MEMORY).free >= _ENOUGH_BYTES
     except OSError:

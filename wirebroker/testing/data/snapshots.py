@@ -1,4 +1,4 @@
-"""What a broker holds at a moment, kept: `broker.snapshot()`, and how it is taken while it runs."""
+"""Snapshots of a broker's data, also while it runs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from wirebroker.testing.data.data_copies import copy_data
 if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
 
-# Logs that threads never stop appending to.
+# Threads may never stop appending to a log.
 _PATIENCE_S: Final = 20.0
-# Files that are renamed meanwhile (retention, compaction) make a try void.
+# Retention and compaction rename files, which makes a try fail.
 _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a broker held at a moment, in a directory.
+    """A copy of a broker's data at one moment.
 
-    It is a data directory: brokers begin with it (`Broker(snapshot=…)`), and `wirebroker serve
-    --data-dir` starts on it.
+    It is a data directory for `Broker(snapshot=…)` and `wirebroker serve --data-dir`.
 
     Attributes:
-        directory: Where it lies. Closed segments are shared with the broker: don't write to them.
+        directory: Its path. Closed segments are shared with the broker: do not write to them.
     """
 
     directory: Path
 
     def remove(self) -> None:
-        """Remove it; one that was not given a directory goes with its broker anyway.
+        """Delete the directory; a temporary one is deleted with its broker anyway.
 
         >>> snapshot = broker.snapshot()
         >>> snapshot.remove()
@@ -45,18 +44,12 @@ class Snapshot:
 
 
 async def take(broker: Broker, target: Path) -> None:
-    """Copy what a running broker holds, without disturbing its clients.
+    """Copy a running broker's data at one moment, without disturbing clients.
 
-    What was acknowledged before is in it, as one moment has it. All is flushed before, with
-    producers' states, so that a start on the copy has next to nothing to recover.
-
-    Args:
-        broker: Which runs.
-        target: Where there is nothing yet, or an empty directory.
+    Logs and producer states are flushed first, so that a start needs little recovery.
 
     Raises:
-        ValueError: It cannot be taken; the text says why.
-        OSError: The disk failed.
+        ValueError: The data cannot be copied.
     """
     directories = broker.replicas.directories
     if len(directories) != 1:
@@ -88,7 +81,7 @@ async def _copy(broker: Broker, source: str, target: Path) -> None:
             for partition in busy:
                 await partition.until_settled()
         try:
-            # On the loop: no record comes between one log's copy and another's.
+            # On the loop, so that no record is appended between the copies of two logs.
             copy_data(Path(source), target)
         except FileNotFoundError:
             if not last:

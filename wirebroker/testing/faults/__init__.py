@@ -1,1 +1,1 @@
-"""Faults that tests set, and how a broker acts on them."""
+"""Faults that tests set, and their effects on requests."""

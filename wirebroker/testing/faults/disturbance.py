@@ -1,4 +1,4 @@
-"""A request that a fault has met: refused, delayed, cut off, or never answered."""
+"""The effect of a fault on one request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Disturbance:
-    """What becomes of one request; the broker is what handlers are given."""
+    """A request that faults may disturb; `broker` is passed to handlers."""
 
     def __init__(self, broker: Any, request: Request, handler: Handler) -> None:
         self._broker = broker
@@ -37,17 +37,17 @@ class Disturbance:
         self._body: Any = None
 
     def names(self, topic: str) -> bool:
-        """Tell whether the request is about a topic, by its name or its id."""
+        """Return whether the request names a topic, by name or id."""
         found = self._broker.metadata.image.topics.get(topic)
         topic_id = None if found is None else found.topic_id
         return names_topic(self._decoded(), topic, topic_id)
 
     def _has_fetch_session(self) -> bool:
-        """Tell whether it is a Fetch that leaves out what the broker knows (KIP-227)."""
+        """Return whether this is a Fetch that omits unchanged partitions (KIP-227)."""
         return self._request.key == ApiKey.FETCH and self._decoded().session_id != 0
 
     def needs_names(self, fault: Fault) -> bool:
-        """Return whether a fault acts on topics that a Fetch with a session leaves out."""
+        """Return whether a fault acts on topics that a Fetch with a session may omit."""
         if not self._has_fetch_session():
             return False
         if fault.topic is not None:
@@ -56,13 +56,13 @@ class Disturbance:
         return error is not None and not is_reported_at_top(request.key, request.version, error)
 
     def without_session(self) -> list[Piece]:
-        """Return the answer after which a client names all its partitions again."""
+        """Return the error after which a client names all its partitions again."""
         code = int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         request = self._request
         return [encode_response(request.key, request.version, {"error_code": code})]
 
     def by(self, fault: Fault, faults: FaultTable) -> list[Piece] | Awaitable[Any]:
-        """Have a fault act.
+        """Apply a fault and return the response.
 
         Raises:
             CloseConnectionError: It closes the connection.
@@ -74,7 +74,7 @@ class Disturbance:
         if fault.kind == "error" and request.key != ApiKey.METADATA:
             assert fault.error is not None
             if request.key == ApiKey.PRODUCE and self._decoded().acks == 0:
-                raise CloseConnectionError(told)  # nobody waits for an answer
+                raise CloseConnectionError(told)  # acks=0 has no response
             body = refusal_of(request.key, request.version, self._decoded(), fault.error)
             return [body]
         request.keep()
@@ -87,7 +87,7 @@ class Disturbance:
         return self._changed(fault)
 
     async def served(self) -> list[Piece] | None:
-        """Have the handler answer, as the dispatcher does (net/dispatch.py)."""
+        """Handle the request as net/dispatch.py does."""
         request, function = self._request, self._handler.function
         if self._handler.is_raw:
             outcome: Any = function(self._broker, request)
@@ -119,7 +119,6 @@ class Disturbance:
         return never
 
     async def _changed(self, fault: Fault) -> list[Piece] | None:
-        """Serve it, and change what is answered."""
         pieces = await self.served()
         if pieces is None:
             return None

@@ -1,4 +1,4 @@
-"""The faults that tests have set: which requests they concern, and how often they act."""
+"""The faults that tests have set."""
 
 from __future__ import annotations
 
@@ -30,16 +30,13 @@ class Fault:
     """One fault.
 
     Attributes:
-        id: Its number.
-        kind: What it does.
-        key: Requests of this kind alone; None: all.
-        topic: Requests that name this topic alone.
-        client_id: Of clients that call themselves so alone.
-        error: What is answered.
-        when: When the connection is closed.
-        delay_ms: How long an answer is kept back, or clients are told to wait.
-        left: How often it still acts; None: for ever.
-        acted: How often it has.
+        key: The API; None for all.
+        topic: A topic that requests name; None for all.
+        client_id: None for all.
+        when: When to close the connection.
+        delay_ms: Delay of the request, or throttle time.
+        left: How often it still acts; None without limit.
+        acted: How often it has acted.
     """
 
     id: int
@@ -54,13 +51,13 @@ class Fault:
     acted: int = 0
 
     def act(self) -> None:
-        """Count one time."""
+        """Count one use."""
         self.acted += 1
         if self.left is not None:
             self.left -= 1
 
     def concerns(self, key: ApiKey, client_id: str | None) -> bool:
-        """Tell whether it acts on requests of a kind and a client, topics apart."""
+        """Return whether it matches an API and a client id, topics aside."""
         return (
             self.left != 0
             and self.kind not in _OF_THE_DISK
@@ -70,7 +67,7 @@ class Fault:
 
 
 class FaultTable:
-    """All faults, in the order in which they were set: of several the first acts."""
+    """All faults, in the order in which they were set; the first match acts."""
 
     __slots__ = ("_faults", "_last_id", "_when_removed")
 
@@ -83,10 +80,10 @@ class FaultTable:
         return bool(self._faults)
 
     def add(self, arguments: Mapping[str, Any]) -> int:
-        """Set a fault; return its number.
+        """Add a fault and return its number.
 
         Raises:
-            ValueError: It is none; the text says why.
+            ValueError: An argument is invalid, or there are too many faults.
         """
         if len(self._faults) >= _MOST_FAULTS:
             raise ValueError(f"there are {_MOST_FAULTS} faults already")
@@ -96,10 +93,10 @@ class FaultTable:
         return fault.id
 
     def limit(self, number: int, times: int) -> None:
-        """Let a fault act so many times from now on.
+        """Let a fault act only `times` more times.
 
         Raises:
-            ValueError: There is none of that number, or that is no count.
+            ValueError: The fault is unknown, or the count is negative.
         """
         if number not in self._faults:
             raise ValueError(f"there is no fault {number}")
@@ -108,7 +105,7 @@ class FaultTable:
         self._faults[number].left = times
 
     def remove(self, number: int | None) -> None:
-        """Remove a fault, or all; who is kept waiting by one waits no more."""
+        """Remove a fault, or all, and end the waits that they cause."""
         if number is None:
             self._faults.clear()
         else:
@@ -118,15 +115,15 @@ class FaultTable:
             callback()
 
     def when_removed(self, callback: Callable[[], None]) -> None:
-        """Call back once when any is removed."""
+        """Call back once, when any fault is removed."""
         self._when_removed[callback] = None
 
     def forget(self, callback: Callable[[], None]) -> None:
-        """Do not call it any more: who was kept waiting has gone."""
+        """Cancel a callback."""
         self._when_removed.pop(callback, None)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return all of them as JSON."""
+        """Return all faults as JSON."""
         return [
             {
                 "id": each.id,
@@ -144,11 +141,11 @@ class FaultTable:
         ]
 
     def concerning(self, key: ApiKey, client_id: str | None) -> list[Fault]:
-        """Return what may act on a request, topics apart."""
+        """Return the faults that match an API and a client id."""
         return [each for each in self._faults.values() if each.concerns(key, client_id)]
 
     def of_disk(self, kind: FaultKind) -> bool:
-        """Tell whether the disk is to fail so, and count it."""
+        """Return whether a disk fault is set, and count one use."""
         for each in self._faults.values():
             if each.kind == kind and each.left != 0:
                 each.act()

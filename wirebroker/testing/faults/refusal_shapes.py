@@ -1,7 +1,8 @@
-"""Where the responses of each API key report an error: at the top, or for each part of a request.
+"""The error fields of each API's response, for the whole or for each part.
 
-The names of the fields are those of Kafka's message definitions. The values besides an error are
-those of Apache Kafka's own error responses (`getErrorResponse` of each request class).
+Other fields' values are those of Kafka's error responses.
+
+Source: `getErrorResponse` of Kafka's request classes.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ _LAST_VERSION: Final = 0x7FFF
 
 
 class Level(NamedTuple):
-    """Arrays of a request, and the array of the response that has an element for each of theirs.
+    """Arrays of a request, and the response's array with one element for each of theirs.
 
     Attributes:
-        asked: Names of the arrays; `dirs.topics` are the topics of all dirs.
-        answered: Name of the response's array.
-        fields: Field of the response's element -> field of the request's; None: the element itself.
+        asked: The request's arrays; `dirs.topics` are the topics of all dirs.
+        answered: The response's array.
+        fields: Response field -> request field; None for the element itself.
     """
 
     asked: tuple[str, ...]
@@ -32,14 +33,14 @@ class Level(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """Where the parts of a request get their errors.
+    """The error fields of a request's parts.
 
     Attributes:
-        levels: From the outermost array to the one whose elements have an error.
-        also: Other fields of an element with an error.
-        error: The name of the error's field.
-        codes: The errors that belong here; None: all.
-        versions: The versions of the request that belong here.
+        levels: From the outermost array to the one with the error.
+        also: Values of other fields in the element.
+        error: The error field.
+        codes: Errors that this shape reports; None for all.
+        versions: Request versions with this shape.
     """
 
     levels: tuple[Level, ...]
@@ -50,11 +51,11 @@ class Shape(NamedTuple):
 
 
 class Top(NamedTuple):
-    """The error of a whole response.
+    """The error field of a whole response.
 
     Attributes:
-        also: Other fields of a response with an error.
-        versions: The versions that have the field.
+        also: See Shape.
+        versions: Versions that have the field.
         codes: Errors that are reported here even if the request has parts.
         is_repeated: Whether errors of parts are repeated here.
     """
@@ -70,7 +71,7 @@ def _level(asked: str, answered: str, *fields: str) -> Level:
 
 
 def _of(asked: str, answered: str, field: str) -> Level:
-    """Return the level of an array whose elements are what a field of the response holds."""
+    """Return the level of an array of plain values."""
     return Level((asked,), answered, {field: None})
 
 
@@ -105,7 +106,7 @@ _OF_FETCH_SESSIONS: Final = frozenset(
     }
 )
 
-# The first that fits counts.
+# The first shape that matches applies.
 SHAPES: Final[dict[ApiKey, tuple[Shape, ...]]] = {
     ApiKey.PRODUCE: (
         Shape(
@@ -217,7 +218,7 @@ SHAPES: Final[dict[ApiKey, tuple[Shape, ...]]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Shape((_TOPICS,)),),
 }
 
-# The others have an error in all versions or none, and no fields besides that are not defaults.
+# Other APIs have the error in all versions or none, and defaults in other fields.
 TOPS: Final[dict[ApiKey, Top]] = {
     ApiKey.FETCH: Top(versions=range(7, _LAST_VERSION), codes=_OF_FETCH_SESSIONS),
     ApiKey.METADATA: Top(
@@ -238,7 +239,7 @@ TOPS: Final[dict[ApiKey, Top]] = {
 
 
 def supported_versions(key: ApiKey) -> list[dict[str, int]]:
-    """Return what ApiVersions lists of a key."""
+    """Return an API's entry in an ApiVersions response."""
     versions = API_VERSIONS[key]
     return [
         {

@@ -1,4 +1,4 @@
-"""Responses that report an error in place of a handler's (the places: refusal_shapes.py)."""
+"""Error responses for all APIs, built from refusal_shapes.py."""
 
 from __future__ import annotations
 
@@ -17,28 +17,21 @@ if TYPE_CHECKING:
 
 _MESSAGE: Final = "a test has injected this error"
 _ANY_TOP: Final = Top()
-# From here on a JoinGroup response has null for a protocol that was not chosen.
+# Since this version, JoinGroup has null for no protocol.
 _NULL_PROTOCOL_VERSION: Final = 7
-# The first DescribeGroups version with a message; in those of other keys it can be left out.
+# DescribeGroups has a message since this version; other keys may leave it out.
 _GROUP_MESSAGE_VERSION: Final = 6
 
 
 def can_be_refused(key: ApiKey) -> bool:
-    """Return whether the response to a request can report any error."""
+    """Return whether an API's response can report any error."""
     return key in SHAPES or _has_one_error(key)
 
 
 def refusal_of(key: ApiKey, version: int, body: Any, code: ErrorCode) -> bytes:
-    """Return the body of a response that refuses all that a request is about.
-
-    Args:
-        key: The request's API key; one of those that can be refused.
-        version: Its version.
-        body: Its decoded body.
-        code: The error.
-    """
+    """Return the body of a response with an error for everything in a decoded request."""
     if key == ApiKey.API_VERSIONS and code == ErrorCode.UNSUPPORTED_VERSION:
-        # KIP-511: a client that does not know the version yet can read version 0.
+        # KIP-511: any client can read version 0.
         return encode_response(key, 0, {"error_code": code, "api_keys": supported_versions(key)})
     is_whole = is_reported_at_top(key, version, code)
     response = {} if is_whole else _refused_parts(key, version, body, code)
@@ -54,13 +47,7 @@ def refusal_of(key: ApiKey, version: int, body: Any, code: ErrorCode) -> bytes:
 
 
 def refuse_metadata(version: int, response: Any, code: ErrorCode) -> None:
-    """Put an error into a Metadata response, which must name brokers also then.
-
-    Args:
-        version: The request's version.
-        response: The decoded response; changed in place.
-        code: The error.
-    """
+    """Put an error into a decoded Metadata response, which still must name the brokers."""
     is_whole = is_reported_at_top(ApiKey.METADATA, version, code)
     if version in TOPS[ApiKey.METADATA].versions and (is_whole or not response.topics):
         response.error_code = int(code)
@@ -69,15 +56,15 @@ def refuse_metadata(version: int, response: Any, code: ErrorCode) -> None:
 
 
 def is_reported_at_top(key: ApiKey, version: int, code: ErrorCode) -> bool:
-    """Return whether an error concerns a whole request, whatever its parts are."""
+    """Return whether an error concerns the whole request, even if it has parts."""
     top = TOPS.get(key, _ANY_TOP)
     return version in top.versions and code in top.codes
 
 
 def _explain(struct: Struct) -> None:
-    """Set the error message of each part that has an error and room for a message.
+    """Set all error messages.
 
-    librdkafka's admin client crashes or drops the error if some of the messages are null.
+    librdkafka's admin client crashes or drops the error if some of them are null.
     """
     names = struct.FIELD_NAMES
     if "error_message" in names and getattr(struct, "error_code", False):
@@ -95,7 +82,7 @@ def _has_one_error(key: ApiKey) -> bool:
 
 
 def _from_request(key: ApiKey, version: int, body: Any) -> dict[str, Any]:
-    """Return what a response with an error repeats of the request."""
+    """Return the fields that an error response copies from the request."""
     if key != ApiKey.JOIN_GROUP:
         return {}
     protocol = None if version >= _NULL_PROTOCOL_VERSION else ""
@@ -103,7 +90,7 @@ def _from_request(key: ApiKey, version: int, body: Any) -> dict[str, Any]:
 
 
 def _refused_parts(key: ApiKey, version: int, body: Any, code: ErrorCode) -> dict[str, Any]:
-    """Return the fields of a response that refuses each part; none if the request has no parts."""
+    """Return fields with an error for each part; empty if there are no parts."""
     for shape in SHAPES.get(key, ()):
         if version in shape.versions and (shape.codes is None or code in shape.codes):
             last = len(shape.levels) - 1
@@ -114,7 +101,7 @@ def _refused_parts(key: ApiKey, version: int, body: Any, code: ErrorCode) -> dic
 
 
 def _elements(asked: Any, levels: tuple[Level, ...], depth: int) -> Iterator[Any]:
-    """Walk the elements at a depth of a request's arrays."""
+    """Yield the elements at a depth of a request's arrays."""
     for each in _asked(asked, levels[0]):
         if depth == 0:
             yield each
@@ -123,7 +110,6 @@ def _elements(asked: Any, levels: tuple[Level, ...], depth: int) -> Iterator[Any
 
 
 def _asked(parent: Any, level: Level) -> Iterator[Any]:
-    """Walk the elements of a request that a level answers."""
     for path in level.asked:
         outer, _, inner = path.partition(".")
         for each in getattr(parent, outer) or ():
@@ -145,7 +131,7 @@ def _answered(
         else:
             row |= {shape.error: int(code), **shape.also}
         answered.append(row)
-    if len(level.asked) > 1:  # such as a user whose one credential goes and another comes
+    if len(level.asked) > 1:  # such as a user with a deletion and an upsertion
         return list({tuple(row.items()): row for row in answered}.values())
     return answered
 

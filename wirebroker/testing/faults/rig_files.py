@@ -1,7 +1,6 @@
-"""The files of a broker in test mode: a disk that fails when a test says so.
+"""The files of a broker in test mode, which fail on command.
 
-It is never waited for. What tests end is a process, and what that has written the system keeps;
-a start without syncs takes 4 ms instead of 50, and more where others use the disk.
+They are never synced: tests end processes, not the system, and each sync delays a start.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Disk:
-    """What happens to writes and syncs."""
+    """The faults of the disk."""
 
     __slots__ = ("_faults",)
 
@@ -29,12 +28,10 @@ class _Disk:
         self._faults = faults
 
     def check_room(self, path: str) -> None:
-        """Raise ENOSPC while the disk is to be full."""
         if self._faults and self._faults.of_disk("disk_full"):
             raise OSError(errno.ENOSPC, "No space left on device, as a test has it", path)
 
     def check_sync(self, path: str) -> None:
-        """Raise EIO while syncs are to fail."""
         if self._faults and self._faults.of_disk("fail_fsync"):
             raise OSError(errno.EIO, "Input/output error, as a test has it", path)
 
@@ -69,11 +66,11 @@ class RigFiles(Files):
         self._disk = _Disk(faults)
 
     def data(self, path: str) -> DataFile:
-        """Return the file at `path`; touches nothing until it is used."""
+        """Return the file at `path`, which is not opened yet."""
         return _RigFile(self._cache, path, self._disk)
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents; one that exists is left as it is."""
+        """Create a directory and its parents if missing."""
         self._disk.check_room(path)
         super().make_directory(path)
 
@@ -85,10 +82,10 @@ class RigFiles(Files):
         super().write_whole(path, content, sync=False)
 
     def sync_directory(self, path: str) -> None:
-        """Fail if syncs are to."""
+        """Fail if syncs are to fail."""
         self._disk.check_sync(path)
 
     def open_volume(self, path: str) -> Volume | None:
-        """Return None: each file is synced by itself, so that it can fail."""
+        """Return None, so that each file is synced separately and can fail."""
         del path
         return None

@@ -1,1 +1,1 @@
-"""Where a test broker runs: in this process, in another, in a container."""
+"""Hosts of test brokers: this process, a child process, a container."""

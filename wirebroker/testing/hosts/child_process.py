@@ -1,4 +1,4 @@
-"""A broker in a process of its own, which can be killed as the system kills."""
+"""A broker in a child process, which can be killed."""
 
 from __future__ import annotations
 
@@ -22,21 +22,17 @@ if TYPE_CHECKING:
 
 _READY: Final = "wirebroker ready on "
 _HTTP: Final = "http://"
-# A cold start on a busy machine takes some seconds.
+# A cold start on a busy machine takes seconds.
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
-# A reset takes 10 ms; who hangs is replaced.
+# A reset takes 10 ms; a broker that hangs is replaced.
 _RESET_S: Final = 5.0
-# What a log line takes, generously: so much of the end of the log is read for each.
+# Generous length of a log line.
 _LINE_BYTES: Final = 400
 
 
 class ChildProcess:
-    """Runs one broker after the other; what they log is in a file beside their data.
-
-    Attributes:
-        process_id: Of the one that runs.
-    """
+    """A host with one child process at a time; it logs to a file next to the data."""
 
     def __init__(self, log_file: Path) -> None:
         self.process_id: int | None = None
@@ -48,13 +44,13 @@ class ChildProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether a broker was started and not ended by us."""
+        """See Host."""
         return self._process is not None
 
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:
-        """Start a broker; see Host. KAFKA_ variables of the environment have no say."""
+        """Start a broker without KAFKA_ environment variables; see Host."""
         assert self._process is None
         self._settings = dict(settings)
         command = [sys.executable, "-P", "-m", "wirebroker", "serve", "--data-dir", str(directory)]
@@ -70,7 +66,7 @@ class ChildProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=_environment(),
-                # A SIGINT from the terminal is for the tests, which end the broker.
+                # A SIGINT from the terminal is for the tests.
                 start_new_session=True,
             )
         self.process_id = self._process.pid
@@ -82,10 +78,10 @@ class ChildProcess:
             raise
 
     async def stop(self) -> None:
-        """Have it stop cleanly (SIGTERM); it is killed if it takes too long.
+        """Stop it cleanly (SIGTERM).
 
         Raises:
-            TimeoutError: It did.
+            TimeoutError: It did not stop, and was killed.
         """
         process = self._process
         assert process is not None
@@ -99,7 +95,7 @@ class ChildProcess:
             await self.kill()
 
     async def kill(self) -> None:
-        """Kill it (SIGKILL), and wait until it is gone."""
+        """Kill it (SIGKILL), and wait for its end."""
         process, self._process = self._process, None
         self.process_id = None
         assert process is not None
@@ -108,41 +104,41 @@ class ChildProcess:
         await process.communicate()
 
     async def pause(self) -> None:
-        """Have the system let it do nothing (SIGSTOP)."""
+        """Freeze it (SIGSTOP)."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     async def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
+        """Continue it (SIGCONT)."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def leave_nothing(self) -> None:
-        """Kill it, and don't wait."""
+        """Kill it without waiting."""
         if self.process_id is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process_id, signal.SIGKILL)
 
     def log_lines(self, most: int) -> list[str]:
-        """Return what it has logged last, since its start."""
+        """See Host."""
         with self._log_file.open("rb") as log:
             end = log.seek(0, os.SEEK_END)
             log.seek(max(self._log_began, end - most * _LINE_BYTES))
             return log.read().decode(errors="replace").splitlines()[-most:]
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Ask the broker over HTTP; see Host."""
+        """Send a command over HTTP; see Host."""
         if self._rig is None or not self.is_running:
             raise ConnectionError("the broker does not run")
         return await in_thread(Work.UPKEEP, ask_rig, self._rig, command, arguments)
 
     async def take_snapshot(self, target: Path) -> None:
-        """Have the broker copy what it holds, and take it from there; see Host."""
+        """Let the broker copy its data, and move the copy; see Host."""
         taken = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
         await in_thread(Work.UPKEEP, _move, Path(taken["directory"]), target)
 
     async def swap(self, replace: Callable[[], None]) -> None:
-        """Have the broker end, its data replaced, and another start in its process; see Host."""
+        """Crash and start the broker within its process; see Host."""
         await self.carry_out("crash", {})
         try:
             await in_thread(Work.UPKEEP, replace)
@@ -152,9 +148,9 @@ class ChildProcess:
             raise
 
     async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
-        """Have an empty broker run in the same process, unless settings differ; see Host.
+        """Reset the broker within its process, unless settings differ; see Host.
 
-        One that does not answer is killed; why it does not start, the next start says.
+        It is killed if that fails; the next start reports the reason.
         """
         if settings == self._settings:
             log_began = self._log_file.stat().st_size
@@ -167,7 +163,7 @@ class ChildProcess:
         return None
 
     def begin_anew(self) -> None:
-        """Do nothing: what was done ended with the process."""
+        """Do nothing: the rig ended with the process."""
 
     @staticmethod
     async def _rig_address(ready_lines: asyncio.StreamReader) -> PeerAddress | None:
@@ -178,7 +174,7 @@ class ChildProcess:
         return None
 
     async def _ready(self, process: asyncio.subprocess.Process) -> PeerAddress:
-        """Wait for the line that tells where it listens."""
+        """Wait for the line that contains the address."""
         assert process.stdout is not None
         while line := (await process.stdout.readline()).decode():
             if line.startswith(_READY):
@@ -195,17 +191,16 @@ class ChildProcess:
 
 
 def _move(taken: Path, target: Path) -> None:
-    """Move a snapshot to where there is nothing, or an empty directory."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         target.rmdir()
     shutil.move(taken, target)
-    with contextlib.suppress(OSError):  # others are in it
+    with contextlib.suppress(OSError):  # it contains other snapshots
         taken.parent.rmdir()
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a broker: it imports what this process imports."""
+    """Return an environment in which the broker imports this wirebroker."""
     root = str(Path(wirebroker.__file__).parent.parent)
     search_path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}

@@ -1,11 +1,8 @@
-"""A broker in a container, in test mode: the kit asks it over HTTP, with a token.
+"""A broker in a container, in test mode: the kit sends commands over HTTP, with a token.
 
-Its ports are chosen here and bound, so that they are the same when the container is stopped and
-started. Where the engine's ports are reached at one address, nobody has to be asked for them, and
-clients are told that; else the address is known when the engine has started the container: a file
-then says it, for which the command waits. The broker is started without the image's scripts, whose
-settings a configuration of one's own would have: it starts as beside the tests, and some processes
-sooner.
+Its ports are chosen here, so that they survive stops. If the engine's address is known only after
+the start, the command waits for a file that names it. Without the image's scripts, the broker has
+the settings of a child process and starts faster.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
 _CLIENTS: Final = 9092
 _INSIDE: Final = 19092
 _HTTP: Final = 9404
-# Not on a volume: copies of segments that are closed cost nothing within one file system.
+# Not on a volume: snapshots need hard links within one file system.
 _DATA: Final = "/home/appuser/broker/data"
 _FOLDER: Final = "/home/appuser"
 _ADVERTISED: Final = "advertised"
@@ -42,24 +39,23 @@ _WHEN_TOLD: Final = (
     f"until [ -s {_FOLDER}/{_ADVERTISED} ]; do sleep 0.02; done; "
     f'KAFKA_ADVERTISED_LISTENERS=$(< {_FOLDER}/{_ADVERTISED}) exec "$@"'
 )
-# An image that has to be pulled was pulled before: the engine starts a container then.
+# Without the pull of an image, which comes earlier.
 _READY_S: Final = 60.0
 _PAUSE_S: Final = 0.02
-# The engine is asked whether it has ended once in so many pauses: asked each time, that took 50 to
-# 150 ms of a start on a busy machine, of whose processors the broker has need.
+# Pauses per check whether the container has ended, which takes CPU from the start.
 _PAUSES: Final = 25
-# A reset takes some 10 ms; who hangs is replaced.
+# A reset takes 10 ms; a broker that hangs is replaced.
 _RESET_S: Final = 5.0
-# Below those that systems give to outgoing connections, so that it is free after a stop, too.
+# Below the ephemeral ports, so that a port stays free after a stop.
 _PORTS: Final = range(20_000, 32_000)
 _TRIES: Final = 5
 
 
 class ContainerHost:
-    """Runs one container after the other; see Host.
+    """A host with one container at a time.
 
     Attributes:
-        name: Of its containers: by it those in the same network reach the broker.
+        name: Host name of the broker in its network.
     """
 
     def __init__(self, image: str, network: Any = None) -> None:
@@ -70,30 +66,30 @@ class ContainerHost:
         self._container: Container | None = None
         self._is_running = False
         self._settings: dict[str, str] = {}
-        # Of this machine: for clients, and for HTTP.
+        # Ports of this machine: for clients, and for HTTP.
         self._bound = 0, 0
         self._clients: PeerAddress | None = None
         self._http: PeerAddress | None = None
-        # On this machine; nothing is there but what a broker was to begin with.
+        # On this machine; it contains only data to start with.
         self._directory: Path | None = None
 
     @property
     def inside_address(self) -> str:
-        """Where others in its network find it, host:port."""
+        """The address within the network, `host:port`."""
         return f"{self.name}:{_INSIDE}"
 
     @property
     def is_running(self) -> bool:
-        """Whether a broker was started and not ended by us."""
+        """See Host."""
         return self._is_running
 
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:
-        """Start a broker on what it had, else on a copy of the directory, if that exists; see Host.
+        """Start a broker with its earlier data, or a copy of an existing directory; see Host.
 
         Raises:
-            ValueError: Listeners are set.
+            ValueError: The configs set listeners.
         """
         if port is None:
             raise ValueError("a broker in a container has listeners of its own: don't set them")
@@ -109,7 +105,7 @@ class ContainerHost:
         return address
 
     async def stop(self) -> None:
-        """Have it stop cleanly (SIGTERM)."""
+        """Stop it cleanly (SIGTERM)."""
         self._is_running = False
         await in_thread(Work.UPKEEP, self._known.stop)
 
@@ -119,25 +115,25 @@ class ContainerHost:
         await in_thread(Work.UPKEEP, self._known.kill)
 
     async def pause(self) -> None:
-        """Have the engine let it do nothing."""
+        """Freeze the container."""
         await in_thread(Work.UPKEEP, self._known.pause)
 
     async def resume(self) -> None:
-        """Let it go on."""
+        """Continue it."""
         await in_thread(Work.UPKEEP, self._known.resume)
 
     async def take_snapshot(self, target: Path) -> None:
-        """Have the broker copy what it holds, and copy it from there; see Host."""
+        """Let the broker copy its data, and download the copy; see Host."""
         taken = await self.carry_out("take-snapshot", {"name": f"for-{target.name}"})
         await in_thread(Work.UPKEEP, self._known.take_folder, taken["directory"], target)
 
     async def swap(self, replace: Callable[[], None]) -> None:
-        """Have the directory here replaced, and the broker begin on a copy of it; see Host."""
+        """Replace the directory here, and start the broker with a copy of it; see Host."""
         await in_thread(Work.UPKEEP, replace)
         await self._begin_on_the_directory()
 
     async def _begin_on_the_directory(self) -> None:
-        """Have the broker end, its data replaced, and another start in its process."""
+        """Crash the broker, replace its data, and start it within its process."""
         assert self._directory is not None, "it was started"
         await self.carry_out("crash", {})
         try:
@@ -148,10 +144,9 @@ class ContainerHost:
             raise
 
     async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
-        """Have an empty broker run in the same container, unless settings differ; see Host.
+        """Reset the broker at the same address, unless settings differ; see Host.
 
-        It listens where the old one did: ports of a container are bound when it is made. One that
-        does not answer is killed; why it does not start, the next start says.
+        It is killed if that fails; the next start reports the reason.
         """
         if settings == self._settings:
             with contextlib.suppress(ValueError, ConnectionError, TimeoutError):
@@ -162,7 +157,7 @@ class ContainerHost:
         return None
 
     def begin_anew(self) -> None:
-        """Leave the old container to be removed."""
+        """Remove the old container in the background."""
         container, self._container = self._container, None
         if container is not None:
             begin_in_thread(Work.UPKEEP, container.remove)
@@ -175,13 +170,13 @@ class ContainerHost:
             container.remove()
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Ask the broker over HTTP; see Host."""
+        """Send a command over HTTP; see Host."""
         if self._http is None or not self._is_running:
             raise ConnectionError("the broker does not run")
         return await in_thread(Work.UPKEEP, ask_rig, self._http, command, arguments, self._token)
 
     def log_lines(self, most: int) -> list[str]:
-        """Return what it has logged last."""
+        """See Host."""
         return [] if self._container is None else self._container.log_lines(most)
 
     @property
@@ -224,7 +219,7 @@ class ContainerHost:
         return address
 
     def _told(self, host: str, port: int) -> str:
-        """Return what is told of the listeners."""
+        """Return the advertised listeners."""
         return f"CLIENTS://{host}:{port},INSIDE://{self.inside_address}"
 
     def _made(self, settings: Mapping[str, str], port: int) -> Container:
@@ -276,7 +271,7 @@ def _is_ready(address: PeerAddress) -> bool:
 
 
 def _free_port() -> int:
-    """Return a port that nobody of this machine listens at, which is mostly the engine's, too."""
+    """Return a free port of this machine, mostly also the engine's."""
     while True:
         port = random.choice(_PORTS)  # noqa: S311 - no secret
         with socket.socket() as tried:

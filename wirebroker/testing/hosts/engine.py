@@ -1,8 +1,6 @@
-"""The door to container engines: one container, by testcontainers for Python.
+"""A container, by testcontainers for Python (`pip install 'wirebroker[testcontainers]'`).
 
-testcontainers finds the engine, knows by which address its ports are reached, and removes what a
-test run that was killed has left. It is asked for when a container is:
-`pip install 'wirebroker[testcontainers]'`.
+testcontainers finds the engine, and removes the containers of killed test runs.
 """
 
 from __future__ import annotations
@@ -23,14 +21,14 @@ if TYPE_CHECKING:
 _NOT_HERE: Final = "testcontainers is not installed"
 _INSTALL: Final = "pip install 'wirebroker[testcontainers]'"
 _STOP_S: Final = 30
-# testcontainers' word for ports that are reached at the engine's own machine.
+# Value for ports that are reached at the engine's host.
 _BY_THE_HOST: Final = "docker_host"
-# Who the image runs as.
+# The image's user id.
 _USER: Final = 1000
 
 
 def why_no_engine() -> str | None:
-    """Return why no container can be started here; None if one can."""
+    """Return why no container can be started; None if one can."""
     try:
         from testcontainers.core.docker_client import DockerClient  # noqa: PLC0415 - an extra
     except ImportError:
@@ -48,24 +46,17 @@ def why_no_engine() -> str | None:
 
 
 def _let_sockets_go() -> None:
-    """Collect sockets that docker's library leaves open when no engine answers.
-
-    Else the interpreter warns of them, in whichever test comes next.
-    """
+    """Collect sockets of docker's library, of which the interpreter would warn in a later test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
 
 
 class Container:
-    """One container, from its start to its removal. Its methods block.
-
-    Raises:
-        StartError: Of every method: there is no engine, or it refuses.
-    """
+    """One container; its methods block and raise StartError."""
 
     def __init__(self, image: str) -> None:
-        """Prepare a container of what the engine has, or can pull."""
+        """Prepare a container of an image that the engine has or can pull."""
         try:
             from testcontainers.core.container import DockerContainer  # noqa: PLC0415 - an extra
         except ImportError:
@@ -81,7 +72,7 @@ class Container:
         self._image = image
 
     def known_host(self) -> str | None:
-        """Return where bound ports will be reached; None where only the start will tell."""
+        """Return the host of bound ports; None if it is known only after the start."""
         client = self._container.get_docker_client()
         mode = str(client.get_connection_mode().value)
         return str(client.host()) if mode == _BY_THE_HOST else None
@@ -95,14 +86,10 @@ class Container:
         network: Any = None,
         alias: str,
     ) -> None:
-        """Make the container, and start it.
+        """Create and start the container.
 
-        Args:
-            command: What runs in it.
-            environment: Of that.
-            bound_ports: Port in the container to port of the engine's machine.
-            network: testcontainers' Network, None for the engine's own.
-            alias: By which others in that network find it.
+        `bound_ports` maps container ports to ports of the engine's machine; `alias` is the host
+        name in the testcontainers Network.
         """
         self._container.with_command(list(command))
         for variable, value in environment.items():
@@ -118,19 +105,19 @@ class Container:
             raise StartError(f"the engine does not start {self._image}", str(error)) from error
 
     def address(self, port: int) -> tuple[str, int]:
-        """Return where a port of the container is reached from here."""
+        """Return the host and port at which a container port is reached."""
         return (
             str(self._container.get_container_host_ip()),
             int(self._container.get_exposed_port(port)),
         )
 
     def has_ended(self) -> bool:
-        """Tell whether what ran in it has come to its end."""
+        """Return whether the command has ended."""
         self._container.reload()
         return str(self._container.status) in {"exited", "dead"}
 
     def start_again(self) -> None:
-        """Start what was stopped or killed, with the files that it had."""
+        """Start the stopped container with its files."""
         self._container.get_wrapped_container().start()
 
     def stop(self) -> None:
@@ -138,28 +125,28 @@ class Container:
         self._container.get_wrapped_container().stop(timeout=_STOP_S)
 
     def kill(self) -> None:
-        """Kill all that runs in it."""
+        """Kill it."""
         self._container.get_wrapped_container().kill()
 
     def pause(self) -> None:
-        """Have nothing that runs in it do anything."""
+        """Freeze it."""
         self._container.get_wrapped_container().pause()
 
     def resume(self) -> None:
-        """Let what runs in it go on."""
+        """Continue it."""
         self._container.get_wrapped_container().unpause()
 
     def remove(self) -> None:
-        """Remove it with its files, running or not; one that was never made is left so."""
+        """Remove it with its files, if it was created."""
         self._container.stop(force=True, delete_volume=True)
 
     def log_lines(self, most: int) -> list[str]:
-        """Return the last lines that it has printed."""
+        """Return the last lines of its output."""
         printed: bytes = self._container.get_wrapped_container().logs(tail=most)
         return printed.decode(errors="replace").splitlines()
 
     def put_file(self, folder: str, name: str, content: bytes) -> None:
-        """Write a file into a folder that is there."""
+        """Write a file into an existing folder."""
         member = tarfile.TarInfo(name)
         member.size = len(content)
         archive = io.BytesIO()
@@ -168,7 +155,7 @@ class Container:
         self._put(folder, archive)
 
     def put_folder(self, source: Path, target: str) -> None:
-        """Have a folder hold what one of this machine holds, and nothing else."""
+        """Replace a folder with one of this machine."""
         self.run(["bash", "-c", 'rm -rf "$0" && mkdir -p "$0"', target])
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w") as tar:
@@ -176,7 +163,7 @@ class Container:
         self._put(target, archive)
 
     def take_folder(self, source: str, target: Path) -> None:
-        """Copy a folder's files to a place of this machine where there is nothing."""
+        """Copy a folder to a new one on this machine."""
         pieces, _ = self._container.get_wrapped_container().get_archive(f"{source}/.")
         archive = io.BytesIO(b"".join(pieces))
         with tarfile.open(fileobj=archive) as tar:
@@ -184,11 +171,7 @@ class Container:
                 _write(tar, member, target)
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a program in it to its end.
-
-        Raises:
-            StartError: It failed.
-        """
+        """Run a command in it to its end; raise StartError if it fails."""
         status, output = self._container.exec(list(command))
         if status:
             said: bytes = output
@@ -199,7 +182,7 @@ class Container:
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    """Write a file or folder of an archive below `target`, and nothing anywhere else."""
+    """Extract an archive member, but only below `target`."""
     path = target / member.name
     if ".." in path.parts or not path.is_relative_to(target):
         raise StartError(f"{member.name} is no place in a copy", "take another snapshot")

@@ -1,4 +1,4 @@
-"""Where a broker for tests runs: what the two kinds of places have in common."""
+"""The interface of hosts, which run test brokers."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """One broker, running or not; all of it happens on the loop of a LoopThread."""
+    """One broker, running or not; use it on the loop of a LoopThread."""
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and not ended by us since."""
+        """Whether a broker was started and not ended by the kit since."""
         ...
 
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:
-        """Start a broker on a directory; return where it listens.
+        """Start a broker; return its address.
 
         Args:
-            directory: Where its data lies.
-            settings: Its configs, by name.
-            port: Instead of the first listener's; 0 for a free one, None for what is set.
+            directory: Data directory.
+            settings: Configs.
+            port: The first listener's port; 0 for a free one, None for the configured one.
 
         Raises:
             StartError, ConfigError: It does not start.
@@ -35,69 +35,63 @@ class Host(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Have it stop cleanly."""
+        """Stop the broker cleanly."""
         ...
 
     async def kill(self) -> None:
-        """End it at once: nothing is finished, as by kill -9."""
+        """Stop it immediately, as kill -9 does."""
         ...
 
     async def pause(self) -> None:
-        """Have it do nothing at all until `resume`; only a process of its own can."""
+        """Freeze it until `resume`; impossible in this process."""
         ...
 
     async def resume(self) -> None:
-        """Let it go on."""
+        """Continue it."""
         ...
 
     async def take_snapshot(self, target: Path) -> None:
-        """Copy what the running broker holds to a place where there is nothing.
+        """Copy the running broker's data to a new or empty directory.
 
         Raises:
-            ValueError: It cannot be taken.
-            ConnectionError: It does not run, or does not answer.
+            ValueError: The data cannot be copied.
+            ConnectionError: The broker is not available.
         """
         ...
 
     async def swap(self, replace: Callable[[], None]) -> None:
-        """End it at once, have its data replaced, and start on that, where it listened before.
-
-        Args:
-            replace: Blocks; called in a thread.
+        """Stop it immediately, call `replace` in a thread, and start it at the same address.
 
         Raises:
-            ValueError, StartError: It does not start; then it does not run.
+            ValueError, StartError: It does not start.
         """
         ...
 
     async def renew(self, settings: Mapping[str, str]) -> PeerAddress | None:
-        """Have an empty broker run in place of the one that runs, if that is quicker than a start.
-
-        Args:
-            settings: Its configs, by name.
+        """Replace the running broker with an empty one, if that is faster than a start.
 
         Returns:
-            Where it listens; None: it was ended (`kill`), and one is to be started.
+            Its address; None if the old broker was killed and a start is needed.
         """
         ...
 
     def begin_anew(self) -> None:
-        """Forget what tests have done to brokers before; called while none runs."""
+        """Forget clock, faults and requests; called while no broker is running."""
         ...
 
     def leave_nothing(self) -> None:
-        """End what would outlive this process, which is about to end; called in any thread."""
+        """End whatever would outlive this process; called at its end, in any thread."""
         ...
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Have the broker's rig carry out a command (rig.py).
+        """Run a command of the broker's rig (rig.py).
 
         Raises:
-            ValueError: An argument does not fit.
-            ConnectionError: It does not run, or does not answer.
+            ValueError: An argument is invalid.
+            ConnectionError: The broker is not available.
         """
         ...
 
     def log_lines(self, most: int) -> list[str]:
-        """Return what it has logged last, since its start."""
+        """Return the last log lines since the start."""
         ...

@@ -1,9 +1,7 @@
-"""What brokers in this process have logged last, for the reports of tests that fail.
+"""The last log lines of brokers in this process, for reports of failed tests.
 
-While one of them runs, our loggers hand INFO and above to this handler, which keeps the last lines.
-The program's own handlers (pytest's caplog among them) get what they would have got without it:
-what reaches the level that the program has set, mostly WARNING. So a test that asserts that nothing
-was logged is not disturbed.
+While a broker runs, this handler gets INFO and above. The program's own handlers (such as pytest's
+caplog) still get only what the program's level allows.
 """
 
 from __future__ import annotations
@@ -19,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 _MOST_LINES: Final = 1000
-# INFO, but not the one that a program may set meanwhile.
+# INFO, but different from any level that a program sets.
 _LEVEL: Final = logging.INFO - 1
 _BELOW_EVERY_HANDLER: Final = -1
 
 
 class ProcessLog(logging.Handler):
-    """The log of all brokers in this process; there is one, `PROCESS_LOG`.
+    """The log of all brokers in this process.
 
     Attributes:
-        count: How many lines there have been.
+        count: Number of lines so far.
     """
 
     def __init__(self) -> None:
@@ -44,15 +42,15 @@ class ProcessLog(logging.Handler):
         """Return the last lines, in order.
 
         Args:
-            most: So many at most.
-            since: Only lines that came when `count` was as high already.
+            most: Maximum number.
+            since: Only lines after this value of `count`.
         """
         with self._locked():
             wanted = max(0, min(self.count - since, most, len(self._lines)))
             return list(self._lines)[len(self._lines) - wanted :]
 
     def open(self) -> None:
-        """Listen, for one more broker."""
+        """Listen for one more broker."""
         with self._locked():
             self._users += 1
             if self._users == 1:
@@ -61,7 +59,7 @@ class ProcessLog(logging.Handler):
                 self._logger.addHandler(self)
 
     def stop_listening(self) -> None:
-        """Listen for one broker less; with the last, logging is as it was."""
+        """Listen for one broker less; the last one restores the logger."""
         with self._locked():
             self._users -= 1
             if self._users == 0:
@@ -70,7 +68,7 @@ class ProcessLog(logging.Handler):
                     self._logger.setLevel(self._level_before)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line, and hide it from the handlers behind if the program wouldn't have got it."""
+        """Keep a line, and hide it from later handlers if the program's level does."""
         self._lines.append(self.format(record))
         self.count += 1
         root = logging.getLogger()
@@ -78,10 +76,10 @@ class ProcessLog(logging.Handler):
         if level == _LEVEL:
             level = self._level_before or root.getEffectiveLevel()
         if record.levelno < level:
-            # Handlers compare it one by one, so those of the root logger pass it over.
+            # Later handlers compare this with their own level, and skip the line.
             record.levelno = _BELOW_EVERY_HANDLER
         elif not root.handlers and logging.lastResort is not None:
-            # What Python does for a program without handlers; with us it has one.
+            # Python does this if there is no handler; here this one is.
             logging.lastResort.handle(record)
 
     @contextlib.contextmanager

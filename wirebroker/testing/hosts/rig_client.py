@@ -1,4 +1,4 @@
-"""Asks the rig of a broker in another process, over HTTP (rig_routes.py)."""
+"""Rig commands to a broker in another process, over HTTP (rig_routes.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from wirebroker.net.client.settings import PeerAddress
 
-# Time that is passed over may bring much to be done.
+# Advancing the clock may cause much work.
 _TIMEOUT_S: Final = 60.0
 _OK: Final = 200
 
@@ -23,17 +23,11 @@ _OK: Final = 200
 def ask_rig(
     address: PeerAddress, command: str, arguments: Mapping[str, Any], token: str | None = None
 ) -> Any:
-    """Send a command, and return its answer. Blocks: call it in a thread.
-
-    Args:
-        address: Where it is served.
-        command: One of the rig's (openapi.py).
-        arguments: Of that; None stands for one that is not given.
-        token: What the broker asks for beyond loopback.
+    """Send a rig command (openapi.py), and return its result; blocks. None arguments are left out.
 
     Raises:
-        ValueError: An argument does not fit; the text says which.
-        ConnectionError: There is no answer.
+        ValueError: An argument is invalid.
+        ConnectionError: There is no response.
     """
     (endpoint,) = (each for each in RIG_PATHS if each.command == command)
     given = {name: value for name, value in arguments.items() if value is not None}

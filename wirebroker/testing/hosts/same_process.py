@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SameProcess:
-    """Runs one broker after the other on the loop that its methods are called on."""
+    """A host with one broker at a time, on its callers' loop."""
 
     def __init__(self) -> None:
         self._server: RigServer | None = None
@@ -28,13 +28,13 @@ class SameProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether a broker runs."""
+        """See Host."""
         return self._server is not None
 
     async def start(
         self, directory: Path, settings: Mapping[str, str], port: int | None
     ) -> PeerAddress:
-        """Start a broker; see Host. The process's environment has no say."""
+        """Start a broker without configs of the environment; see Host."""
         assert self._server is None
         config = load_config(
             file=None,
@@ -58,7 +58,7 @@ class SameProcess:
         return PeerAddress(*server.address)
 
     async def stop(self) -> None:
-        """Have it finish what is in flight and write everything down."""
+        """Stop it cleanly."""
         server = self._taken()
         try:
             await server.stop()
@@ -66,7 +66,7 @@ class SameProcess:
             PROCESS_LOG.stop_listening()
 
     async def kill(self) -> None:
-        """Drop it: only what was written is left."""
+        """Abandon it; only written data is left."""
         server = self._taken()
         try:
             await server.abandon()
@@ -74,20 +74,20 @@ class SameProcess:
             PROCESS_LOG.stop_listening()
 
     async def pause(self) -> None:
-        """Refuse: the tests' own process would stand still."""
+        """Raise RuntimeError: it would freeze the tests."""
         raise RuntimeError("a broker in the process of the tests cannot be paused")
 
     async def resume(self) -> None:
-        """Do nothing: it goes on."""
+        """Do nothing: it cannot be paused."""
 
     async def take_snapshot(self, target: Path) -> None:
-        """Copy what the running broker holds; see Host."""
+        """See Host."""
         assert self._server is not None
         assert self._server.broker is not None
         await take(self._server.broker, target)
 
     async def swap(self, replace: Callable[[], None]) -> None:
-        """End it, have its data replaced, and start again; see Host."""
+        """See Host."""
         assert self._server is not None
         config = self._server.config
         ports = {each.name: each.port for each in self._server.bound}
@@ -96,7 +96,7 @@ class SameProcess:
         await self._run(RigServer(self._rig, config, ports=ports))
 
     async def renew(self, settings: Mapping[str, str]) -> None:
-        """End it: a start is as quick; see Host."""
+        """Kill it, since a start is as fast; see Host."""
         del settings
         await self.kill()
 
@@ -104,15 +104,15 @@ class SameProcess:
         """Do nothing: it ends with the process."""
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Have the rig carry out a command; see Host. It is there while the broker is stopped."""
+        """Run a rig command, also while the broker is stopped; see Host."""
         return await self._rig.carry_out(command, arguments)
 
     def begin_anew(self) -> None:
-        """Forget what was done to the brokers before."""
+        """See Host."""
         self._rig = Rig()
 
     def log_lines(self, most: int) -> list[str]:
-        """Return what brokers of this process have logged since the start of this one."""
+        """Return lines of all brokers of this process; see Host."""
         return PROCESS_LOG.last(most, since=self._log_began)
 
     def _taken(self) -> RigServer:

@@ -1,1 +1,1 @@
-"""Requests that clients have sent, recorded for tests."""
+"""Recorded requests of clients."""

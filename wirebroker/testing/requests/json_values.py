@@ -1,4 +1,4 @@
-"""What requests hold, as JSON: bytes become {"base64": "…"}, everything else stays what it is."""
+"""Decoded requests as JSON: bytes become {"base64": "…"}."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MARK: Final = "base64"
 
 
 def to_json(value: Any) -> Any:
-    """Return a decoded message, dicts and lists all the way down, as JSON can hold it."""
+    """Return a decoded message, in nested dicts and lists, as JSON values."""
     if isinstance(value, bytes | bytearray | memoryview):
         return {_MARK: b64encode(cast("bytes", value)).decode()}
     if isinstance(value, dict):
@@ -20,7 +20,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return what `to_json` was given."""
+    """Return the argument of `to_json` from its result."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         if fields.keys() == {_MARK}:

@@ -1,7 +1,4 @@
-"""The topics that a request names.
-
-They are in fields whose entity type is a topic's name, in config and ACL resources, and in topic
-ids.
+"""The topics that a request names: as topic names, config and ACL resources, or topic ids.
 
 Source: `entityType` in Kafka's message definitions.
 """
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 _TOPIC_NAME: Final = "topicName"
 _TOPIC_ID: Final = "topic_id"
-# Fields with a resource's type and its name. A topic's type is 2 in configs and in ACLs.
+# Fields with a resource's type and name. The type of a topic is 2 in configs and ACLs.
 _RESOURCES: Final = {
     "resource_type": "resource_name",
     "resource_type_filter": "resource_name_filter",
@@ -26,18 +23,12 @@ _TOPIC_TYPE: Final = 2
 
 
 def names_topic(body: Struct, topic: str, topic_id: bytes | None) -> bool:
-    """Return whether a decoded request names a topic.
-
-    Args:
-        body: The request.
-        topic: The topic's name.
-        topic_id: The topic's id; None if there is no such topic.
-    """
+    """Return whether a decoded request names a topic; without an id, the topic does not exist."""
     return any(_is_named(each, topic, topic_id) for each in _structs(body))
 
 
 def add_topic_names(body: Struct, names: Mapping[bytes, str]) -> None:
-    """Set the name of each topic that a decoded request names by its id alone."""
+    """Add the name to each topic that a decoded request names only by id."""
     for each in _structs(body):
         name = names.get(getattr(each, _TOPIC_ID, b""))
         for field, entity in each.ENTITIES.items() if name else ():

@@ -10,16 +10,15 @@ _SHOWN_BODY: Final = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRequest:
-    """A request that a client has sent.
+    """A client's request.
 
     Attributes:
-        api: Which, in Kafka's name: "PRODUCE".
-        version: Of the request.
-        client_id: What the client calls itself.
-        peer: Where it came from, `host:port`.
-        body: Its fields, by Kafka's names written with underscores; record batches are bytes. Where
-            the client gives a topic's id instead of its name, the name is filled in. None if it was
-            too long to be kept, or is no such request.
+        api: Kafka's name of the API, such as "PRODUCE".
+        version: The request's version.
+        client_id: The client id.
+        peer: The client's address, `host:port`.
+        body: Fields by Kafka's names with underscores; record batches are bytes. A topic given by
+            id also has its name. None if the body was over 4 MiB or malformed.
     """
 
     api: str

@@ -1,4 +1,4 @@
-"""What clients have sent to a broker in test mode: the last requests, within a bound of memory."""
+"""The last requests of clients to a broker in test mode, within a memory limit."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.coordinator.controller.image.cluster_image import TopicImage
     from wirebroker.request.request import Request
-    from wirebroker.testing.broker.life import BrokerLife
+    from wirebroker.testing.base.instructed import Instructed
 
-# All bodies and client ids together, and one body.
+# Limits of all bodies and client ids together, and of one body.
 MOST_BYTES: Final = 16 << 20
 MOST_BODY_BYTES: Final = 4 << 20
 MOST_REQUESTS: Final = 10_000
@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
 
 
 class RequestJournal:
-    """The requests of all clients but the kit's own, oldest first."""
+    """The requests of all clients except the kit, oldest first."""
 
     __slots__ = ("_entries", "_held_bytes", "_names", "_topics")
 
@@ -52,7 +52,7 @@ class RequestJournal:
         self._names: dict[bytes, str] = {}
 
     def learn(self, topics: Mapping[bytes, TopicImage]) -> None:
-        """Take the topics that exist now, by id; the names of deleted ones are kept for a while."""
+        """Use the current topics, by id; names of deleted topics are kept for a while."""
         if topics is self._topics:
             return
         if len(self._names) > len(topics) + MOST_REQUESTS:
@@ -61,7 +61,7 @@ class RequestJournal:
         self._names.update((topic_id, topic.name) for topic_id, topic in topics.items())
 
     def add(self, request: Request) -> None:
-        """Keep a request; the oldest ones go for it."""
+        """Record a request; drop the oldest ones at the limit."""
         length = len(request.frame) - request.position
         body = bytes(request.frame[request.position :]) if length <= MOST_BODY_BYTES else None
         session = request.session
@@ -72,20 +72,14 @@ class RequestJournal:
             self._held_bytes -= self._entries.popleft().held_bytes
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all requests."""
         self._entries.clear()
         self._held_bytes = 0
 
     def rows(
         self, *, key: ApiKey | None, client_id: str | None, most: int | None
     ) -> list[dict[str, Any]]:
-        """Return the last requests, oldest first, decoded, as JSON.
-
-        Args:
-            key: Of one API alone.
-            client_id: Of one client alone.
-            most: No more than so many.
-        """
+        """Return the last requests of an API and client (None for all), oldest first, as JSON."""
         found = [
             each
             for each in self._entries
@@ -101,7 +95,7 @@ class RequestJournal:
 def _row(entry: _Entry, names: Mapping[bytes, str]) -> dict[str, Any]:
     body = None
     if entry.body is not None:
-        # What is no such request has no fields to show; the broker has logged and closed it.
+        # A malformed request has no fields; the broker has logged it and closed the connection.
         with contextlib.suppress(MalformedFrameError):
             decoded = decode_request(entry.key, entry.version, entry.body)
             add_topic_names(decoded, names)
@@ -116,19 +110,13 @@ def _row(entry: _Entry, names: Mapping[bytes, str]) -> dict[str, Any]:
 
 
 def _request_of(row: dict[str, Any]) -> RecordedRequest:
-    """Return the request that a row tells of, its body decoded from JSON."""
     return RecordedRequest(**{**row, "body": from_json(row["body"])})
 
 
 def requests_of(
-    life: BrokerLife, api: str | Enum | None, *, client_id: str | None, most: int | None
+    life: Instructed, api: str | Enum | None, *, client_id: str | None, most: int | None
 ) -> list[RecordedRequest]:
-    """Return the last requests that clients have sent a broker, oldest first.
-
-    Raises:
-        ValueError: There is no such kind of request.
-        ConnectionError: It is a process that does not run; with it its requests are gone.
-    """
+    """Return the last requests of a broker's clients; see Broker.requests."""
     key = None if api is None else api_named(api).name
     rows = life.instruct("requests", {"api": key, "client_id": client_id, "most": most})
     return [_request_of(each) for each in rows]

@@ -1,1 +1,1 @@
-"""Settings of brokers that run for tests."""
+"""Settings of test brokers."""

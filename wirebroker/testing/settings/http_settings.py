@@ -1,7 +1,6 @@
-"""What `wirebroker serve --test-mode` sets: HTTP, by which tests take hold of the broker.
+"""The HTTP settings of `wirebroker serve --test-mode`.
 
-Whoever may ask there may have the broker do anything to its clients. So it is served on loopback
-alone, or to those who bring a token.
+Its HTTP interface controls the broker, so it is served on loopback or to clients with a token.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ _ANY_PORT_HERE: Final = "127.0.0.1:0"
 
 
 def settings_of_test_mode(config: Config) -> dict[str, str]:
-    """Return what has to be set besides: HTTP is served somewhere.
+    """Return the settings to add, so that HTTP is served.
 
     Raises:
-        StartError: It would be open to everybody.
+        StartError: HTTP would be open to all clients.
     """
     if config.bool("wirebroker.http.open") and not config.optional_str("wirebroker.http.token"):
         raise StartError(

@@ -1,8 +1,6 @@
-"""What the nodes of a cluster for tests are told, and where they listen.
+"""Settings and ports of the nodes and the controller of a test cluster.
 
-The controller is apart from all nodes. Clients come to one listener of a node, other nodes to
-another; nodes are told a place (node_links.py) where that one, or the controller's, is to be had as
-long as the network is whole.
+Nodes reach each other's NODES listener, and the controller, through node_links.py.
 """
 
 from __future__ import annotations
@@ -20,23 +18,23 @@ HOST: Final = "127.0.0.1"
 NODES_LISTENER: Final = "NODES"
 CONTROLLER_ID: Final = 100
 _MOST_REPLICAS: Final = 3
-# Below those that the system gives to outgoing connections, so that a node finds its port again.
+# Below the ephemeral ports, so that a restarted node can bind its port.
 _PORTS: Final = range(12_000, 32_000)
 _TRIES: Final = 200
 
 
 class ListenerPorts(NamedTuple):
-    """Where a listener of the network between nodes is, and where nodes are told that it is."""
+    """A listener's own port, and the one of node_links.py that nodes connect to."""
 
     bound: int
     told: int
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on.
+    """Return a free port.
 
     Raises:
-        OSError: None of those that were tried is free.
+        OSError: No port that was tried is free.
     """
     chance = random.Random()  # noqa: S311 - no secret
     for _ in range(_TRIES):
@@ -62,12 +60,12 @@ def node_settings(
     """Return a node's configs.
 
     Args:
-        node_id: Which one it is.
-        count: How many nodes there are.
-        clients: The port that clients are told.
-        nodes: The ports that other nodes go by.
-        controller: The ports of the controller.
-        config: What the user sets, which comes first.
+        node_id: The node's id.
+        count: Number of nodes.
+        clients: Port for clients.
+        nodes: Ports for other nodes.
+        controller: The controller's ports.
+        config: The user's configs, which override.
     """
     here = f"PLAINTEXT://{HOST}:{clients},{NODES_LISTENER}://{HOST}:"
     settings: dict[str, Setting] = {
@@ -83,7 +81,7 @@ def node_settings(
 def controller_settings(
     ports: ListenerPorts, count: int, config: Mapping[str, Setting]
 ) -> dict[str, Setting]:
-    """Return the configs of the controller of so many nodes."""
+    """Return the configs of the controller of `count` nodes."""
     settings: dict[str, Setting] = {
         "node.id": CONTROLLER_ID,
         "process.roles": "controller",
@@ -103,10 +101,10 @@ def _shared_settings(count: int, controller: ListenerPorts) -> dict[str, Setting
         "default.replication.factor": replicas,
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
-        # Of three one may be missing, and what was acknowledged is on two.
+        # One of three may be down, and acknowledged records are on two.
         "min.insync.replicas": max(1, replicas - 1),
         "transaction.state.log.min.isr": max(1, replicas - 1),
-        # A node that died is missed soon, and one that has no processor for a while is not.
+        # Detects a dead node soon, but tolerates one without CPU for a while.
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 300,
         "replica.lag.time.max.ms": 4000,

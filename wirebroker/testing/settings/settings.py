@@ -1,7 +1,6 @@
-"""What a broker for tests is told, below what its user sets.
+"""Default settings of test brokers, below the user's.
 
-Everything is as without a configuration file, but for fewer partitions of internal topics: 50 for
-the offsets of groups and 50 for transactions take a second of a suite to make and end.
+Internal topics have one partition: two times 50 cost a test suite a second.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from wirebroker.config.hints import is_known, with_hint
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# How a test writes a value of a config.
+# Type of a config's value in tests.
 Setting: TypeAlias = "str | int | float | bool"
 
 _ARGUMENT_OF: Final = {"--port N": "port=", "--data-dir DIR": "directory="}
@@ -25,28 +24,24 @@ _FOR_TESTS: Final = {
 
 
 def broker_settings(config: Mapping[str, Setting]) -> dict[str, str]:
-    """Return a broker's settings, those of its user included.
+    """Return a broker's settings, including the user's.
 
     Raises:
-        ConfigError: One of the user's does not exist.
+        ConfigError: A config is unknown.
     """
     check_names(config)
     return _FOR_TESTS | as_texts(config)
 
 
 def in_kit_words(text: str) -> str:
-    """Return the text of an error with arguments of Broker in place of flags."""
+    """Replace flags in an error's text with arguments of Broker."""
     for flag, argument in _ARGUMENT_OF.items():
         text = text.replace(flag, argument)
     return text
 
 
 def check_names(config: Mapping[str, Setting]) -> None:
-    """Refuse broker configs that do not exist.
-
-    Raises:
-        ConfigError: One does not.
-    """
+    """Raise ConfigError if a broker config is unknown."""
     for name in config:
         if not is_known(name):
             raise ConfigError(f"config: {with_hint(name)}: there is no such config")

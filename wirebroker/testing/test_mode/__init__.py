@@ -1,1 +1,1 @@
-"""The broker of `wirebroker serve --test-mode`: its clock, its commands, its HTTP interface."""
+"""The broker of `wirebroker serve --test-mode`: its clock, commands and HTTP interface."""

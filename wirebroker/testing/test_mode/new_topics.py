@@ -1,9 +1,7 @@
-"""Metadata in test mode waits until topics are there that it has made by asking for them.
+"""In test mode, a Metadata response waits for the topics that the request creates.
 
-Kafka answers UNKNOWN_TOPIC_OR_PARTITION and makes the topic meanwhile (auto.create.topics.enable);
-librdkafka then asks again 100 ms later, which is most of a test that takes 10 ms without. So the
-request is served, what it has begun to make is waited for, and it is served once more: that answer
-goes out. One that a fault has met is none of this.
+Kafka returns UNKNOWN_TOPIC_OR_PARTITION, and librdkafka retries after 100 ms: most of a short test.
+Here the request is handled again when its topics exist, unless a fault matches.
 """
 
 from __future__ import annotations
@@ -20,20 +18,16 @@ if TYPE_CHECKING:
     from wirebroker.request.handlers import Handler
     from wirebroker.request.request import Piece, Request
 
-# Who asks for more topics than fit in here asks again, as with Kafka.
+# Clients have to retry longer requests, as with Kafka.
 _LONGEST_BYTES: Final = 16 << 10
-# Then the answer is Kafka's: the disk may be full, or there is no controller.
+# Kafka's response is sent then: the disk may be full, or there is no controller.
 _PATIENCE_S: Final = 1.0
 
 
 def answer_when_made(
     broker: Any, request: Request, handler: Handler
 ) -> Awaitable[list[Piece] | None] | None:
-    """Return the answer in the handler's place to a request that may make topics; else None.
-
-    Raises:
-        MalformedFrameError: It is no Metadata request.
-    """
+    """Return the response to a request that may create topics; None if the handler must run."""
     if request.key != ApiKey.METADATA:
         return None
     if len(request.frame) > _LONGEST_BYTES or not broker.config.bool("auto.create.topics.enable"):

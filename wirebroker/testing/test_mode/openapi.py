@@ -1,4 +1,4 @@
-"""What the test mode offers over HTTP: one table, and an OpenAPI description made of it."""
+"""The test mode's HTTP interface as a table, and the OpenAPI document built from it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from wirebroker.base.version import version_text
 
 
 class Argument(NamedTuple):
-    """A field of a query or a body."""
+    """A field of a query or body."""
 
     name: str
-    type: str  # of JSON Schema
+    type: str  # in JSON Schema
     doc: str
 
 
 class RigPath(NamedTuple):
-    """One method of one path, and the rig's command that it stands for."""
+    """A method of a path, and its rig command."""
 
     method: str
     path: str

@@ -1,9 +1,7 @@
-"""The broker of `wirebroker serve --test-mode`: it may crash and start while the process goes on.
+"""The broker of `wirebroker serve --test-mode`, which can crash and restart within its process.
 
-What tests take hold of (the rig), and HTTP by which they do, outlive each broker; the next one is
-another RigServer on the same data, which listens where the last one did.
-
-Snapshots lie beside the data, in `<data directory>-snapshots`, by names that peers choose.
+The rig and HTTP outlive each broker; the next RigServer has the same data and ports. Snapshots are
+in `<data directory>-snapshots`.
 """
 
 from __future__ import annotations
@@ -30,38 +28,34 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _MOST_SNAPSHOTS: Final = 100
-# So many brokers that have ended are garbage at most: 5 MB.
+# Ended brokers before garbage is collected: 5 MB.
 _MOST_ENDED: Final = 32
 
 
 class RestartableBroker:
-    """One broker after the other, on the same data.
-
-    Attributes:
-        config: What all of them are set to.
-    """
+    """Brokers with the same data and config, one after the other."""
 
     def __init__(self, config: Config, **parts: Any) -> None:
-        """Prepare the first; the parts are those of Server."""
+        """Prepare the first; `parts` are arguments of Server."""
         self.config = config
         self._parts = parts
         self._rig = self._new_rig()
         self._server = RigServer(self._rig, config, **parts)
         self._taking_turns = asyncio.Lock()
-        # Since garbage was collected.
+        # Since the last garbage collection.
         self._ended_count = 0
-        # While no broker runs: what the next one takes over.
+        # Passed to the next broker; set while none is running.
         self._http: HttpServer | None = None
         self._ports: dict[str, int] | None = None
 
-    # -- as a process has it -----------------------------------------------------------------
+    # -- for the process ----------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Bring everything up; see Server."""
+        """Start the first broker; see Server."""
         await self._server.start()
 
     async def stop(self) -> None:
-        """Stop it cleanly, if it runs."""
+        """Stop the broker cleanly if it is running."""
         async with self._taking_turns:
             if self._ports is None:
                 await self._server.stop()
@@ -70,7 +64,7 @@ class RestartableBroker:
 
     @property
     def listeners(self) -> OpenListeners | None:
-        """What clients connect to; None before the start."""
+        """The listeners for clients; None before the start."""
         return self._server.listeners
 
     @property
@@ -80,40 +74,40 @@ class RestartableBroker:
 
     @property
     def controllers(self) -> list[BoundListener]:
-        """The open listeners of its controller."""
+        """The controller's open listeners."""
         return self._server.controllers
 
     @property
     def cluster_id(self) -> str:
-        """The cluster that its data belongs to."""
+        """The cluster id of its data."""
         return self._server.cluster_id
 
     @property
     def data_directories(self) -> list[str]:
-        """Where its data lies."""
+        """The data directories."""
         return self._server.data_directories
 
     @property
     def http(self) -> HttpServer | None:
-        """What tests ask by, if it is served."""
+        """The HTTP server, if there is one."""
         return self._server.http
 
-    # -- as tests have it --------------------------------------------------------------------
+    # -- for tests ----------------------------------------------------------------------------
 
     async def crash(self) -> None:
-        """End the broker as by a kill; see Server.abandon.
+        """Stop the broker as a kill does; see Server.abandon.
 
         Raises:
-            ValueError: It does not run.
+            ValueError: It is not running.
         """
         async with self._taking_turns:
             await self._crash()
 
     async def begin_again(self) -> None:
-        """Start a broker where one has crashed.
+        """Start a broker after a crash.
 
         Raises:
-            ValueError: It runs, or it does not start; the text says why.
+            ValueError: It is running, or the start fails.
         """
         async with self._taking_turns:
             if self._ports is None:
@@ -121,16 +115,13 @@ class RestartableBroker:
             await self._begin_again(self._ports)
 
     async def reset(self) -> PeerAddress:
-        """Have an empty broker run in place of the one that runs, or has crashed.
-
-        Nothing is left of data, connections, faults, requests and the clock; snapshots stay. It
-        listens where the configuration says: elsewhere than before, if that leaves the port open.
+        """Replace the running or crashed broker with an empty one; only snapshots stay.
 
         Returns:
-            Where its first listener is.
+            The first listener's address; the port is new unless the configs set one.
 
         Raises:
-            ValueError: It does not start; the text says why.
+            ValueError: It does not start.
         """
         async with self._taking_turns:
             if self._ports is None:
@@ -144,10 +135,10 @@ class RestartableBroker:
             return PeerAddress(*self._server.address)
 
     async def take_snapshot(self, name: str) -> str:
-        """Copy what the broker holds, and return where it lies.
+        """Copy the broker's data and return the copy's directory.
 
         Raises:
-            ValueError: The name cannot be used, there is one, or there are many.
+            ValueError: The name is invalid or in use, or there are too many snapshots.
         """
         async with self._taking_turns:
             if self._ports is not None or self._server.broker is None:
@@ -164,10 +155,10 @@ class RestartableBroker:
             return str(target)
 
     async def restore(self, name: str) -> None:
-        """Put the broker back to a snapshot: it ends, and starts on what was there then.
+        """Replace the data with a snapshot, and restart the broker.
 
         Raises:
-            ValueError: There is none of this name, or it cannot be started on.
+            ValueError: There is no such snapshot, or the start fails.
         """
         async with self._taking_turns:
             snapshot = self._place_of(name)
@@ -191,7 +182,7 @@ class RestartableBroker:
     def _remove_data(self) -> None:
         of_metadata = self.config.optional_str("metadata.log.dir")
         for each in (*self.config.log_directories, of_metadata):
-            if each and Path(each).is_dir():  # a test may have taken one away
+            if each and Path(each).is_dir():  # a test may have removed it
                 remove_data(Path(each))
 
     @property
@@ -215,7 +206,7 @@ class RestartableBroker:
             raise ValueError("the broker does not run")
         server = self._server
         self._ports = {each.name: each.port for each in server.bound}
-        # Else it would close what the answer goes by.
+        # Otherwise it would close the connection of the response.
         self._http, server.http = server.http, None
         self._rig.server = None
         await server.abandon()

@@ -1,8 +1,6 @@
-"""What a broker in test mode is given, and what tests may have done to it while it runs.
+"""The rig: the parts of a broker in test mode that tests control.
 
-A command is a name with arguments, its answer a value; both are JSON, so that it makes no
-difference whether tests run in the broker's process (same_process.py) or ask over HTTP
-(rig_routes.py).
+A command has a name, JSON arguments and a JSON result, in this process and over HTTP.
 """
 
 from __future__ import annotations
@@ -22,18 +20,18 @@ if TYPE_CHECKING:
 
 
 class Movable(Protocol):
-    """A broker as the rig sees it."""
+    """A broker whose clock can be moved."""
 
     async def catch_up(self) -> None:
-        """Do at once what is due by the clock, which was moved."""
+        """Do everything that is due after the clock was moved."""
         ...
 
 
 class Endable(Protocol):
-    """Who ends and starts brokers in a process that outlives them; each may raise ValueError."""
+    """A broker that can restart within its process; all methods may raise ValueError."""
 
     async def crash(self) -> None:
-        """End the broker as by a kill."""
+        """Stop the broker as a kill does."""
         ...
 
     async def begin_again(self) -> None:
@@ -41,26 +39,24 @@ class Endable(Protocol):
         ...
 
     async def reset(self) -> PeerAddress:
-        """Have an empty one run in its place; return where it listens."""
+        """Replace it with an empty one; return its address."""
         ...
 
     async def take_snapshot(self, name: str) -> str:
-        """Keep what it holds; return where."""
+        """Copy its data; return the copy's directory."""
         ...
 
     async def restore(self, name: str) -> None:
-        """Put it back to what it held."""
+        """Replace its data with a snapshot."""
         ...
 
 
 class Rig:
-    """The parts of one broker that tests take hold of; they outlive its stops and starts.
+    """The controlled parts of one broker; they survive its restarts.
 
     Attributes:
-        gate: Where requests pass.
-        clock: What time it is.
-        faults: What is to go wrong.
-        server: The broker that was started last; None before.
+        gate: Sees every request.
+        server: The last broker started; None before.
     """
 
     def __init__(self) -> None:
@@ -82,7 +78,7 @@ class Rig:
         }
 
     def use_life(self, life: Endable) -> None:
-        """Have commands end and start the broker."""
+        """Add the commands that stop and start the broker."""
 
         async def crash(_arguments: Mapping[str, Any]) -> None:
             await life.crash()
@@ -108,10 +104,10 @@ class Rig:
         }
 
     async def carry_out(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """Carry out a command, and return its answer.
+        """Run a command and return its result.
 
         Raises:
-            ValueError: There is no such command, or an argument does not fit; the text says which.
+            ValueError: The command is unknown, or an argument is invalid.
         """
         function = self._commands.get(command)
         if function is None:

@@ -1,7 +1,6 @@
-"""The gate of a broker in test mode: it sees every request, and keeps a note of it.
+"""The gate of a broker in test mode, which records and disturbs clients' requests.
 
-What the kit itself asks for, and what nodes of its clusters ask each other, is neither noted nor
-disturbed.
+Requests of the kit, and those between nodes, are excluded.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class RigGate:
-    """Lets through what the tests do not want disturbed.
+    """A gate that passes each request to the journal and to matching faults.
 
     Attributes:
-        gate: What the broker asks.
-        broker: What handlers are given; set before the first request comes.
+        gate: The broker's gate.
+        broker: Set before the first request.
     """
 
     __slots__ = ("_faults", "_journal", "broker", "gate")
@@ -42,12 +41,12 @@ class RigGate:
     def _decide(
         self, request: Request, handler: Handler
     ) -> list[Piece] | Awaitable[list[Piece] | None] | None:
-        """Note a request, and let it through unless a fault concerns it.
+        """Record a request, and apply the first matching fault.
 
         Raises:
             CloseConnectionError: A fault closes the connection.
         """
-        self.gate.epoch += 1  # nothing that a session has prepared goes past the gate
+        self.gate.epoch += 1  # invalidates prepared requests, which would bypass the gate
         if request.session.listener_name == NODES_LISTENER:
             return None
         if request.client_id == CLIENT_ID:

@@ -1,9 +1,9 @@
-"""The test mode over HTTP, for tests in whatever language: `wirebroker serve --test-mode`.
+"""The test mode's HTTP interface: `wirebroker serve --test-mode`.
 
-    GET  /test/v1/requests?api=PRODUCE        what clients have sent
-    GET  /test/v1/openapi.json                all of it, described
+    GET  /test/v1/requests?api=PRODUCE        recorded requests
+    GET  /test/v1/openapi.json                description of all paths
 
-What goes wrong is an answer {"error": "…"} of status 400.
+Errors have status 400 and the body {"error": "…"}.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPES: Final = {"string": str, "integer": int, "boolean": bool}
 
 
 def add_rig(routes: Routes, rig: Rig) -> None:
-    """Add all routes of the test mode."""
+    """Add the routes of the test mode."""
 
     async def describe(_request: HttpRequest) -> HttpAnswer:
         return _answer(description())
@@ -60,10 +60,10 @@ def _answering(rig: Rig, endpoint: RigPath) -> Callable[[HttpRequest], Awaitable
 
 
 def _check_types(endpoint: RigPath, given: dict[str, Any]) -> None:
-    """Raise ValueError unless a body's fields are of the types that are described."""
+    """Raise ValueError unless the body's fields have the described types."""
     for each in endpoint.arguments:
         value = given.get(each.name)
-        # To Python a bool is an int.
+        # In Python, a bool is an int.
         is_bool = isinstance(value, bool)
         if value is not None and (
             not isinstance(value, _TYPES[each.type]) or is_bool is not (each.type == "boolean")

@@ -1,4 +1,4 @@
-"""A broker in test mode: Server, with the parts of a rig in place of its own."""
+"""A broker in test mode: Server with the parts of a rig."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class RigServer(Server):
-    """Runs one broker, of which tests take hold by its rig.
+    """A broker that tests control through its rig.
 
-    Args (besides those of Server):
-        rig: What tests take hold of; it may have been another's.
-        ports: Where the last one on this data listened, by the listener's name: again there.
-        has_http: Whether HTTP is opened if it is set; else it is handed over, or there is none.
+    Args (in addition to those of Server):
+        rig: The controlled parts, possibly of an earlier broker.
+        ports: Ports of the last broker with this data, by listener name.
+        has_http: Whether to open HTTP if it is configured.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RigServer(Server):
             files=RigFiles(rig.faults),
             metrics=metrics,
             gate=rig.gate.gate,
-            # Days that are passed over leave connections as they are.
+            # Moving the clock must not time out connections.
             network_clock=SystemClock(),
             on_failure=on_failure,
             first_users=first_users,
@@ -62,7 +62,7 @@ class RigServer(Server):
         self._has_http = has_http
 
     async def start(self) -> None:
-        """Bring everything up; then the rig is at hand over HTTP, if that is served."""
+        """Start the broker, and serve the rig's commands over HTTP if it is open."""
         await super().start()
         self._rig.server = self
         self._rig.gate.broker = self.broker
@@ -72,10 +72,7 @@ class RigServer(Server):
             self._add_routes(self.http)
 
     def _make_internal_topics(self) -> None:
-        """Begin to make them now: who is told to ask again, as Kafka tells the first, waits.
-
-        librdkafka asks again after a second, which each test with a group would take longer.
-        """
+        """Create them now: librdkafka would retry its first request for one after 1 s."""
         assert self.broker is not None, "it was started"
         topics = self.broker.metadata.image.topics
         for name, coordinator in (
@@ -86,7 +83,7 @@ class RigServer(Server):
                 coordinator.create_topic()
 
     def take_over(self, http: HttpServer) -> None:
-        """Have an HTTP server that served another answer for this one."""
+        """Use the HTTP server of an earlier broker."""
         from wirebroker.http.health import add_health  # noqa: PLC0415 - as HTTP itself
         from wirebroker.http.routes import Routes  # noqa: PLC0415
         from wirebroker.metrics.scrape import add_metrics  # noqa: PLC0415
@@ -113,7 +110,7 @@ class RigServer(Server):
             await super()._open_http()
 
     async def catch_up(self) -> None:
-        """Do at once what is due by the clock, which was moved."""
+        """Do everything that is due after the clock was moved."""
         assert self.broker is not None, "it was started"
         assert self._maintenance is not None
         assert self.compactor is not None

@@ -22,6 +22,7 @@ from wirebroker.storage.compaction.compaction import group_segments
 from wirebroker.storage.compaction.map import OffsetMap
 from wirebroker.storage.compaction.range import dirty_range, make_job
 from wirebroker.storage.files import Files
+from wirebroker.storage.recovery.log_recovery import load_log
 
 RETENTION = 1000
 
@@ -38,7 +39,7 @@ def opened(tmp_path, **settings):
         **settings,
     }
     log = make_log(tmp_path, **settings)
-    log.load(recovery_point=0, clean=False, now_ms=NOW)
+    load_log(log, recovery_point=0, clean=False, now_ms=NOW)
     log.set_high_watermark(log.log_end_offset)
     return log
 

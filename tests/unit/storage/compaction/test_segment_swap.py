@@ -24,6 +24,7 @@ from wirebroker.storage.compaction.segment_swap import (
 )
 from wirebroker.storage.compaction.segment_swap import old_segments as find_old_segments
 from wirebroker.storage.files import Files
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +35,7 @@ OLD = [0, 2, 4]
 
 def opened(directory):
     log = make_log(directory, **SETTINGS)
-    log.load(recovery_point=0, clean=False, now_ms=NOW)
+    load_log(log, recovery_point=0, clean=False, now_ms=NOW)
     log.set_high_watermark(log.log_end_offset)
     return log
 

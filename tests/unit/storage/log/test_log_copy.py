@@ -9,6 +9,7 @@ from wirebroker.config.rows.topic import TopicSettings
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log_copy import LogCopy
 from wirebroker.storage.log.wall_clocks import ClockReading
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ def opened(folder: Path) -> tuple[Log, LogCopy]:
     source.mkdir()
     target.mkdir()
     log = make_log(source, segment_bytes=4_000, retention_bytes=-1)
-    log.load(recovery_point=0, clean=True, now_ms=NOW)
+    load_log(log, recovery_point=0, clean=True, now_ms=NOW)
     for number in range(20):
         append(log, batch(value=b"v" * 900, producer_id=1, producer_epoch=0, base_sequence=number))
     assert len(log.segments) > 3
@@ -127,6 +128,6 @@ def test_a_log_goes_on_in_its_copy(tmp_path: Path):
     assert log.recovery_point == 20
     log.close(clean=True)
     again = make_log(copy.directory)
-    again.load(recovery_point=21, clean=True, now_ms=NOW)
+    load_log(again, recovery_point=21, clean=True, now_ms=NOW)
     assert (again.log_end_offset, again.leader_epochs.latest_epoch) == (21, 7)
     again.check()

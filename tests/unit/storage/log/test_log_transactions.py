@@ -12,6 +12,7 @@ from wirebroker.storage.files import DataFile, Files
 from wirebroker.storage.log.index.transaction_index import AbortedTransaction
 from wirebroker.storage.log.markers import append_end_marker
 from wirebroker.storage.log.read import aborted_in
+from wirebroker.storage.recovery.log_recovery import load_log
 
 
 def send(log, producer_id, sequence=0, *, epoch=0, bump=False, count=1):
@@ -167,7 +168,7 @@ def test_a_follower_writes_the_same_index_as_its_leader(open_log, tmp_path):
     end(leader, 5)
     (tmp_path / "follower").mkdir()
     follower = make_log(tmp_path / "follower")
-    follower.load(recovery_point=0, clean=True, now_ms=NOW)
+    load_log(follower, recovery_point=0, clean=True, now_ms=NOW)
     found = leader.read(0, 1 << 20, up_to_offset=leader.log_end_offset).slice
     assert found is not None
     follower.append_as_follower(found.read(), now_ms=NOW)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.storage.log_kit import NOW, append, batch, commit_all, make_log
 from wirebroker.storage.files import Files
+from wirebroker.storage.recovery.log_recovery import load_log
 
 SEGMENT_BYTES = 1 << 20
 SETTINGS = {"preallocate": True, "segment_bytes": SEGMENT_BYTES}
@@ -15,7 +16,7 @@ SETTINGS = {"preallocate": True, "segment_bytes": SEGMENT_BYTES}
 
 def new_log(directory: Path):
     log = make_log(directory, **SETTINGS)
-    log.load(recovery_point=0, clean=False, now_ms=NOW)
+    load_log(log, recovery_point=0, clean=False, now_ms=NOW)
     return log
 
 
@@ -57,7 +58,7 @@ def test_a_clean_stop_cuts_it_and_a_start_appends_behind_what_is_there(tmp_path)
     log.close(clean=True)
     assert file_of(tmp_path, 0).stat().st_size == size
     again = make_log(tmp_path, **SETTINGS)
-    again.load(recovery_point=5, clean=True, now_ms=NOW)
+    load_log(again, recovery_point=5, clean=True, now_ms=NOW)
     assert append(again, batch(2)).base_offset == 3
     assert values(again) == 5
 
@@ -72,7 +73,7 @@ def test_recovery_cuts_the_zeros_that_a_crash_leaves(tmp_path, recovery_point):
     size = log.segments.active.size
     assert content[size:] == bytes(SEGMENT_BYTES - size)
     again = make_log(tmp_path, **SETTINGS)
-    again.load(recovery_point=recovery_point, clean=False, now_ms=NOW)
+    load_log(again, recovery_point=recovery_point, clean=False, now_ms=NOW)
     assert file_of(tmp_path, 0).stat().st_size == size
     assert again.log_end_offset == 5
     assert append(again, batch(1)).base_offset == 5

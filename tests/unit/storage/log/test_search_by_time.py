@@ -10,6 +10,7 @@ from wirebroker.config import Config
 from wirebroker.storage.files import Files
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log.search_by_time import DetachedLog
+from wirebroker.storage.recovery.log_recovery import load_log
 
 
 def make_log(path, files: Files | None = None, **settings: str) -> Log:
@@ -22,7 +23,7 @@ def make_log(path, files: Files | None = None, **settings: str) -> Log:
         topic_id=bytes(16),
         settings=Config({}).topic_settings(overrides),
     )
-    log.load(recovery_point=0, clean=True, now_ms=TIMESTAMP_MS)
+    load_log(log, recovery_point=0, clean=True, now_ms=TIMESTAMP_MS)
     return log
 
 

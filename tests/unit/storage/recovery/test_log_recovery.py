@@ -13,6 +13,7 @@ from tests.unit.storage.log_kit import NOW, append, batch, commit_all, make_log
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch, read_batch_header
 from wirebroker.storage.log.producers.producer_replay import ProducerReplay
+from wirebroker.storage.recovery.log_recovery import load_log
 
 
 def bases(log):
@@ -74,7 +75,7 @@ def test_a_cleanly_stopped_log_is_opened_without_reading(open_log, monkeypatch):
         patch.setattr(os, "open", no_access)
         patch.setattr("wirebroker.storage.files.pread", no_access)
         again = make_log(log.directory)
-        again.load(recovery_point=log.recovery_point, clean=True, now_ms=NOW)
+        load_log(again, recovery_point=log.recovery_point, clean=True, now_ms=NOW)
         again.close(clean=True)
     assert again.log_end_offset == again.recovery_point == 7
     commit_all(again)

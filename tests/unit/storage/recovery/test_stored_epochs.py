@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.storage.log_kit import NOW, append, make_log
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,7 @@ WRITTEN = [(0, 0), (1, 3), (4, 5)]
 def fill(directory: Path) -> None:
     """Write ten records in three epochs, in several segments; end as a clean stop does."""
     log = make_log(directory, segment_bytes=200)
-    log.load(recovery_point=0, clean=True, now_ms=NOW)
+    load_log(log, recovery_point=0, clean=True, now_ms=NOW)
     for epoch in (0, 0, 0, 1, 1, 4, 4, 4, 4, 4):
         append(log, leader_epoch=epoch)
     assert len(log.segments) > 2
@@ -51,12 +52,12 @@ def test_epochs_are_those_of_the_batches(
     else:
         (tmp_path / FILE).write_text(content)
     log = make_log(tmp_path, segment_bytes=200)
-    log.load(recovery_point=recovery_point, clean=clean, now_ms=NOW)
+    load_log(log, recovery_point=recovery_point, clean=clean, now_ms=NOW)
     assert log.leader_epochs.entries == WRITTEN
     assert log.leader_epochs.end_offset_for(2, log.log_end_offset) == (1, 5)
     log.close(clean=True)
     again = make_log(tmp_path, segment_bytes=200)
-    again.load(recovery_point=10, clean=True, now_ms=NOW)
+    load_log(again, recovery_point=10, clean=True, now_ms=NOW)
     assert again.leader_epochs.entries == WRITTEN
 
 
@@ -64,7 +65,7 @@ def test_an_epoch_whose_first_record_was_compacted_away_keeps_its_start(tmp_path
     fill(tmp_path)
     (tmp_path / FILE).write_text("0\n3\n0 0\n1 2\n4 4\n")
     log = make_log(tmp_path, segment_bytes=200)
-    log.load(recovery_point=10, clean=True, now_ms=NOW)
+    load_log(log, recovery_point=10, clean=True, now_ms=NOW)
     assert log.leader_epochs.entries == [(0, 0), (1, 2), (4, 4)]
 
 
@@ -79,14 +80,14 @@ def test_epochs_of_deleted_records_do_not_come_back(
 ) -> None:
     fill(tmp_path)
     log = make_log(tmp_path, segment_bytes=200)
-    log.load(recovery_point=10, clean=True, now_ms=NOW)
+    load_log(log, recovery_point=10, clean=True, now_ms=NOW)
     log.set_high_watermark(10)
     log.increment_log_start_offset(start)
     log.close(clean=True)
     if not has_file:
         (tmp_path / FILE).unlink()
     again = make_log(tmp_path, segment_bytes=200)
-    again.load(recovery_point=10, clean=clean, now_ms=NOW, log_start_offset=start)
+    load_log(again, recovery_point=10, clean=clean, now_ms=NOW, log_start_offset=start)
     assert again.leader_epochs.entries == expected
     again.leader_epochs.begin(6, 10)
     assert again.leader_epochs.earliest == ((6, 10) if start == 10 else expected[0])
@@ -98,6 +99,6 @@ def test_damage_ends_the_search_and_no_more(tmp_path: Path) -> None:
     second = sorted(tmp_path.glob("*.log"))[1]
     second.write_bytes(bytes(len(second.read_bytes())))
     log = make_log(tmp_path, segment_bytes=200)
-    log.load(recovery_point=10, clean=True, now_ms=NOW)
+    load_log(log, recovery_point=10, clean=True, now_ms=NOW)
     assert log.log_end_offset == 10
     assert log.leader_epochs.entries[0] == (0, 0)

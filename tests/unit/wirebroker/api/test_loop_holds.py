@@ -15,18 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from tests.support.brokers.servers import (
-    ThreadedServer,
-    broker_of,
-    config_of,
-    memory_directory,
-    until,
-)
+from tests.support.brokers.servers import ThreadedServer, broker_of, config_of, memory_directory
 from tests.support.harness.turn_work import TurnWork
 from tests.support.protocol.raw_client import BlockingClient, answer_of, request_frame
 from tests.support.protocol.requests import fetch_request, produce_request
 from tests.support.protocol.transactional_producer import TransactionalProducer, error_of
 from tests.support.records.batches import batch
+from tests.support.tools.waiting import until
 from tests.transcripts.raw_records import batch_of, record
 from wirebroker.base.garbage import GarbagePolicy
 from wirebroker.codecs.api_keys import ApiKey

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import client_of, running, until
+from tests.support.brokers.servers import client_of, running
+from tests.support.tools.waiting import until
 from wirebroker.base.metric_field import Histogram, Kind, counter, rows, samples
 from wirebroker.base.metrics import Metrics
 from wirebroker.codecs.api_keys import ApiKey

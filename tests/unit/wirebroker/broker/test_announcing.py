@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.support.brokers.servers import PATIENCE_S
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.broker.announcing import READY, STOPPING, tell_supervisor, waited_for
 
 

@@ -7,7 +7,7 @@ import random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.brokers.servers import PATIENCE_S
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.base.clock import SystemClock
 from wirebroker.broker.controller_node import ControllerNode
 from wirebroker.codecs.api_keys import ApiKey
@@ -17,7 +17,7 @@ from wirebroker.config import Config
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage
 from wirebroker.net.client.active_controller import ActiveController
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 from wirebroker.quorum.channel.controller_channel import Requester
 from wirebroker.quorum.channel.remote_channel import RemoteChannel
 from wirebroker.storage.files import Files

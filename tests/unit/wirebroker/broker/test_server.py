@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import (
-    PATIENCE_S,
-    broker_of,
-    client_of,
-    config_of,
-    running,
-    until,
-)
+from tests.support.brokers.servers import broker_of, client_of, config_of, running
 from tests.support.protocol.raw_client import BlockingClient, RawClient
 from tests.support.protocol.requests import (
     append,
@@ -36,6 +29,7 @@ from tests.support.protocol.requests import (
     produce_request,
 )
 from tests.support.records.batches import batch, values_in
+from tests.support.tools.waiting import PATIENCE_S, until
 from wirebroker.api.modules import API_MODULES
 from wirebroker.broker.server import Server
 from wirebroker.codecs.api_keys import ApiKey

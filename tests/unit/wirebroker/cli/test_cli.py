@@ -95,17 +95,17 @@ def test_the_environment_sets_what_no_flag_sets(served, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["serve", "--port", "70000"], "--port 70000 cannot be used: ports go from 0 to 65535"),
-        (["serve", "--port", "x"], "--port x cannot be used: ports go from 0 to 65535"),
+        (["serve", "--port", "70000"], "--port 70000 cannot be used: the port must be 0 to 65535"),
+        (["serve", "--port", "x"], "--port x cannot be used: the port must be 0 to 65535"),
         (["serve", "--data-dir", ""], "log.dirs is empty: name at least one directory"),
         (["serve", "--set", "a"], "write --set key=value"),
         (["serve", "--set", "num.partitions=0"], "it must be at least 1"),
         (["serve", "--set", "num.partition=3"], "did you mean num.partitions?"),
         (
             ["serve", "--set", "principal.builder.class=x"],
-            "principal.builder.class asks for protection",
+            "principal.builder.class requires protection",
         ),
-        (["serve", "--config", "."], ". is a directory: name the properties file in it"),
+        (["serve", "--config", "."], ". is a directory: give the properties file"),
         (["serve", "--config", "missing.properties"], "no such file"),
         (["serve", "--log-format", "xml"], "json"),
         (["serve", "extra"], "extra"),

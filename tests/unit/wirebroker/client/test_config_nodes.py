@@ -19,7 +19,7 @@ from wirebroker.client.errors import ClientError
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 # The bootstrap address is node 2; node 1 is the active controller.
 ADDRESSES = {number: PeerAddress("node", number) for number in (1, 2)}

@@ -13,7 +13,7 @@ from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.client.topics.topic_lookup import find_topics
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 PAUSE_MS = 100
 

@@ -105,7 +105,10 @@ def test_kerberos_takes_keys_from_a_section(tmp_path):
         ("KafkaServer {", "line 1: it ends too early"),
         ("Client { a.B required; };", "has no section KafkaServer or inside.KafkaServer"),
         ("KafkaServer { };", "has no section KafkaServer or inside.KafkaServer"),
-        (f"KafkaServer {{ {SCRAM} required; }};", f"has no {PLAIN}: it names the users of PLAIN"),
+        (
+            f"KafkaServer {{ {SCRAM} required; }};",
+            f"has no {PLAIN}: it contains the users of PLAIN",
+        ),
     ],
 )
 def test_login_that_the_file_does_not_give_is_refused(tmp_path, file, why):
@@ -136,8 +139,9 @@ def test_one_line_names_the_properties_without_effect(tmp_path):
     environment = {"KAFKA_OPTS": options, "KAFKA_JMX_OPTS": "-Dcom.sun.management.jmxremote"}
     config = load_config(file=None, environment=environment, flags={})
     assert config.warnings() == (
-        "these Java system properties have no effect here: a, com.sun.management.jmxremote,"
-        " java.security.krb5.conf (the variable KRB5_CONFIG names that file), secret",
+        "these Java system properties have no effect in wirebroker: a,"
+        " com.sun.management.jmxremote,"
+        " java.security.krb5.conf (set the variable KRB5_CONFIG to that file), secret",
     )
     assert config.list(ALLOWED_URLS) == ("https://identity.example.org",)
     own = load_config(file=None, environment=environment, flags={ALLOWED_URLS: "https://x.org"})

@@ -46,9 +46,9 @@ def test_a_listener_has_a_principal_its_key_and_rules() -> None:
         ("", "useKeyTab=true or useTicketCache=true"),
         ("useKeyTab=true principal='kafka/h@R'", "needs keyTab and principal"),
         (KEYTAB, "needs keyTab and principal"),
-        ("useTicketCache=true", "a listener needs useKeyTab"),
+        ("useTicketCache=true", "a listener needs a keytab"),
         (f"{KEYTAB} principal=kafka", "service/host@REALM"),
-        (f"{KEYTAB} principal='kafka/h@R' magic=true", "no option magic"),
+        (f"{KEYTAB} principal='kafka/h@R' magic=true", "unknown option magic"),
         (f"{KEYTAB} principal='kafka/h@R' serviceName=other", "serviceName=other"),
     ],
 )

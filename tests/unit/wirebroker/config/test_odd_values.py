@@ -43,10 +43,10 @@ BROKER = {"resource_type": 4, "resource_name": "1"}
 CHANGEABLE = [name for name, row in ROWS.items() if row.mutability is not Mutability.READ_ONLY]
 # Reading one of these starts nothing; a NUL in them reached the file system.
 REFUSED = [
-    ("log.dirs", "/a,/b\0", "no path has a NUL character"),
-    ("log.dir", "\0", "no path has a NUL character"),
-    ("metadata.log.dir", "\0", "no path has a NUL character"),
-    ("broker.rack", LONG, "it must be no longer than 32767 bytes"),
+    ("log.dirs", "/a,/b\0", "a path must not contain a NUL character"),
+    ("log.dir", "\0", "a path must not contain a NUL character"),
+    ("metadata.log.dir", "\0", "a path must not contain a NUL character"),
+    ("broker.rack", LONG, "it must not be longer than 32767 bytes"),
     ("offsets.topic.compression.codec", "5", "it must be at most 4"),
 ]
 

@@ -123,12 +123,12 @@ def test_what_is_passed_over_is_said_once():
         {"super.users": "User:a", "wirebroker.unprotected": "true", "num.io.threads": "2"}
     )
     first, second = config.warnings()
-    assert first.startswith("running open, as wirebroker.unprotected says: super.users asks")
-    assert second == "these configs of Kafka have no effect here: num.io.threads"
+    assert first.startswith("running unprotected because of wirebroker.unprotected: super.users")
+    assert second == "these Kafka configs have no effect in wirebroker: num.io.threads"
 
 
 def test_a_directory_with_protection_in_it_is_refused_unless_it_may_be_open():
-    with pytest.raises(StartError, match=r"/data holds ACLs, super\.users: that is protection"):
+    with pytest.raises(StartError, match=r"/data contains ACLs, super\.users, which would"):
         check_directory(["ACLs", "super.users"], "/data", Config())
     check_directory(["ACLs"], "/data", Config({"wirebroker.unprotected": "true"}))
     check_directory([], "/data", Config())

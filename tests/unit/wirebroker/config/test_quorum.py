@@ -46,7 +46,7 @@ def test_what_is_no_address_is_named(text):
                 "controller.quorum.bootstrap.servers": "c1:9093",
                 "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
             },
-            "which are other nodes'",
+            "other nodes open it",
         ),
         (
             {
@@ -63,5 +63,5 @@ def test_what_keeps_a_member_from_joining_is_said(settings, words):
 
 
 def test_one_with_a_controller_of_its_own_names_no_others():
-    with pytest.raises(ConfigError, match="to join them"):
+    with pytest.raises(ConfigError, match="to join the other nodes"):
         Config({"controller.quorum.voters": "1@a:1,2@b:1"})

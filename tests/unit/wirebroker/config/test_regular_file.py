@@ -30,7 +30,7 @@ def places(tmp_path: Path) -> dict[str, str]:
         str(tmp_path / "link"): "not a regular file",
         str(tmp_path): "not a regular file",
         "/dev/zero": "not a regular file",
-        f"{tmp_path}/a\0b": "its name has a NUL",
+        f"{tmp_path}/a\0b": "the path contains a NUL character",
         str(tmp_path / "none"): "No such file",
         str(tmp_path / "long"): "longer than 10 bytes",
     }

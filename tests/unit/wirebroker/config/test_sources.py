@@ -105,11 +105,11 @@ def test_a_file_that_cannot_be_read_is_said_in_one_line(tmp_path):
 
 
 def test_a_directory_or_another_kind_of_file_is_no_file_of_settings(tmp_path):
-    with pytest.raises(ConfigError, match="is a directory: name the properties file in it"):
+    with pytest.raises(ConfigError, match="is a directory: give the properties file"):
         load_config(file=tmp_path, environment={}, flags={})
-    with pytest.raises(ConfigError, match="is a JSON file, no properties file: write lines"):
+    with pytest.raises(ConfigError, match="is a JSON file, not a properties file: write lines"):
         load(tmp_path, '{"node.id": 1}')
-    with pytest.raises(ConfigError, match="is too long, no properties file"):
+    with pytest.raises(ConfigError, match="is too long, not a properties file"):
         load(tmp_path, "a=b\n" * 300_000)
 
 

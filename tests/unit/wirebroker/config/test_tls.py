@@ -55,12 +55,12 @@ def test_tls_alone_leaves_a_listener_open() -> None:
         ({}, "listener.name.ssl.ssl.keystore.location is missing"),
         (
             {**FILE, "ssl.keystore.type": "BKS", "ssl.keystore.password": "x"},
-            "can be PEM, PKCS12, JKS",
+            "must be one of PEM, PKCS12, JKS",
         ),
-        ({**FILE, "ssl.cipher.suites": "TLS_NULL"}, "there is no suite TLS_NULL"),
+        ({**FILE, "ssl.cipher.suites": "TLS_NULL"}, "the suite TLS_NULL is not supported"),
         ({**FILE, "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "one by one"),
         ({**FILE, "ssl.principal.mapping.rules": "RULE:("}, "write RULE:pattern"),
-        ({**FILE, "ssl.principal.mapping.rules": "RULE:(/x/"}, "is no pattern"),
+        ({**FILE, "ssl.principal.mapping.rules": "RULE:(/x/"}, "is not a supported pattern"),
         ({**FILE, "ssl.principal.mapping.rules": "RULE:a/$1/"}, "has no group 1"),
     ],
 )
@@ -155,7 +155,9 @@ def test_suites_are_named_as_java_names_them() -> None:
     of_13 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
     assert suites_for_openssl(of_13, VERSIONS) == ((), ("TLSv1.3",))
     assert suites_for_openssl((), VERSIONS) == (None, VERSIONS)
-    with pytest.raises(ValueError, match=r"of none of ssl\.enabled\.protocols"):
+    with pytest.raises(
+        ValueError, match=r"no suite belongs to a version in ssl\.enabled\.protocols"
+    ):
         suites_for_openssl(names, ("TLSv1.3",))
 
 

@@ -112,7 +112,7 @@ def test_the_older_name_of_the_node_id_still_counts():
 def test_names_without_effect_and_unknown_names_give_one_line_each():
     config = Config({"num.io.threads": "8", "background.threads": "1", "typo": "secret"})
     assert config.warnings() == (
-        "these configs of Kafka have no effect here: background.threads, num.io.threads",
+        "these Kafka configs have no effect in wirebroker: background.threads, num.io.threads",
         "unknown configs are ignored: typo",
     )
     assert Config().warnings() == ()

@@ -9,7 +9,7 @@ from tests.support.records.batches import TIMESTAMP_MS, records_in
 from tests.support.records.clocks import HandClock
 from tests.unit.wirebroker.api.api_kit import CONNECTION, make_broker
 from wirebroker.api.registry import REGISTRY
-from wirebroker.base.clock import next_turn, pause
+from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.coordinator_records import CommittedOffset, offset_commit_record
 from wirebroker.codecs.errors import ErrorCode, KafkaError
@@ -198,12 +198,3 @@ async def turns(count: int = 20) -> None:
     """Let everything that is due happen."""
     for _ in range(count):
         await next_turn()
-
-
-async def until(is_so: Callable[[], Any]) -> None:
-    """Wait for something that threads or the loop's own timers bring about."""
-    for _ in range(10_000):
-        if is_so():
-            return
-        await pause(0.001)
-    raise AssertionError("it did not happen within 10 s")

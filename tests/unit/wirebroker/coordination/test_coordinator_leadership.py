@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.coordination.group_server_kit import (
     ListPartition,
     commit_batch,
     group_broker,
-    until,
 )
 from wirebroker.codecs.coordinator_records import CommittedOffset, offset_commit_record
 from wirebroker.codecs.errors import ErrorCode

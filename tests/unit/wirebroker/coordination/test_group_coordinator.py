@@ -7,12 +7,12 @@ import pytest
 
 from tests.support.records.batches import TIMESTAMP_MS
 from tests.support.records.clocks import HandClock
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.coordination.group_server_kit import (
     ListPartition,
     commit_batch,
     group_broker,
     turns,
-    until,
 )
 from wirebroker.base.clock import pause
 from wirebroker.codecs.coordinator_records import CommittedOffset, offset_commit_record

@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import (
-    PATIENCE_S,
-    broker_of,
-    client_of,
-    config_of,
-    running,
-    until,
-)
+from tests.support.brokers.servers import broker_of, client_of, config_of, running
 from tests.support.protocol.raw_client import RawClient
 from tests.support.protocol.requests import append, create_topic
 from tests.support.records.batches import batch
+from tests.support.tools.waiting import PATIENCE_S, until
 from tests.unit.wirebroker.disks.test_several_directories import cluster, places
 from tests.unit.wirebroker.replication.test_replica_moves import move
 from wirebroker.codecs.api_keys import ApiKey

@@ -12,11 +12,11 @@ from tests.support.brokers.servers import (
     controller_of,
     memory_directory,
     running,
-    until,
 )
 from tests.support.protocol.requests import append, create_topic, fetch, produce
 from tests.support.records.batches import batch, values_in
 from tests.support.storage.failing_files import FailingFiles
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError

@@ -6,9 +6,10 @@ import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import PATIENCE_S, broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.requests import append, create_topic, fetch
 from tests.support.records.batches import batch, values_in
+from tests.support.tools.waiting import PATIENCE_S, until
 from tests.unit.wirebroker.replication.test_replica_moves import NamesMayFail, move
 from wirebroker.coordinator.controller.image.cluster_image import directory_of
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.requests import create_topic, produce
 from tests.support.records.batches import batch
+from tests.support.tools.waiting import until
 from wirebroker.codecs.errors import ErrorCode
 
 if TYPE_CHECKING:

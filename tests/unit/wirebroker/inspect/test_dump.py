@@ -200,7 +200,7 @@ def test_the_zeros_of_allocated_indexes_are_no_damage(data, capsys):
     ("arguments", "words"),
     [
         (["dump", "nowhere"], "nowhere: there is no such file"),
-        (["dump", __file__], "its name says nothing about what it holds"),
+        (["dump", __file__], "unknown kind of file"),
         (["dump"], "Missing argument"),
         (["verify", "nowhere"], "nowhere"),
         (["repair", "nowhere"], "nowhere"),

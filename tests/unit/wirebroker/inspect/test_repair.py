@@ -166,8 +166,8 @@ async def test_a_directory_in_use_is_refused(data, capsys):
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        ("meta.properties", "is no data directory"),
-        ("__cluster_metadata-0", "no directory holds the metadata log"),
+        ("meta.properties", "is not a data directory"),
+        ("__cluster_metadata-0", "no directory has the metadata log"),
     ],
 )
 def test_what_is_no_data_directory_is_refused(data, capsys, missing, words):

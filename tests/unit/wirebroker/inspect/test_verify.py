@@ -54,7 +54,7 @@ def test_what_the_next_start_mends_needs_a_start_or_a_repair(data, capsys):
     status, text = run(capsys, "verify", data)
     assert status == 0
     last = text.splitlines()[-1]
-    assert last == f"next: start the broker, or wirebroker repair {data} without a start"
+    assert last == f"next: start the broker, or run wirebroker repair {data}"
 
 
 def test_an_error_is_followed_by_what_to_do(data, capsys):
@@ -67,9 +67,9 @@ def test_an_error_is_followed_by_what_to_do(data, capsys):
     status, text = run(capsys, "verify", folder)
     assert status == 1
     last = text.splitlines()[-1]
-    assert last.startswith("next, with the broker stopped")
-    assert f"wirebroker repair --dry-run '{folder}' tells" in last
-    assert f"repair --full '{folder}' cuts each log at its damage, and what follows is lost" in last
+    assert last.startswith("next: restore a good copy, or stop the broker")
+    assert f"wirebroker repair --dry-run '{folder}' to see" in last
+    assert f"repair --full '{folder}' truncates each log at its damage, and records after" in last
 
 
 def test_nothing_is_found_after_a_kill(data, capsys):
@@ -90,7 +90,7 @@ def test_a_torn_end_is_a_warning_after_a_kill_and_an_error_after_a_clean_stop(da
     (data / ".kafka_cleanshutdown").unlink()
     (warning,) = findings(capsys, data)
     assert warning["severity"] == "warning"
-    assert "the next start mends it" in warning["message"]
+    assert "the next start fixes it" in warning["message"]
 
 
 def test_damage_below_the_recovery_point_is_an_error_after_a_kill_too(data, capsys):
@@ -115,8 +115,8 @@ def change_header(path, position, at, data):
 @pytest.mark.parametrize(
     ("at", "value", "words"),
     [
-        (0, (3).to_bytes(8, "big"), "5 was to come"),
-        (12, (9).to_bytes(4, "big"), "leader epoch 9, by the checkpoint it is 0"),
+        (0, (3).to_bytes(8, "big"), "expected offset 5"),
+        (12, (9).to_bytes(4, "big"), "leader epoch 9, but the checkpoint has 0"),
         (35, (5).to_bytes(8, "big"), "its header says 5"),
         (57, (4).to_bytes(4, "big"), "its records cannot be read"),
         (57, (6).to_bytes(4, "big"), "6 records in 5 offsets"),
@@ -189,7 +189,7 @@ def test_a_snapshot_that_is_not_what_the_batches_say_is_found(data, capsys):
         (
             "plain-0/partition.metadata",
             "version: 0\ntopic_id: L2q436H7QN2QzJw3tqURJA",
-            "by the metadata it is",
+            "but the metadata has",
         ),
         ("__cluster_metadata-0/quorum-state", "{}", "it has no leaderEpoch"),
         (
@@ -209,7 +209,7 @@ def test_a_node_without_a_vote_has_no_quorum_state(data, capsys):
     (data / "__cluster_metadata-0" / "quorum-state").unlink()
     (found,) = findings(capsys, data)
     assert found["severity"] == "note"
-    assert "as where the node has no vote" in found["message"]
+    assert "as on a node without a vote" in found["message"]
 
 
 def test_a_deleted_topic_and_one_of_its_name_may_lie_in_two_directories(data, tmp_path, capsys):
@@ -265,7 +265,7 @@ def test_directories_of_two_clusters_are_told_apart(data, tmp_path, capsys):
     (other / "meta.properties").write_text("\n".join(lines))
     messages = [row["message"] for row in errors(capsys, data, other)]
     assert any(message.startswith("cluster_id MkU3OEVBNTcwNTJENDM2Qk") for message in messages)
-    assert any("directory id is that of" in message for message in messages)
+    assert any("has the same directory id" in message for message in messages)
 
 
 async def test_a_running_broker_is_looked_at_without_false_alarms(data, capsys):

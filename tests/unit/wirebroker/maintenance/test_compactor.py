@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import PATIENCE_S, broker_of, client_of, running
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.harness.async_tests import on_a_loop
 from tests.support.protocol.requests import create_topic, delete_topic
 from tests.support.records.clocks import MovedClock
 from tests.support.storage.compaction import append, records_of
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.codecs.errors import ErrorCode, KafkaError
 from wirebroker.codecs.records.batch import build_batch
 from wirebroker.maintenance.compaction_child import (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.http.scrape_pages import HTTP, scrape, value
 from tests.support.protocol.requests import append, create_topic, fetch, fetch_request, produce
 from tests.support.records.batches import batch
 from tests.support.records.clocks import MovedClock
+from tests.support.tools.waiting import until
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

@@ -14,7 +14,6 @@ from tests.support.brokers.servers import (
     config_of,
     memory_directory,
     running,
-    until,
 )
 from tests.support.harness.turn_work import TurnWork
 from tests.support.http.http_client import ask_http
@@ -22,6 +21,7 @@ from tests.support.http.scrape_pages import HTTP, scrape, value
 from tests.support.protocol.requests import append, create_topic, delete_topic, fetch, produce
 from tests.support.records.batches import TIMESTAMP_MS, batch
 from tests.support.records.clocks import MovedClock
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode

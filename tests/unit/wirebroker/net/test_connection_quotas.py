@@ -20,7 +20,7 @@ def quotas(settings: dict[str, str], *, max_sockets: int = 1000) -> ConnectionQu
 
 
 def delays(limit: int, times: list[float]) -> list[float]:
-    rate = CreationRate()
+    rate = CreationRate(samples=11, sample_s=1)
     return [round(rate.delay_s(now, limit), 3) for now in times]
 
 
@@ -42,6 +42,19 @@ def test_with_a_limit_of_none_all_wait_a_second() -> None:
 
 def test_what_came_eleven_seconds_ago_is_forgotten() -> None:
     assert delays(1, [0.0] * 10 + [11.0]) == [0.0] * 11
+
+
+def test_rates_use_the_configured_samples() -> None:
+    q = quotas(
+        {
+            "max.connection.creation.rate": "2",
+            "quota.window.num": "3",
+            "quota.window.size.seconds": "5",
+        }
+    )
+    waits = [round(q.delay_s("PLAINTEXT", 100.0), 3) for _ in range(40)]
+    assert waits[:21] == [0.0] * 20 + [0.5]
+    assert waits[-1] == 5.0
 
 
 def test_a_listener_has_its_own_limit_and_all_of_them_one() -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from tests.support.records.batches import batch
 from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.requests import append, create_topic, produce_request
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
+from tests.support.tools.waiting import until
 from wirebroker.codecs.api_keys import ApiKey
 
 COUNT, PAYLOAD_BYTES = 200, 50_000

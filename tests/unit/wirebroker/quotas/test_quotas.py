@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.raw_client import RawClient
 from tests.support.protocol.requests import append, create_topic, fetch_request, produce_request
 from tests.support.records.batches import batch
 from tests.support.replicas.roles import lead
+from tests.support.tools.waiting import until
 from wirebroker.codecs.api_keys import SPOKEN_VERSIONS, ApiKey
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.codecs.messages import decode_response, encode_response, response_message

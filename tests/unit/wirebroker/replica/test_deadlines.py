@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import until
+from tests.support.tools.waiting import until
 from wirebroker.replica.deadlines import Deadlines
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.requests import (
     PRODUCE_VERSION,
     append,
@@ -23,6 +23,7 @@ from tests.support.protocol.requests import (
 )
 from tests.support.records.batches import batch, values_in
 from tests.support.storage.failing_files import FailingFiles
+from tests.support.tools.waiting import until
 from wirebroker.api.data import delayed_produce
 from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey

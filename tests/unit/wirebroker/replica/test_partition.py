@@ -29,6 +29,7 @@ from wirebroker.storage.files import DataFile
 from wirebroker.storage.log.leader_epochs import LeaderEpochs
 from wirebroker.storage.log.log import Log
 from wirebroker.storage.log_directory import LogDirectory
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ class Kit:
             topic_id=topic_id,
             settings=Config({}).topic_settings(overrides),
         )
-        log.load(recovery_point=0, clean=True, now_ms=0)
+        load_log(log, recovery_point=0, clean=True, now_ms=0)
         self.failures: list[OSError] = []
         self.commits = GroupCommit(is_always=is_always, on_failure=self._disk_failed)
         self.partition = Partition(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.requests import (
     append,
     create_topic,
@@ -19,6 +19,7 @@ from tests.support.protocol.requests import (
 from tests.support.records.batches import TIMESTAMP_MS, batch, values_in
 from tests.support.replicas.roles import partition_image
 from tests.support.storage.failing_files import FailingFiles
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.replica.test_partition import HeldWrites, large
 from wirebroker.base.clock import Slices, SystemClock
 from wirebroker.codecs.api_keys import ApiKey

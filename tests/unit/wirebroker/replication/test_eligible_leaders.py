@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.brokers.servers import until
 from tests.support.replicas.broker_cluster import Cluster, stored
+from tests.support.tools.waiting import until
 from wirebroker.codecs.records.batch import iterate_batches
 from wirebroker.coordinator.controller.features.feature_control import (
     ELIGIBLE_LEADER_REPLICAS,

@@ -6,10 +6,10 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tests.support.brokers.servers import PATIENCE_S, until
 from tests.support.records.clocks import HandClock
 from tests.support.replicas.replica_cluster import Node
 from tests.support.replicas.roles import lead
+from tests.support.tools.waiting import PATIENCE_S, until
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError

@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import (
-    PATIENCE_S,
-    broker_of,
-    client_of,
-    config_of,
-    running,
-    until,
-)
+from tests.support.brokers.servers import broker_of, client_of, config_of, running
 from tests.support.protocol.requests import append, create_topic, fetch
 from tests.support.records.batches import batch, values_in
 from tests.support.storage.failing_files import FailingFiles
+from tests.support.tools.waiting import PATIENCE_S, until
 from wirebroker.broker.server import Server
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import until
 from tests.support.records.batches import values_in
 from tests.support.replicas.broker_cluster import TOPIC_ID, Cluster, Member, stored
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.brokers.servers import PATIENCE_S, broker_of, config_of, until
+from tests.support.brokers.servers import broker_of, config_of
 from tests.support.security.scripted_kerberos import JAAS_LINE, ScriptedAcceptor, ScriptedInitiator
 from tests.support.tools.ports import free_ports
+from tests.support.tools.waiting import PATIENCE_S, until
 from tests.unit.wirebroker.security.test_oauth import RSA, keys_in, signed
 from wirebroker.broker.server import Server
 from wirebroker.config import StartError

@@ -148,9 +148,9 @@ async def test_a_server_that_has_none_keeps_the_broker_from_starting(tmp_path: P
 @pytest.mark.parametrize(
     ("url", "allowed", "said"),
     [
-        ("https://example.org/keys", "", "does not name it"),
-        ("https://example.org/keys", "https://example.org/", "does not name it"),
-        ("http://example.org/keys", "http://example.org/keys", "write https"),
+        ("https://example.org/keys", "", "add it to"),
+        ("https://example.org/keys", "https://example.org/", "add it to"),
+        ("http://example.org/keys", "http://example.org/keys", "use https"),
         ("https://a:b@example.org/keys", "https://a:b@example.org/keys", "write https://host"),
         ("https:///keys", "https:///keys", "write https://host"),
         ("https://h:x/keys", "https://h:x/keys", "write https://host"),

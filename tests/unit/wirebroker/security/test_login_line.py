@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.brokers.servers import client_of, running, until
+from tests.support.brokers.servers import client_of, running
 from tests.support.protocol.raw_client import RawClient
 from tests.support.security.sasl_clients import shake_hands
 from tests.support.security.scripted_kerberos import JAAS_LINE, ScriptedAcceptor, log_in_gssapi
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import next_turn
 from wirebroker.base.threads import Work
 from wirebroker.codecs.api_keys import ApiKey

@@ -375,8 +375,11 @@ async def test_keys_that_have_changed_are_read_beside_the_loop_and_once(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({URL: "https://example.org/keys"}, "allowed.urls does not name it"),
-        ({URL: "file:///no/such/file"}, "no such file"),
+        (
+            {URL: "https://example.org/keys"},
+            "add it to org.apache.kafka.sasl.oauthbearer.allowed.urls",
+        ),
+        ({URL: "file:///no/such/file"}, "the file does not exist"),
         ({"sasl.server.callback.handler.class": "com.example.Mine"}, "only org.apache.kafka"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.brokers.servers import client_of, running, until
+from tests.support.brokers.servers import client_of, running
 from tests.support.protocol.raw_client import RawClient
 from tests.support.security.sasl_clients import (
     CLIENT_NONCE,
@@ -26,6 +26,7 @@ from tests.support.security.sasl_clients import (
 )
 from tests.support.security.tls_files import tls_configs
 from tests.support.tools.ports import HOST
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.base.test_threads import blocked
 from wirebroker.base.clock import SystemClock, next_turn
 from wirebroker.base.threads import Work

@@ -31,6 +31,7 @@ from wirebroker.storage.compaction.segment_swap import (
     set_aside_old,
 )
 from wirebroker.storage.files import Files
+from wirebroker.storage.recovery.log_recovery import load_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ def log(tmp_path: Path) -> Iterator[Log]:
     """Return an empty log, topic-0, of small segments."""
     (tmp_path / "topic-0").mkdir()
     made = make_log(tmp_path / "topic-0", segment_bytes=300, index_interval_bytes=100)
-    made.load(recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
+    load_log(made, recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
     yield made
     made.close(clean=False)
 
@@ -285,7 +286,7 @@ def test_what_is_not_in_the_directory_is_told(log: Log, tmp_path: Path) -> None:
 def test_large_values_make_several_parts(tmp_path: Path) -> None:
     (tmp_path / "topic-0").mkdir()
     log = make_log(tmp_path / "topic-0")
-    log.load(recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
+    load_log(log, recovery_point=0, clean=False, now_ms=NOW, log_start_offset=0)
     for _ in range(12):
         append(log, batch(value=bytes(1_000_000)))
     options = options_for(tmp_path)

@@ -239,7 +239,7 @@ def test_a_shadow_that_is_stopped_tells_its_report(verbs: Verbs, shadows: Shadow
     ("arguments", "words"),
     [
         (["--topics", "("], "is no regular expression"),
-        (["--topics", "a", "-b", "127.0.0.1:1"], "name the brokers once"),
+        (["--topics", "a", "-b", "127.0.0.1:1"], "give the brokers once"),
         ([], "--topics"),
     ],
 )

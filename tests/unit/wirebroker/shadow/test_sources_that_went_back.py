@@ -21,7 +21,7 @@ from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.client.topics import leaders
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 from wirebroker.shadow.copied_partition import DONE, FOLLOWED
 from wirebroker.shadow.following import Following
 from wirebroker.shadow.shadowing import shadowed

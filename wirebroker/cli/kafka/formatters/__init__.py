@@ -1,1 +1,1 @@
-"""How `kafka-console-consumer` prints records: Kafka's formatters and deserializers."""
+"""Kafka's formatters and deserializers, for `kafka-console-consumer`."""

@@ -1,4 +1,4 @@
-"""Kafka's DefaultMessageFormatter: a record as a line; properties choose its parts."""
+"""Kafka's DefaultMessageFormatter: a record as a line whose parts properties select."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _UNKNOWN: Final = b"NOT_PRESENT"
 
 
 class RecordPrinter:
-    """Writes records as the default formatter does."""
+    """Formats records as the default formatter does."""
 
     __slots__ = ("_line_end", "_of_header", "_of_key", "_of_value", "_properties", "_separator")
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """Take how records are printed; unknown properties have no effect, as in Kafka."""
+        """Take the properties; unknown ones have no effect, as in Kafka."""
         self._properties = properties
         null = properties.get("null.literal", "null").encode()
         self._separator = properties.get("key.separator", "\t").encode()
@@ -33,10 +33,10 @@ class RecordPrinter:
         self._of_header = deserializer_of(properties.get("headers.deserializer"), null)
 
     def line_of(self, place: TopicPartition, record: Record, timestamp_type: str) -> bytes:
-        """Return a record as it is printed.
+        """Return a record as a line.
 
         Raises:
-            ClientError: A deserializer refuses its bytes.
+            ClientError: A deserializer rejects its bytes.
         """
         shown = self._properties
         pieces: list[bytes] = []

@@ -36,7 +36,7 @@ def _uuid(data: bytes) -> bytes:
 
 
 def _escaped(data: bytes) -> bytes:
-    """Return bytes with escapes for all but printable ASCII, as Kafka's Bytes prints itself."""
+    """Escape all bytes but printable ASCII, as Kafka's Bytes.toString does."""
     return "".join(
         chr(each) if chr(each).isprintable() and each < 0x7F and each != 0x5C else f"\\x{each:02X}"
         for each in data
@@ -51,7 +51,7 @@ _NUMBERS: Final[dict[str, tuple[struct.Struct, Callable[..., str]]]] = {
     "FloatDeserializer": (struct.Struct(">f"), float_text),
     "DoubleDeserializer": (struct.Struct(">d"), double_text),
 }
-# ByteArrayDeserializer: Java prints the address of an object; here the bytes are printed.
+# ByteArrayDeserializer: Java prints the address of an object; wirebroker prints the bytes.
 _OTHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "StringDeserializer": with_replacements,
     "ByteArrayDeserializer": bytes,
@@ -67,11 +67,8 @@ _OTHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
 def deserializer_of(name: str | None, null: bytes) -> Callable[[bytes | None], bytes]:
     """Return a function from bytes to printed text; without a class it returns the bytes.
 
-    As in Kafka's tool, an unknown class is reported, and bytes are printed unchanged.
-
-    Args:
-        name: One of Kafka's classes, with or without its package.
-        null: Text for null.
+    As in Kafka's tool, an unknown class (`name`, with or without package) is reported, and bytes
+    are printed unchanged. `null` is the text for null.
     """
     short = "ByteArrayDeserializer" if name is None else name.removeprefix(_PACKAGE)
     if short in _NUMBERS:

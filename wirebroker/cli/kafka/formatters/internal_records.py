@@ -1,4 +1,4 @@
-"""Records of Kafka's internal topics, which special formatters print as JSON.
+"""Records of Kafka's internal topics as JSON.
 
     {"key":{"type":1,"data":{…}},"value":{"version":4,"data":{…}}}
 
@@ -43,14 +43,11 @@ _KEY_FIELDS: Final = ("group", "topic", "partition")
 
 
 class InternalRecords(NamedTuple):
-    """One type of record, and the fields of its JSON.
+    """A record type and the fields of its JSON.
 
     Attributes:
-        types: The types of its keys.
-        key: Reads a key's fields.
-        value: Reads a value.
         versions: Fields that only some versions of the value have.
-        defaults: Values at which optional fields are left out of the JSON.
+        defaults: Values at which optional fields are omitted.
     """
 
     types: frozenset[int]
@@ -60,7 +57,7 @@ class InternalRecords(NamedTuple):
     defaults: Mapping[str, object]
 
     def line_of(self, _place: TopicPartition, record: Record, _timestamp_type: str) -> bytes:
-        """Return a record as JSON without a line end, or nothing if it is of another type.
+        """Return a record as JSON without a line end; empty if it has another type.
 
         Raises:
             ClientError: The record cannot be read.
@@ -110,7 +107,7 @@ def _type_of(key: bytes) -> int:
 
 
 def _named(field: str, value: Any) -> Any:
-    """Return a field's value for JSON: names of states, uuids, bytes in base64."""
+    """Convert a field's value to JSON: names of states, uuids, bytes in base64."""
     if field == "transaction_status":
         return TransactionState(value).label
     if field == "topic_id":

@@ -22,7 +22,7 @@ def double_text(number: float) -> str:
 
 
 def float_text(number: float) -> str:
-    """Return a number of single precision as Java prints a float."""
+    """Return a single-precision number as Java prints it."""
     return _text(number, _single)
 
 

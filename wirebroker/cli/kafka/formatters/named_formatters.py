@@ -1,4 +1,4 @@
-"""The formatters by the names of Kafka's classes."""
+"""Formatters by the names of Kafka's classes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ FORMATTERS: Final = (*_DEFAULTS, _NO_OP, _OFFSETS, _GROUPS, _TRANSACTIONS)
 
 
 def formatter_of(name: str, properties: Mapping[str, str]) -> Formatter:
-    """Return the formatter with a name from FORMATTERS and these properties."""
+    """Return the formatter of FORMATTERS with these properties."""
     if name in _DEFAULTS:
         return RecordPrinter(properties).line_of
     if name == _NO_OP:
         return lambda _place, _record, _timestamp_type: b""
-    # Few runs need the codecs of internal topics.
     from wirebroker.cli.kafka.formatters import internal_records  # noqa: PLC0415
 
     rows = {

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 @click.command(cls=ScriptCommand)
 @script_flags
 def kafka_broker_api_versions(**flags: Unpack[ScriptFlags]) -> int:
-    """Print the versions of requests that each broker serves, as kafka-broker-api-versions.sh."""
+    """Print the API versions of brokers, as kafka-broker-api-versions.sh."""
     return run_script(flags, print_api_versions, failed=str, to_stderr=True)
 
 
 async def print_api_versions(
     client: KafkaClient, out: Output, *, endpoint_type: int = BROKERS
 ) -> None:
-    """Print the versions of each node; one that does not respond is an error in its place.
+    """Print the API versions of each node, or its error.
 
     Raises:
         ClientError: The nodes cannot be listed.

@@ -24,7 +24,7 @@ _WIDTHS: Final = (10, 9, 10, 10, 10, 15)
 
 @click.group(cls=ScriptGroup)
 def kafka_cluster() -> None:
-    """Show a cluster's id, nodes and versions; unregister nodes; as kafka-cluster.sh."""
+    """Show a cluster's id and nodes, unregister a broker, as kafka-cluster.sh."""
 
 
 @kafka_cluster.command("cluster-id")
@@ -43,7 +43,7 @@ def cluster_id(**flags: Unpack[ConnectionFlags]) -> int:
 @connection_flags(short=True)
 @click.option("-i", "--id", "broker_id", type=int, required=True, metavar="ID", help="The broker.")
 def unregister(*, broker_id: int, **flags: Unpack[ConnectionFlags]) -> int:
-    """Unregister a broker that has stopped for good."""
+    """Unregister a permanently stopped broker."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         await unregister_broker(client, broker_id)
@@ -64,7 +64,7 @@ def unregister(*, broker_id: int, **flags: Unpack[ConnectionFlags]) -> int:
     help="Id of the controller.",
 )
 def unregister_controller_(*, controller_id: int, **flags: Unpack[ConnectionFlags]) -> int:
-    """Unregister a controller that has stopped for good."""
+    """Unregister a permanently stopped controller."""
 
     async def work(client: KafkaClient, out: Output) -> None:
         await unregister_controller(client, controller_id)
@@ -93,7 +93,7 @@ def list_endpoints(*, fenced: bool, **flags: Unpack[ConnectionFlags]) -> int:
 @kafka_cluster.command("api-versions")
 @connection_flags(short=True)
 def api_versions(**flags: Unpack[ConnectionFlags]) -> int:
-    """Print the versions of requests that brokers or controllers serve."""
+    """Print the API versions of brokers or controllers."""
     endpoint_type = _endpoint_type(flags)
 
     async def work(client: KafkaClient, out: Output) -> None:
@@ -107,7 +107,6 @@ def _endpoint_type(flags: ConnectionFlags) -> int:
 
 
 def _endpoint_lines(nodes: list[Any], endpoint_type: int) -> list[str]:
-    """Return the table of list-endpoints; only brokers have a state."""
     has_state = endpoint_type == BROKERS
     titles = ("ID", "HOST", "PORT", "RACK", *(["STATE"] if has_state else []), "ENDPOINT_TYPE")
     kind = "broker" if has_state else "controller"

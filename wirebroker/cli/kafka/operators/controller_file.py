@@ -1,4 +1,4 @@
-"""The voter that a controller's configuration file describes, for kafka-metadata-quorum."""
+"""The voter in a controller's configuration file, for kafka-metadata-quorum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def voter_in(file: Path) -> AddedVoter:
-    """Return the id, the metadata directory and the listeners of a controller.
+    """Return id, metadata directory and listeners of a controller.
 
     Raises:
         click.UsageError: The file is not a controller's, or its directory is not formatted.

@@ -1,11 +1,11 @@
-"""What Kafka's storage tool writes into new data directories; Apache Kafka opens them too.
+"""Formatting of data directories as Kafka's storage tool does it.
 
     meta.properties                                         in each directory
     __cluster_metadata-0/00000000000000000000-0000000000.checkpoint
                                                             in the metadata directory
 
-The checkpoint has the levels and users that a new cluster begins with, and of a dynamic quorum the
-first voters. Source: Kafka 4.4's Formatter.
+The checkpoint contains the new cluster's feature levels and users, and the first voters of a
+dynamic quorum. Source: Kafka 4.4's Formatter.
 """
 
 from __future__ import annotations
@@ -37,17 +37,14 @@ _METADATA_LOG: Final = f"{TOPIC}-0"
 
 
 class Formatting(NamedTuple):
-    """How the directories of a node are formatted.
+    """Format of a node's directories.
 
     Attributes:
-        cluster_id: The cluster's id.
-        node_id: The node's id.
-        directories: All of its directories.
-        metadata_directory: The one of them for the metadata log.
+        metadata_directory: The directory of the metadata log.
         release: The name of the metadata.version.
-        records: The levels and users that the cluster begins with.
-        voter: This node as the only first voter of a dynamic quorum; None for other quorums. The
-            id of its directory is taken from here.
+        records: Levels and users of the new cluster.
+        voter: This node as the only first voter of a dynamic quorum, or None. It determines the
+            directory's id.
     """
 
     cluster_id: str
@@ -75,7 +72,7 @@ def properties_of(directory: str, files: Files) -> MetaProperties | None:
 
 
 class FormatFacts(NamedTuple):
-    """What `info` shows of directories."""
+    """Facts about directories for `info`."""
 
     found: list[str]
     metadata: str | None
@@ -83,7 +80,7 @@ class FormatFacts(NamedTuple):
 
 
 def facts_of(directories: Sequence[str], files: Files) -> FormatFacts:
-    """Return which directories exist, their identity, and what is wrong with them.
+    """Return which directories exist, their identity and their problems.
 
     Raises:
         ConfigError: A meta.properties is damaged.
@@ -117,20 +114,13 @@ def _shown(properties: MetaProperties) -> str:
 
 
 def _identity(shown: str) -> list[str]:
-    """Return what directories of a node share: all but their ids."""
     return [each for each in shown.split(", ") if not each.startswith("directory.id=")]
 
 
 def format_directories(
     wanted: Formatting, files: Files, tell: Callable[[str], None], *, ignores_formatted: bool
 ) -> None:
-    """Format the directories that are not formatted; check the others.
-
-    Args:
-        wanted: How.
-        files: The file system.
-        tell: Prints a line.
-        ignores_formatted: Whether formatted directories are left alone, and not refused.
+    """Format unformatted directories; check the others, or skip them with `ignores_formatted`.
 
     Raises:
         ConfigError: A directory is formatted, belongs to another cluster or node, or has data.
@@ -172,7 +162,7 @@ def _is_formatted(wanted: Formatting, directory: str, files: Files) -> bool:
 
 
 def _check_empty(directory: str, files: Files) -> None:
-    """Refuse a directory that has partitions; an interrupted format may have left a checkpoint."""
+    """Refuse a directory with partitions; an interrupted format may have left a checkpoint."""
     if not files.exists(directory):
         return
     taken = {each for each in files.list_subdirectories(directory) if partition_of(each)}
@@ -193,7 +183,7 @@ def _kind(wanted: Formatting, directory: str) -> str:
 
 
 def _format(wanted: Formatting, directory: str, files: Files) -> None:
-    """Write a directory's files, its identity last: until then it is not formatted."""
+    """Write a directory's files; the last one is its identity, which marks it as formatted."""
     is_of_metadata = directory == wanted.metadata_directory
     directory_id = random_uuid()
     files.make_directory(directory)

@@ -61,7 +61,7 @@ def describe(flags: ConnectionFlags) -> int:
     async def work(client: KafkaClient, out: Output) -> None:
         features, epoch = await features_and_epoch(client)
         for each in features:
-            if not each.highest:  # the cluster has it, this node does not support it
+            if not each.highest:  # this node does not support the cluster's feature
                 continue
             columns = (
                 ("Feature: ", each.name.ljust(_NAME_WIDTH)),
@@ -153,7 +153,6 @@ def _once(levels: list[tuple[str, int]]) -> dict[str, int]:
 def _levels(
     metadata: str | None, release: str | None, features: tuple[str, ...], *, is_upgrade: bool
 ) -> dict[str, int]:
-    """Return the levels that flags name, those of a release alone or single ones."""
     if release is not None:
         if metadata is not None or features:
             raise click.UsageError("Can not specify `release-version` with other feature flags.")

@@ -1,4 +1,4 @@
-"""The first voter of a quorum, as flags of kafka-storage name it."""
+"""The first voter of a quorum, from flags of kafka-storage."""
 
 from __future__ import annotations
 
@@ -29,15 +29,8 @@ def first_voter(
 ) -> Voter | None:
     """Return this node as the first voter of a dynamic quorum; None for another quorum.
 
-    Args:
-        config: Of the node.
-        roles: What its file says of process.roles.
-        is_standalone: --standalone.
-        joins: --no-initial-controllers.
-        listed: --initial-controllers.
-
     Raises:
-        click.UsageError: The flags do not go together, or with the configuration.
+        click.UsageError: The flags contradict each other or the configuration.
     """
     chosen = [is_standalone, joins, listed is not None]
     if chosen.count(True) > 1:
@@ -60,7 +53,7 @@ def first_voter(
 
 def _own_voter(config: Config, directory_id: bytes) -> Voter:
     from wirebroker.codecs.records.control import Voter, VoterEndpoint  # noqa: PLC0415
-    from wirebroker.config.listeners.listeners import controller_listeners_of  # noqa: PLC0415 - few want it
+    from wirebroker.config.listeners.listeners import controller_listeners_of  # noqa: PLC0415 - rarely used
 
     endpoints = tuple(
         VoterEndpoint(each.name, each.host or "localhost", each.port)

@@ -1,7 +1,7 @@
-"""Open transactions that no coordinator will end, as kafka-transactions find-hanging finds them.
+"""Open transactions that no coordinator will end, for kafka-transactions find-hanging.
 
-A transaction hangs if it is open for longer than any may be, and its coordinator has no transaction
-of that producer or does not count the partition to it.
+A transaction hangs if it is open for longer than allowed, and its coordinator has no transaction of
+that producer, or none that includes the partition.
 
 Source: Kafka's TransactionsCommand.FindHangingTransactionsCommand (KIP-664).
 """
@@ -35,17 +35,10 @@ async def hanging_rows(
     broker_id: int | None,
     longer_than_ms: int,
 ) -> list[tuple[object, ...]]:
-    """Return a row for each hanging transaction.
-
-    Args:
-        client: The cluster.
-        topic: Which topic to search; None: all.
-        partition: Which partition of it; None: all.
-        broker_id: Search only partitions with a replica on this broker; None: all.
-        longer_than_ms: Shorter transactions do not hang.
+    """Return a row for each hanging transaction; None does not limit the search.
 
     Raises:
-        ClientError: A topic does not exist, or the user is not allowed to see it.
+        ClientError: A topic does not exist, or the user is not authorized.
     """
     places = await _places(client, topic, partition, broker_id)
     now_ms = client.clock.now_ms()
@@ -83,7 +76,6 @@ async def _places(
 async def _hanging(
     client: KafkaClient, open_ones: list[PartitionProducer]
 ) -> list[PartitionProducer]:
-    """Leave out the transactions that their coordinators will end."""
     if not open_ones:
         return []
     ids = sorted({each.producer_id for each in open_ones})

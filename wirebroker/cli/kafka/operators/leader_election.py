@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wirebroker.client.kafka_client import KafkaClient
 
 _KINDS: Final = {"PREFERRED": PREFERRED, "UNCLEAN": UNCLEAN}
-# What the tool prints to standard output before it fails.
+# Printed to standard output before the tool fails.
 _SAID: Final[dict[int, str]] = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Not authorized to perform leader election",
     ErrorCode.REQUEST_TIMED_OUT: "Timeout waiting for election results",
@@ -91,7 +91,6 @@ def kafka_leader_election(
 
 
 def _places(flags: _Chosen) -> list[TopicPartition] | None:
-    """Return the partitions that flags choose; None for all."""
     topic, partition, file = flags["topic"], flags["partition"], flags["path_to_json_file"]
     if [topic is not None, flags["all_topic_partitions"], file is not None].count(True) != 1:
         raise click.UsageError(
@@ -126,11 +125,6 @@ def _read(file: Path) -> list[TopicPartition]:
 
 
 def _print(out: Output, found: list[Elected], kind: str) -> None:
-    """Print the results.
-
-    Raises:
-        ClientError: An election is refused.
-    """
     ordered = in_hash_order(found, lambda each: partition_hash(*each.place))
     elected = [f"{each.place}" for each in ordered if not each.code]
     if elected:

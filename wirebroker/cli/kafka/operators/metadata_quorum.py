@@ -133,7 +133,6 @@ def _leader(quorum: DescribedQuorum) -> QuorumReplica:
 
 
 def _rows(quorum: DescribedQuorum, *, is_age: bool) -> list[tuple[object, ...]]:
-    """Return the leader's row, those of followers, those of observers."""
     leader = _leader(quorum)
     kinds = {
         "Leader": [leader],
@@ -184,7 +183,7 @@ def _summary(cluster_id: str, quorum: DescribedQuorum) -> list[str]:
 
 
 def _nodes(quorum: DescribedQuorum, replicas: list[QuorumReplica]) -> str:
-    """Return replicas as Kafka 4.3 prints them: an unknown directory is left out."""
+    """Return replicas as Kafka 4.3 prints them, without unknown directories."""
     texts: list[str] = []
     for each in replicas:
         fields = [f'"id": {each.node_id}']

@@ -49,7 +49,6 @@ _FLAGS: Final = {
     "cancel": {"plan_file", "preserve_throttles", "timeout"},
     "list": set[str](),
 }
-# The flags that have other names than these.
 _NAMES: Final = {
     "plan_file": "reassignment-json-file",
     "keeps_factor": "disallow-replication-factor-change",
@@ -134,7 +133,7 @@ def kafka_reassign_partitions(**flags: Unpack[_Flags]) -> int:
 
 
 def _failed(what: str) -> str:
-    """Return the line of a failure; Kafka's tool prints some of them without `Error`."""
+    """Return the line for a failure; Kafka's tool prints some without `Error`."""
     return what if what.startswith(("Error", "Cannot execute", "Timed out")) else f"Error: {what}"
 
 
@@ -156,7 +155,7 @@ def _check_flags(action: str, flags: _Flags) -> None:
 
 
 def _work(action: str, flags: _Flags) -> Callable[[KafkaClient, Output], Awaitable[None]]:
-    """Return what is to be done; files are read before the cluster is asked."""
+    """Return the work; files are read before the cluster is contacted."""
     if action == "list":
         return _list
     if action == "generate":

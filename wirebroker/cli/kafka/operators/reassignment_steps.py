@@ -1,4 +1,4 @@
-"""What kafka-reassign-partitions does with a plan, and prints.
+"""Steps of kafka-reassign-partitions: execute, verify and cancel a plan.
 
 Source: Kafka's ReassignPartitionsCommand.
 """
@@ -49,7 +49,7 @@ _VERIFY_LATER: Final = (
 
 
 class Plan(NamedTuple):
-    """Where replicas are to be; in which directories, where the plan says so."""
+    """Target replicas, and their directories if the plan has them."""
 
     replicas: Mapping[TopicPartition, Sequence[int]]
     directories: Mapping[tuple[TopicPartition, int], str]
@@ -62,10 +62,10 @@ class Plan(NamedTuple):
 
 
 async def current_json(client: KafkaClient, current: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """Return current replicas with their directories, as a plan that leads back to them.
+    """Return the current replicas and directories as a plan for the way back.
 
     Raises:
-        ClientError: A broker does not respond, or the user is not allowed to see its directories.
+        ClientError: A broker does not respond, or the user is not authorized.
     """
     placed = [PlacedReplica(each, place) for place, brokers in current.items() for each in brokers]
     found = await directories_of(client, placed)
@@ -76,7 +76,7 @@ def reassignment_json(
     replicas: Mapping[TopicPartition, Sequence[int]],
     directories: Mapping[PlacedReplica, str | None] | None = None,
 ) -> str:
-    """Return replicas as a plan of Kafka's tool; unknown directories are any."""
+    """Return replicas as a plan of Kafka's tool; unknown directories become any."""
     known = directories or {}
     rows = [
         {
@@ -136,7 +136,7 @@ async def execute_plan(
 async def verify_plan(
     client: KafkaClient, out: Output, plan: Plan, *, keeps_throttles: bool
 ) -> None:
-    """Print how far a plan is; clear throttles when nothing is being moved.
+    """Print the progress of a plan; clear throttles if no move is in progress.
 
     Raises:
         ClientError: The cluster refuses or does not respond.
@@ -169,7 +169,7 @@ async def cancel_plan(
     """Cancel the moves of a plan.
 
     Raises:
-        ClientError: It is refused.
+        ClientError: The request is refused.
     """
     moving = {each.place for each in await list_reassignments(client)}
     cancelled = sorted(moving & plan.replicas.keys())
@@ -266,7 +266,6 @@ def _directory_line(replica: PlacedReplica, found: ReplicaDirectories, wanted: s
 
 
 async def _clear_throttles(client: KafkaClient, out: Output, plan: Plan, before: str = "") -> None:
-    """Clear all throttles; the first line is printed after `before`."""
     running = await client.broker_ids()
     brokers = sorted({*running, *(x for each in plan.replicas.values() for x in each)})
     topics = in_map_order(dict.fromkeys(each.topic for each in plan.replicas), str)

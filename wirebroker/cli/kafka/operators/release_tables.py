@@ -1,4 +1,4 @@
-"""What releases set and features depend on: subcommands of kafka-features and kafka-storage."""
+"""Release levels and feature dependencies: subcommands of kafka-features and kafka-storage."""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ _MOST_LEVEL: Final = (1 << 15) - 1
 
 
 def add_release_commands(group: click.Group, *, short: bool) -> None:
-    """Add version-mapping and feature-dependencies to a tool.
-
-    Args:
-        group: The tool.
-        short: Whether the flags have the short names of kafka-storage.
-    """
+    """Add version-mapping and feature-dependencies to a tool; `short` selects short flag names."""
     release = ("--release-version", *(["-r"] if short else []))
     feature = ("--feature", *(["-f"] if short else []))
 
@@ -51,7 +46,7 @@ def add_release_commands(group: click.Group, *, short: bool) -> None:
         help="A feature and its level; may be repeated.",
     )
     def feature_dependencies(*, features: tuple[str, ...]) -> int:
-        """Show what levels of features depend on."""
+        """Show the dependencies of feature levels."""
         for text in features:
             for line in _dependency_lines(*level_of(text)):
                 click.echo(line)
@@ -61,11 +56,7 @@ def add_release_commands(group: click.Group, *, short: bool) -> None:
 
 
 def known_release(release: str) -> int:
-    """Return the level of metadata.version of a release.
-
-    Raises:
-        click.UsageError: There is no such release.
-    """
+    """Return a release's level of metadata.version; raise click.UsageError for an unknown one."""
     try:
         return release_level(release)
     except ValueError as error:
@@ -73,11 +64,7 @@ def known_release(release: str) -> int:
 
 
 def level_of(text: str) -> tuple[str, int]:
-    """Read NAME=LEVEL.
-
-    Raises:
-        click.UsageError: It is written otherwise.
-    """
+    """Parse NAME=LEVEL; raise click.UsageError if it is invalid."""
     name, equals, level = (each.strip() for each in text.partition("="))
     if not equals:
         raise click.UsageError(f"Can't parse feature=level string {text}: equals sign not found.")

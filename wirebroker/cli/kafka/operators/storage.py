@@ -1,4 +1,4 @@
-"""`wirebroker kafka-storage`: data directories formatted before a node starts."""
+"""`wirebroker kafka-storage`: formats data directories before a node starts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def kafka_storage() -> None:
 @kafka_storage.command()
 @_config_file
 def info(*, file: Path) -> int:
-    """Show which directories are formatted, and for which cluster and node."""
+    """Show which directories are formatted, and their cluster and node."""
     from wirebroker.cli.kafka.operators.directory_format import facts_of  # noqa: PLC0415 - likewise
     from wirebroker.inspect.views.read_only_files import ReadOnlyFiles  # noqa: PLC0415 - after --help
 
@@ -118,9 +118,9 @@ def info(*, file: Path) -> int:
     help="This node, as --standalone, with the id of its directory.",
 )
 def format_(**flags: Unpack[_FormatFlags]) -> int:
-    """Format the directories of a node that does not run.
+    """Format the directories of a stopped node.
 
-    `wirebroker serve` formats its directories itself when it starts.
+    `wirebroker serve` formats its directories when it starts.
     """
     from wirebroker.cli.kafka.operators.directory_format import (  # noqa: PLC0415 - after --help
         Formatting,
@@ -164,7 +164,7 @@ def format_(**flags: Unpack[_FormatFlags]) -> int:
 
 @kafka_storage.command("random-uuid")
 def random_uuid_() -> int:
-    """Print a random id, for a cluster or a directory."""
+    """Print a random id for a cluster or directory."""
     click.echo(uuid_text(random_uuid()))
     return 0
 
@@ -187,7 +187,6 @@ def _metadata_directory(config: Config) -> str:
 
 
 def _directories(config: Config) -> list[str]:
-    """Return the directories of a node in order, each once."""
     paths = {str(Path(each).absolute()) for each in config.log_directories}
     return sorted(paths | {_metadata_directory(config)})
 
@@ -201,7 +200,7 @@ def _print_list(title: str, lines: list[str], ends: tuple[str, str]) -> None:
 
 
 def _levels(flags: _FormatFlags) -> dict[str, int]:
-    """Return the levels that a new cluster begins with, in the order of Kafka's tool."""
+    """Return the levels of a new cluster, in the order of Kafka's tool."""
     from wirebroker.config.rows.releases import NEWEST_LEVEL  # noqa: PLC0415 - after --help
 
     known = {each.name: len(each.since) for each in RELEASED}
@@ -218,7 +217,7 @@ def _levels(flags: _FormatFlags) -> dict[str, int]:
         if not 0 <= level <= known[name]:
             raise click.UsageError(f"No feature:{name} with feature level {level}")
     levels = {**levels_of_release(metadata), **named}
-    levels.pop(_KRAFT_VERSION, None)  # the voters say it
+    levels.pop(_KRAFT_VERSION, None)  # the voters determine it
     return {METADATA_VERSION: metadata} | {
         name: level for name, level in sorted(levels.items()) if level
     }
@@ -226,7 +225,7 @@ def _levels(flags: _FormatFlags) -> dict[str, int]:
 
 def _records(levels: dict[str, int], users: tuple[str, ...]) -> list[MetadataRecord]:
     from wirebroker.coordinator.controller.features.feature_control import feature_level  # noqa: PLC0415
-    from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415 - few want them
+    from wirebroker.security.sasl.first_users import first_users  # noqa: PLC0415 - rarely used
 
     if users and levels[METADATA_VERSION] < known_release(_SCRAM_RELEASE):
         raise click.UsageError(
@@ -237,7 +236,7 @@ def _records(levels: dict[str, int], users: tuple[str, ...]) -> list[MetadataRec
 
 
 def _bootstrap_line(levels: dict[str, int]) -> str:
-    """Return the levels as Kafka's tool prints them; users are not printed."""
+    """Return the levels as Kafka's tool prints them, without users."""
     records = ", ".join(
         f"ApiMessageAndVersion(FeatureLevelRecord(name='{name}', featureLevel={level})"
         " at version 0)"

@@ -165,7 +165,7 @@ def abort(
         if start_offset is not None:
             found = await _hanging_at(client, place, start_offset)
             producer, epoch = (found.producer_id, found.producer_epoch), found.coordinator_epoch
-        # A transaction that hangs since its first record has no coordinator's epoch yet.
+        # A transaction that hangs since its first record has no coordinator epoch.
         await write_abort_marker(client, place, producer, max(0, epoch))
 
     return _run(flags, work, f"Failed to abort the transaction in {place}")

@@ -1,1 +1,1 @@
-"""What Kafka's scripts share: flags as Kafka's parser takes them, texts as Java writes them."""
+"""Shared parts of Kafka's scripts: flags as in Kafka's parser, texts as in Java."""

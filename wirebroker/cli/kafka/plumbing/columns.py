@@ -1,4 +1,4 @@
-"""Rows as Kafka's scripts print them: each column as wide as what stands in it, or wider."""
+"""Tables of Kafka's scripts: columns as wide as their contents, or wider."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LEAST: Final = 15
 
 
 def columns(rows: Sequence[Sequence[object]], *, least: int = _LEAST) -> list[str]:
-    """Return rows, titles first, as lines; None is a dash."""
+    """Return rows, titles first, as lines; None becomes a dash."""
     texts = [["-" if each is None else str(each) for each in row] for row in rows]
     widths = [max(least, *map(len, column)) for column in zip(*texts, strict=True)]
     return [

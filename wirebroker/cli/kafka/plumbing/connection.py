@@ -1,4 +1,4 @@
-"""The flags by which operators' tools reach brokers or controllers, and how these tools end."""
+"""Connection flags and exit of operators' tools, which use brokers or controllers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Command = TypeVar("_Command", bound="Callable[..., int]")
 
 
 class ConnectionFlags(TypedDict):
-    """Where the tool connects to: brokers or controllers."""
+    """The brokers or controllers to connect to."""
 
     bootstrap_server: str | None
     bootstrap_controller: str | None
@@ -28,11 +28,7 @@ class ConnectionFlags(TypedDict):
 
 
 def connection_flags(*, short: bool = False) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds the flags.
-
-    Args:
-        short: Whether the short flags of kafka-cluster are added: -b, -C, -c and --config.
-    """
+    """Return a decorator that adds the flags; `short` adds kafka-cluster's short ones."""
     names = {
         "server": ("--bootstrap-server", *(["-b"] if short else [])),
         "controller": ("--bootstrap-controller", *(["-C"] if short else [])),
@@ -68,11 +64,7 @@ def connection_flags(*, short: bool = False) -> Callable[[_Command], _Command]:
 
 
 def check_connection(flags: ConnectionFlags) -> None:
-    """Check that brokers or controllers are named, not both.
-
-    Raises:
-        click.UsageError: They are not.
-    """
+    """Check that either brokers or controllers are named; raise click.UsageError otherwise."""
     if (flags["bootstrap_server"] is None) == (flags["bootstrap_controller"] is None):
         raise click.UsageError("give one of --bootstrap-server and --bootstrap-controller")
 
@@ -84,16 +76,9 @@ def run_tool(
     failed: Callable[[str], str] = str,
     to_stderr: bool = True,
 ) -> int:
-    """Do a tool's work at brokers or at the active controller, and return the exit status.
+    """Do a tool's work at brokers or the active controller, and return the exit status.
 
-    Args:
-        flags: Where to connect to.
-        work: What is done.
-        failed: Makes the printed line of what went wrong.
-        to_stderr: Whether that line goes to standard error.
-
-    Raises:
-        click.UsageError: Neither brokers nor controllers are named, or both are.
+    `failed` formats the line for an error, which goes to standard error with `to_stderr`.
     """
     check_connection(flags)
     controllers = flags["bootstrap_controller"]

@@ -1,4 +1,4 @@
-"""The order in which Java's HashMap keeps strings: Kafka's tools print configs in it."""
+"""Iteration order of Java's HashMap, in which Kafka's tools print configs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PRIME = 31
 
 
 def in_map_order(items: Iterable[Item], key: Callable[[Item], str]) -> list[Item]:
-    """Return items as a HashMap by their keys lists them; those of one bucket keep their order."""
+    """Return items in the order of a HashMap with their keys."""
     return in_hash_order(items, lambda item: java_hash(key(item)))
 
 
 def in_hash_order(items: Iterable[Item], code: Callable[[Item], int]) -> list[Item]:
-    """Return items as a HashMap lists them whose keys have these hash codes."""
+    """Return items in the order of a HashMap whose keys have these hash codes."""
     listed = list(items)
     buckets = _LEAST_BUCKETS
     while len(listed) * 4 > buckets * 3:  # the map grows when it is three quarters full

@@ -1,4 +1,4 @@
-"""Texts as Java writes them: names of errors, and replacement characters."""
+"""Java's texts: names of errors, and replacement characters."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from wirebroker.net.client.errors import error_name
 if TYPE_CHECKING:
     from wirebroker.client.errors import ClientError
 
-# A lone or truncated surrogate in UTF-8: one malformed character for Java, several for Python.
+# A lone or truncated surrogate in UTF-8: one malformed character in Java, several in Python.
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _PACKAGE: Final = "org.apache.kafka.common.errors"
 
-# The name, and what it says where the broker says nothing.
+# The name, and the message if the broker sends none.
 _WORDS: Final[dict[int, tuple[str, str]]] = {
     ErrorCode.OFFSET_OUT_OF_RANGE: (
         "OffsetOutOfRangeException",
@@ -64,12 +64,12 @@ _WORDS: Final[dict[int, tuple[str, str]]] = {
 
 
 def thrown(error: ClientError) -> str:
-    """Return an error as Java prints it: its class and what it says."""
+    """Return an error as Java prints it: class and message."""
     return thrown_for(error.code, error.told or (None if error.code in _WORDS else str(error)))
 
 
 def thrown_for(code: int, told: str | None = None) -> str:
-    """Return the same for an answer's code and its message, if it had one."""
+    """Return an error code as Java prints it, with the response's message if it has one."""
     words = _WORDS.get(code)
     if words is None:
         return f"{_PACKAGE}.ApiException: {told or error_name(code)}"
@@ -77,18 +77,18 @@ def thrown_for(code: int, told: str | None = None) -> str:
 
 
 def thrown_class(code: int) -> str:
-    """Return the name of the class of what Java throws for a code."""
+    """Return the Java exception class of an error code."""
     return thrown_for(code).partition(":")[0]
 
 
 def meaning(code: int) -> str:
-    """Return what a code says, as Java's clients say it."""
+    """Return the message of Java's clients for an error code."""
     words = _WORDS.get(code)
     return words[1] if words else error_name(code)
 
 
 def with_replacements(data: bytes) -> bytes:
-    """Return UTF-8 text with replacement characters where Java decodes them."""
+    """Return UTF-8 text with the replacement characters of Java's decoder."""
     if data.isascii():
         return data
     return _SURROGATE.sub("\ufffd".encode(), data).decode(errors="replace").encode()

@@ -1,4 +1,4 @@
-"""Properties that scripts are given: by flags, and in files."""
+"""Properties of scripts, from flags and files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
-    """Read `key=value` properties; a key alone has an empty value.
-
-    Raises:
-        click.UsageError: One has no key.
-    """
+    """Parse `key=value` properties; a key alone has an empty value."""
     found: dict[str, str] = {}
     for text in texts:
         key, _, value = text.partition("=")
@@ -28,7 +24,7 @@ def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def properties_in(file: Path | None) -> dict[str, str]:
-    """Return the properties in a file; none without a file."""
+    """Return the properties in a file; empty without a file."""
     if file is None:
         return {}
     from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415 - for those files
@@ -37,11 +33,7 @@ def properties_in(file: Path | None) -> dict[str, str]:
 
 
 def client_properties(file: Path | None, texts: tuple[str, ...]) -> dict[str, str]:
-    """Return a client's properties, of a file and of flags, with the values of config providers.
-
-    Raises:
-        click.UsageError: A flag has no key, or a placeholder cannot be resolved.
-    """
+    """Return a client's properties from a file and flags, with config providers resolved."""
     given = properties_in(file) | pairs_of(texts)
     if not any(each.startswith("config.") for each in given):
         return given
@@ -55,16 +47,16 @@ def client_properties(file: Path | None, texts: tuple[str, ...]) -> dict[str, st
 
 
 def is_true(properties: Mapping[str, str], name: str, *, otherwise: bool = False) -> bool:
-    """Tell whether a property is set to true."""
+    """Return whether a property is true."""
     text = properties.get(name)
     return otherwise if text is None else text.strip().lower() == "true"
 
 
 def told_of_newer_names(used: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
-    """Say on standard error which flags have newer names (KIP-1147).
+    """Report on standard error which flags have newer names (KIP-1147).
 
     Args:
-        used: By a flag's older name, the newer one and the values that it was given.
+        used: By a flag's older name: the newer name and the flag's values.
     """
     for old, (new, values) in used.items():
         if values:

@@ -1,6 +1,6 @@
-"""What all scripts share: flags as Kafka's parser takes them, the cluster, how they end.
+"""Execution of scripts: flags as in Kafka's parser, the cluster, exit status.
 
-Exit status: 0 done, 1 anything else, as Kafka's.
+Exit status: 0 done, 1 any failure, as in Kafka.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound="Callable[..., int]")
 _Value = TypeVar("_Value")
 
-# Kafka's default.api.timeout.ms is longer; nobody watches a silent tool for a minute.
+# Kafka's default.api.timeout.ms is longer; a silent minute would look like a hang.
 TIMEOUT_S: Final = 30.0
 _FLAG_NAMES: Final = FlagNames(
     address="--bootstrap-server HOST:PORT",
@@ -38,11 +38,11 @@ version_flag = click.version_option(version_text(), message="%(version)s")
 
 
 class ScriptCommand(click.Command):
-    """A command whose flags may be cut short, and whose mistakes end it with status 1.
+    """A command with abbreviated flags, whose errors have exit status 1.
 
     Attributes:
         takes_repeats: Whether the last value of a repeated flag counts, as in Kafka's tools with
-            subcommands; the others refuse to repeat a flag that takes one value.
+            subcommands; other tools refuse repeated flags with one value.
     """
 
     takes_repeats = False
@@ -54,15 +54,15 @@ class ScriptCommand(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the flags."""
+        """Parse the flags."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
             raise refused(error, info_name) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the flags; one that is cut short means the only one that begins so."""
-        is_run = not ctx.resilient_parsing  # a shell completes unfinished arguments
+        """Parse the flags; a unique prefix of a flag means that flag."""
+        is_run = not ctx.resilient_parsing  # shell completion parses unfinished arguments
         if is_run and not args and any(each.required for each in self.params):
             raise click.UsageError("flags are missing", ctx)
         whole = [self.whole(each) for each in args]
@@ -71,11 +71,6 @@ class ScriptCommand(click.Command):
         return super().parse_args(ctx, whole)
 
     def _check_repeats(self, ctx: click.Context, args: list[str]) -> None:
-        """Check that flags that take one value are not repeated.
-
-        Raises:
-            click.UsageError: One is repeated.
-        """
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         single = [each for each in order if isinstance(each, click.Option) and takes_one(each)]
         for option in single:
@@ -93,7 +88,7 @@ class ScriptCommand(click.Command):
             raise refused(error, ctx.info_name) from None
 
     def whole(self, argument: str) -> str:
-        """Return a flag that is cut short as it is meant, and all else as it is."""
+        """Return the full name of an abbreviated flag; other words unchanged."""
         name, equals, value = argument.partition("=")
         flags = [flag for each in self.params for flag in each.opts]
         if not name.startswith("--") or name in flags:
@@ -103,33 +98,33 @@ class ScriptCommand(click.Command):
 
 
 def takes_one(option: click.Option) -> bool:
-    """Return whether an option takes one value: it is no switch and collects no values."""
+    """Return whether an option takes exactly one value."""
     return not (option.is_flag or option.multiple)
 
 
 def first_value(
     _context: click.Context, _option: click.Parameter, values: tuple[_Value, ...]
 ) -> _Value | None:
-    """Return the first value, which counts if Kafka's tool collects several."""
+    """Return the first value, which Kafka's tool uses."""
     return values[0] if values else None
 
 
 def refused(error: click.UsageError, name: str | None) -> click.exceptions.Exit:
-    """Print a mistake in the arguments and return the end of the script."""
+    """Print an error in the arguments and return the exit exception."""
     command = error.ctx.command_path if error.ctx else f"wirebroker {name}"
     click.echo(f"{error.format_message()} (see {command} --help)", err=True)
     return click.exceptions.Exit(FAILED)
 
 
 class ScriptFlags(TypedDict):
-    """The flags that all scripts have that ask a cluster."""
+    """Flags of all scripts that use a cluster."""
 
     bootstrap_server: str
     command_config: Path | None
 
 
 def script_flags(command: _Command) -> _Command:
-    """Add them to a command, which hands them on to `run_script`."""
+    """Add the flags to a command, which passes them to `run_script`."""
     for option in (
         version_flag,
         click.option(
@@ -159,12 +154,7 @@ def run_script(
 ) -> int:
     """Do a script's work on the cluster, and return the exit status.
 
-    Args:
-        flags: Which cluster.
-        work: What is to be done.
-        failed: Makes of what went wrong the line that Kafka's script prints.
-        timeout_s: How long a request may take.
-        to_stderr: Whether it prints it to standard error.
+    `failed` formats the script's line for an error, which goes to standard error with `to_stderr`.
     """
     status = 0
 

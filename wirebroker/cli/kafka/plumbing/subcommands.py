@@ -1,6 +1,6 @@
 """Kafka's tools with subcommands, such as `kafka-features describe`.
 
-Kafka parses their flags with another library: the last value of a repeated flag counts.
+Kafka uses another parser for them: the last value of a repeated flag counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Subcommand(ScriptCommand):
 
 
 class ScriptGroup(click.Group):
-    """A tool with subcommands; mistakes in its arguments end it with status 1."""
+    """A tool with subcommands; errors in its arguments have exit status 1."""
 
     command_class = Subcommand
 
@@ -30,7 +30,7 @@ class ScriptGroup(click.Group):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the flags before the subcommand."""
+        """Parse the flags before the subcommand."""
         if not args and not extra.get("resilient_parsing"):
             raise refused(click.UsageError("too few arguments: name a subcommand"), info_name)
         try:

@@ -19,7 +19,7 @@ def tabbed(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]
 
 
 def padded(rows: Sequence[Sequence[object]], least: Sequence[int]) -> list[str]:
-    """Return rows, titles first, whose columns have at least the given widths, a space between."""
+    """Return rows, titles first, with columns of at least the given widths."""
     texts = [["null" if each is None else str(each) for each in row] for row in rows]
     widths = [
         max(width, *map(len, column))

@@ -1,4 +1,4 @@
-"""Topics chosen by a regular expression, as Kafka's tools do."""
+"""Selection of topics by a regular expression, as in Kafka's tools."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ if TYPE_CHECKING:
 def topic_filter(
     text: str | None, *, exclude_internal: bool = False
 ) -> Callable[[str, bool], bool]:
-    """Return what tells whether a topic is meant, by its name and whether it is Kafka's own.
+    """Return a function from a topic's name and whether it is internal to whether it is selected.
 
-    Args:
-        text: Names with commas or bars between them, or any expression that matches whole names;
-            None is all.
-        exclude_internal: Whether Kafka's own are left out.
+    `text` has names separated by commas or bars, or is an expression for whole names; None selects
+    all.
 
     Raises:
-        click.UsageError: It is no expression.
+        click.UsageError: The expression is invalid.
     """
     try:
         wanted = re.compile((text or ".*").strip().strip("\"'").replace(",", "|").replace(" ", ""))

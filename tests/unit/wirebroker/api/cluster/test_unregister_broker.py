@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import PATIENCE_S, broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.requests import append, create_topic
 from tests.support.records.batches import batch
+from tests.support.tools.waiting import PATIENCE_S, until
 from tests.unit.wirebroker.disks.test_several_directories import cluster
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import broker_of, client_of, memory_directory, running, until
+from tests.support.brokers.servers import broker_of, client_of, memory_directory, running
 from tests.support.protocol.requests import (
     FETCH_VERSION,
     append,
@@ -21,6 +21,7 @@ from tests.support.protocol.requests import (
 )
 from tests.support.records.batches import batch, values_in
 from tests.support.storage.failing_files import FailingFiles
+from tests.support.tools.waiting import until
 from wirebroker.api.data.fetch_wait import FetchWait
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode

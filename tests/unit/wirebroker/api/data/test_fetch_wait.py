@@ -9,7 +9,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.requests import (
     append,
@@ -19,6 +19,7 @@ from tests.support.protocol.requests import (
     produce_request,
 )
 from tests.support.records.batches import batch, values_in
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.test_fetch import (
     BATCH_BYTES,
     FETCH_VERSION,

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.brokers.produce_line import ProduceLine
-from tests.support.brokers.servers import until
 from tests.support.protocol.raw_client import request_frame
 from tests.support.protocol.requests import produce_request
 from tests.support.records.batches import batch
 from tests.support.replicas.roles import lead, offline
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.prepared_kit import SHORT_VERSIONS, world_of
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import broker_of, client_of, memory_directory, running, until
+from tests.support.brokers.servers import broker_of, client_of, memory_directory, running
 from tests.support.protocol.raw_client import RawClient
 from tests.support.protocol.requests import (
     PRODUCE_VERSION,
@@ -24,6 +24,7 @@ from tests.support.protocol.requests import (
 )
 from tests.support.records.batches import batch, values_in
 from tests.support.storage.failing_files import FailingFiles
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import Slices, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode

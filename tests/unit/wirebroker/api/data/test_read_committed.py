@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.requests import append, create_topic, fetch_request
 from tests.support.records.batches import TIMESTAMP_MS, batch
+from tests.support.tools.waiting import until
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode
 

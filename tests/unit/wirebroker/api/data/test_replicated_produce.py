@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.requests import (
     append,
     create_topic,
@@ -19,6 +19,7 @@ from tests.support.protocol.requests import (
 )
 from tests.support.records.batches import batch, values_in
 from tests.support.replicas.roles import lead
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.api.data.prepared_kit import world_of
 from tests.unit.wirebroker.replica.test_transitions import enter, partition_of
 from wirebroker.codecs.api_keys import ApiKey

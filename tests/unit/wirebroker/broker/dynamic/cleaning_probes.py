@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import until
 from tests.support.protocol.requests import create_topic
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.broker.dynamic.dynamic_config_kit import DAY_MS, World, probe
-from wirebroker.storage.log.segment.segment_files import DELETED_SUFFIX
+from wirebroker.storage.file_names import DELETED_SUFFIX
 
 if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition

@@ -6,9 +6,9 @@ import contextlib
 
 import pytest
 
-from tests.support.brokers.servers import until
 from tests.support.protocol.raw_client import RawClient
 from tests.support.tools.ports import free_port
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.broker.dynamic.dynamic_config_kit import World, probe
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode

@@ -6,9 +6,9 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import until
 from tests.support.protocol.requests import create_topic, produce
 from tests.support.records.batches import batch
+from tests.support.tools.waiting import until
 from tests.unit.wirebroker.broker.dynamic.dynamic_config_kit import DAY_MS, World, probe
 from tests.unit.wirebroker.replica.test_transitions import enter
 from wirebroker.codecs.errors import ErrorCode

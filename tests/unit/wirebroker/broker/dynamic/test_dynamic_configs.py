@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import PATIENCE_S, until
 from tests.support.protocol.requests import produce_request
 from tests.support.records.batches import batch
+from tests.support.tools.waiting import PATIENCE_S, until
 from tests.unit.wirebroker.broker.dynamic import (
     cleaning_probes,  # noqa: F401 - they register probes
     log_probes,  # noqa: F401 - they register probes

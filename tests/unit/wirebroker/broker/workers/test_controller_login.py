@@ -9,11 +9,12 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from tests.support.brokers.servers import PATIENCE_S, broker_of, until
+from tests.support.brokers.servers import broker_of
 from tests.support.protocol.raw_client import RawClient
 from tests.support.security.sasl_clients import log_in_plain
 from tests.support.security.tls_files import client_side, tls_configs
 from tests.support.tools.ports import free_port
+from tests.support.tools.waiting import PATIENCE_S, until
 from tests.unit.wirebroker.broker.workers.test_orders import AUTHORIZED, PROTECTED, orders_of
 from wirebroker.broker.server import Server
 from wirebroker.broker.workers.running import MachinePorts

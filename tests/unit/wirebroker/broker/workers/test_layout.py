@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wirebroker.broker.workers.layout import WorkerDirectories, check_alone, check_fewer
+from wirebroker.broker.worker_layout import WorkerDirectories, check_alone, check_fewer
 from wirebroker.broker.workers.running import Asked, run
 from wirebroker.config import Config, StartError
 from wirebroker.inspect.views import metadata_view

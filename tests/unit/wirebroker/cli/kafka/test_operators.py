@@ -44,7 +44,7 @@ def test_other_scripts_of_kafka_say_what_to_use_instead(script, suffix, run):
     answer = run(f"{script}{suffix}", ["--list"], "")
     assert answer.status != 0
     assert not answer.out
-    assert f"{script} is not here: {instead_of(script)}" in " ".join(answer.err.split())
+    assert f"{script} is not supported: {instead_of(script)}" in " ".join(answer.err.split())
 
 
 def test_no_script_is_both_served_and_refused():

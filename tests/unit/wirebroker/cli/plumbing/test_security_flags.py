@@ -152,7 +152,7 @@ def test_another_host_than_the_certificates_is_refused(ca, capsys, tmp_path) -> 
     ("arguments", "words"),
     [
         (("--sasl-mechanism", "PLAIN"), "needs --sasl-user"),
-        (("--sasl-user", "alice"), f"put it into {PASSWORD_VARIABLE}"),
+        (("--sasl-user", "alice"), f"set {PASSWORD_VARIABLE}"),
         (("--client-config", "/nowhere"), "/nowhere cannot be used: No such file or directory ("),
         (("--tls-ca", "/nowhere"), "/nowhere cannot be read"),
     ],
@@ -182,9 +182,9 @@ def test_mistakes_are_one_line(capsys, monkeypatch, arguments, words) -> None:
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "CRAM-MD5"},
             "sasl.mechanism=CRAM-MD5 is not served",
         ),
-        ({"security.protocol": "SSL", "ssl.truststore.type": "BKS"}, "can be PEM"),
+        ({"security.protocol": "SSL", "ssl.truststore.type": "BKS"}, "must be one of PEM"),
         ({"security.protocol": "SSL", "ssl.enabled.protocols": "SSLv3"}, "SSLv3 is not one of"),
-        ({"security.protocol": "SSL", "ssl.cipher.suites": "X"}, "there is no suite X"),
+        ({"security.protocol": "SSL", "ssl.cipher.suites": "X"}, "the suite X is not supported"),
         ({"ssl.engine.factory.class": "com.example.X"}, "no classes of Java's"),
         (
             {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},

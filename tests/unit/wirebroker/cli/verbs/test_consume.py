@@ -141,7 +141,7 @@ def test_mistakes_in_the_arguments(verbs):
     assert verbs.run("consume", "t", "-o", "1", "--from-beginning").status == 2
     assert verbs.run("consume", "t", "-o", "x").status == 2
     assert verbs.run("consume", "t", "--json", "-f", "%s").status == 2
-    assert "%x means nothing" in verbs.run("consume", "t", "-f", "%x").err
+    assert "%x is unknown" in verbs.run("consume", "t", "-f", "%x").err
     assert verbs.run("consume").status == 2
     assert "did you mean" not in verbs.run("consume", "zzzz").err
 

@@ -15,7 +15,7 @@ from wirebroker.client.addresses import addresses_of
 from wirebroker.client.checks.checkup import CheckupLimits, Weight, ask_all
 from wirebroker.client.kafka_client import KafkaClient
 from wirebroker.codecs.api_keys import ApiKey
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 LIMITS = CheckupLimits(10_000, 0.0, 5000, 0.0, is_local=True)
 

@@ -150,7 +150,7 @@ def test_mistakes_in_the_arguments(verbs):
     assert verbs.run("group", "seek", "g", "--to", "middle").status == 2
     assert verbs.run("group", "seek", "g", "--to", "start", "-p", "0").status == 2
     said = verbs.run("group", "seek", "nobody", "--to", "start")
-    assert said.err.endswith("group nobody has committed nothing; name a topic by --topic\n")
+    assert said.err.endswith("group nobody has no committed offsets: name a topic with --topic\n")
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\1", b"\0\0\0\0\0\1\xff\xff", b"\0\0\0\0\0\1\0\1\xff"])

@@ -50,7 +50,7 @@ def test_a_line_without_its_key_is_a_failure_that_names_it(verbs):
     )
     assert records(verbs, "keyless") == ["0 a=1"]
     said = verbs.feed(b"b\na:1\n", "produce", "keyless", "--key-separator", ":")
-    assert said.err.endswith("; 0 records before are stored\n")
+    assert said.err.endswith("; 0 records before it are stored\n")
     assert records(verbs, "keyless") == ["0 a=1"]
 
 
@@ -127,7 +127,7 @@ def test_a_record_that_is_too_large_is_refused_with_a_reason(verbs):
     said = verbs.feed(b"x" * 2000, "produce", "small")
     assert said.status == 1
     assert "MESSAGE_TOO_LARGE" in said.err
-    assert said.err.endswith("; 0 records before are stored\n")
+    assert said.err.endswith("; 0 records before it are stored\n")
 
 
 def test_flags_that_contradict_each_other_are_mistakes(verbs):

@@ -86,7 +86,7 @@ def test_mistakes_in_the_arguments(capsys):
     assert said(capsys, "profile", "use", "missing")[0] == 2
     assert said(capsys, "profile", "use")[0] == 2
     assert said(capsys, "profile", "set", "a", "b")[0] == 2
-    assert "there are none" in said(capsys, "profile", "show", "missing")[2]
+    assert "existing profiles: none" in said(capsys, "profile", "show", "missing")[2]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

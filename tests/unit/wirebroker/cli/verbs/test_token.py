@@ -81,7 +81,8 @@ def test_tokens_are_listed_renewed_and_ended(verbs: Verbs) -> None:
     renewed = verbs.json("token", "renew", token_id, "--for", "1h", *ALICE)
     assert made["issued"] < renewed["expires"] < made["expires"]
     assert verbs.json("token", "expire", token_id, "--in", "30m", *ALICE)["token_id"] == token_id
-    assert verbs.do("token", "expire", token_id, *ALICE).out.startswith(f"token {token_id} ends")
+    expired = verbs.do("token", "expire", token_id, *ALICE)
+    assert expired.out.startswith(f"token {token_id} expires at")
     gone = verbs.run("token", "expire", token_id, *ALICE)
     assert gone.err == f"wirebroker: there is no token {token_id}, or this user may not see it\n"
 
@@ -125,15 +126,15 @@ def test_rules_say_who_makes_tokens_for_whom_and_who_sees_which(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("create", "--owner", "carol"), "'carol' is no principal: write User:carol"),
-        (("create", "--renewer", "bob"), "'bob' is no principal"),
-        (("list", "bob"), "'bob' is no principal"),
-        (("create", "--owner", "User:"), "'User:' is no principal: write User:NAME"),
-        (("create", "--owner", ""), "'' is no principal: write User:NAME"),
-        (("create", "--renewer", ":bob"), "':bob' is no principal: write User:NAME"),
-        (("create", "--lifetime", "0s"), "'0s' is no time: write 30s"),
-        (("renew", "an-id", "--for", "0h"), "'0h' is no time: write 30s"),
-        (("create", "--lifetime", "soon"), "'soon' is no time: write 30s"),
+        (("create", "--owner", "carol"), "'carol' is not a principal: write User:carol"),
+        (("create", "--renewer", "bob"), "'bob' is not a principal"),
+        (("list", "bob"), "'bob' is not a principal"),
+        (("create", "--owner", "User:"), "'User:' is not a principal: write User:NAME"),
+        (("create", "--owner", ""), "'' is not a principal: write User:NAME"),
+        (("create", "--renewer", ":bob"), "':bob' is not a principal: write User:NAME"),
+        (("create", "--lifetime", "0s"), "'0s' is not a duration: write 30s"),
+        (("renew", "an-id", "--for", "0h"), "'0h' is not a duration: write 30s"),
+        (("create", "--lifetime", "soon"), "'soon' is not a duration: write 30s"),
     ],
 )
 def test_mistakes_are_told_before_anybody_is_asked(
@@ -148,4 +149,4 @@ def test_a_rule_of_tokens_names_a_user_as_a_principal(verbs: Verbs) -> None:
     rule = ("acl", "create", "--allow", "User:bob", "--operation", "create_tokens")
     answered = verbs.run(*rule, "--user-principal", "carol", *ALICE)
     assert answered.status == 2
-    assert "--user-principal 'carol' is no principal: write User:carol" in answered.err
+    assert "--user-principal 'carol' is not a principal: write User:carol" in answered.err

@@ -68,7 +68,7 @@ def test_a_topic_that_is_there_is_a_mistake_unless_it_may_be(verbs):
     assert again.status == 1
     assert again.err.startswith("wirebroker: topic twice cannot be created: ")
     assert "TOPIC_ALREADY_EXISTS" in again.err
-    assert verbs.do("topic", "create", "twice", "--if-not-exists").out == "twice: is there\n"
+    assert verbs.do("topic", "create", "twice", "--if-not-exists").out == "twice: already exists\n"
 
 
 def test_a_topic_gets_partitions_and_configs(verbs):

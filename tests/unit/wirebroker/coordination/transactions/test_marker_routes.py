@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import broker_of, client_of, running, until
+from tests.support.brokers.servers import broker_of, client_of, running
 from tests.support.protocol.requests import create_topic
 from tests.support.replicas.roles import lead, partition_image
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.errors import ErrorCode
 from wirebroker.coordination.transactions.marker_routes import MarkerRoutes
@@ -19,7 +20,7 @@ from wirebroker.coordination.transactions.transaction_markers import MarkerWrite
 from wirebroker.coordinator.outcome import Marker
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

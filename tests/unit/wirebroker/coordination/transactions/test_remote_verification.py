@@ -17,7 +17,7 @@ from wirebroker.coordinator.groups.partitions import TRANSACTION_STATE
 from wirebroker.coordinator.transactions.partitions import Claim
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 CLAIM = Claim("id", 7, 0, frozenset({("t", 0), ("u", 0)}))
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.brokers.servers import ONE_NODE, PATIENCE_S, broker_of, client_of, running, until
+from tests.support.brokers.servers import ONE_NODE, broker_of, client_of, running
 from tests.support.protocol.requests import create_topic, delete_topic, fetch_request
 from tests.support.protocol.transactional_producer import TransactionalProducer, error_of
+from tests.support.tools.waiting import PATIENCE_S, until
 from wirebroker.base.clock import next_turn, pause
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError

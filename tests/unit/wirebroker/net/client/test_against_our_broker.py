@@ -4,15 +4,16 @@ from random import Random
 
 import pytest
 
-from tests.support.brokers.servers import running, until
+from tests.support.brokers.servers import running
 from tests.support.records.batches import batch, values_in
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.net.client.connection import PeerConnection
 from wirebroker.net.client.errors import CannotConnectError, UnsupportedVersionError
 from wirebroker.net.client.node import Node
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 
 def node_of(server, **settings):

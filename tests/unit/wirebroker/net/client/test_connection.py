@@ -15,7 +15,7 @@ from wirebroker.net.client.errors import (
     UnsupportedVersionError,
 )
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 
 async def opened(peer, *, clock=None, handshake=None, **settings):

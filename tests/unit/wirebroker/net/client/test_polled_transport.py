@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.brokers.servers import until
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import next_turn
 from wirebroker.net.client.polled_transport import PolledTransport
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

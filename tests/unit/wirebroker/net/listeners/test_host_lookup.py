@@ -6,7 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import PATIENCE_S
+from tests.support.tools.waiting import PATIENCE_S
 from tests.unit.wirebroker.broker.dynamic.dynamic_config_kit import world
 from wirebroker.net.listeners import host_lookup
 from wirebroker.net.listeners.host_lookup import HostLookup

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.harness.pure_modules import pure
-from wirebroker.base.clock import next_turn, pause
+from tests.support.tools.waiting import until
+from wirebroker.base.clock import next_turn
 from wirebroker.base.threads import until_idle
 from wirebroker.net.pages import page_work
 from wirebroker.storage.descriptors import Descriptor
 from wirebroker.storage.files import Files
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from wirebroker.storage.files import DataFile
 
@@ -59,12 +60,6 @@ async def bring(work: Any, reader: object, file: DataFile, position: int, length
     work.bring(reader, file, position, length, brought.set_result)
     assert not brought.done()
     return await asyncio.wait_for(brought, 30)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await pause(0.001)
 
 
 def has_gone(work: Any, file: DataFile) -> bool:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import PATIENCE_S
 from tests.support.security.tls_files import client_side
 from tests.support.security.tls_memory_client import TlsMemoryClient
+from tests.support.tools.waiting import PATIENCE_S
 from tests.unit.wirebroker.net.tls.test_tls_transport import serve_tls, settings
 from wirebroker.base.clock import next_turn
 from wirebroker.net.memory_transport import connect

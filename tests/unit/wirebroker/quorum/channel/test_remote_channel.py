@@ -19,7 +19,7 @@ from wirebroker.config import Config
 from wirebroker.coordinator.controller.image.cluster_image import Endpoint
 from wirebroker.net.client.active_controller import ActiveController
 from wirebroker.net.client.settings import ClientSettings, PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 from wirebroker.quorum.channel.broker_lifecycle import BrokerLifecycle
 from wirebroker.quorum.channel.producer_id_supply import ProducerIdSupply
 from wirebroker.quorum.channel.remote_channel import RemoteChannel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tests.support.brokers.servers import PATIENCE_S
+from tests.support.tools.waiting import PATIENCE_S
 from tests.unit.wirebroker.quorum.log.metadata_kit import CLUSTER_ID, Node
 from wirebroker.base.clock import pause
 from wirebroker.codecs.errors import ErrorCode, KafkaError

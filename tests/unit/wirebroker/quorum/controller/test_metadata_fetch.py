@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import PATIENCE_S
 from tests.support.coordinators.kit import new_topic
+from tests.support.tools.waiting import PATIENCE_S
 from tests.unit.wirebroker.quorum.log.metadata_kit import CLUSTER_ID, Node, settle, snapshotting
 from wirebroker.base.clock import next_turn
 from wirebroker.codecs.api_keys import ApiKey

@@ -131,7 +131,7 @@ async def test_a_directory_that_holds_protection_is_not_opened_to_everybody(tmp_
     before = tree(tmp_path)
     status, error = serve(tmp_path)
     assert status == 2
-    assert "/__cluster_metadata-0 holds ACLs: that is protection" in error
+    assert "/__cluster_metadata-0 contains ACLs, which would not be enforced" in error
     assert "set authorizer.class.name" in error
     assert "--unprotected" in error
     assert len(error.splitlines()) == 1
@@ -145,7 +145,7 @@ async def test_dynamic_configs_of_a_directory_count_like_those_of_a_file(tmp_pat
     await write_records(tmp_path, config, harmless)
     status, error = serve(tmp_path)
     assert status == 2
-    assert f"holds {name}: that is protection" in error
+    assert f"contains {name}, which would not be enforced" in error
 
 
 async def test_a_directory_formatted_with_users_begins_with_them(tmp_path):

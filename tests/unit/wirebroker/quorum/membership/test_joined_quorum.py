@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import PATIENCE_S, running
+from tests.support.brokers.servers import running
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
 from wirebroker.config import Config, ConfigError, StartError
@@ -16,7 +17,7 @@ from wirebroker.coordinator.controller.features.feature_control import feature_l
 from wirebroker.coordinator.controller.image.cluster_image import ClusterImage, Endpoint
 from wirebroker.coordinator.controller.image.image_builder import ImageBuilder
 from wirebroker.net.client.settings import PeerAddress
-from wirebroker.net.client.transport import TcpDialer
+from wirebroker.net.client.tcp_dialer import TcpDialer
 from wirebroker.quorum.membership.join import config_of_member, node_id_given
 from wirebroker.quorum.membership.joined_quorum import (
     JoinedQuorum,
@@ -93,7 +94,7 @@ def image_of(*records: MetadataRecord) -> ClusterImage:
 def test_a_cluster_with_acls_is_joined_with_an_authorizer():
     acl = metadata_record(RecordType.ACCESS_CONTROL_ENTRY, id=bytes(16), principal="User:a")
     image = image_of(acl)
-    with pytest.raises(StartError, match=r"the cluster holds ACLs.*set authorizer\.class\.name"):
+    with pytest.raises(StartError, match=r"the cluster has ACLs.*set authorizer\.class\.name"):
         check_joinable(image, Config(MEMBER))
     check_joinable(image, Config({**MEMBER, "authorizer.class.name": STANDARD}))
     check_joinable(image, Config({**MEMBER, "wirebroker.unprotected": "true"}))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.brokers.servers import until
+from tests.support.tools.waiting import until
 from wirebroker.base.clock import SystemClock, next_turn
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError

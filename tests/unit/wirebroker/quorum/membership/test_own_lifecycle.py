@@ -6,8 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from tests.support.brokers.servers import PATIENCE_S
 from tests.support.coordinators.controller_kit import CLUSTER_ID, InstantController
+from tests.support.tools.waiting import PATIENCE_S
 from wirebroker.base.clock import SystemClock
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.codecs.errors import ErrorCode, KafkaError

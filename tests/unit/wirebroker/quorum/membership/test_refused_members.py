@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.brokers.servers import PATIENCE_S, config_of, until
+from tests.support.brokers.servers import config_of
+from tests.support.tools.waiting import PATIENCE_S, until
 from tests.unit.wirebroker.disks.test_several_directories import cluster
 from wirebroker.broker.server import Server
 from wirebroker.codecs.api_keys import ApiKey

@@ -1,10 +1,10 @@
-"""Where the data of workers lies.
+"""Layout of the workers' data.
 
-    data/worker1/  data/worker2/  ...     each a log directory of Kafka's, of one node
+    data/worker1/  data/worker2/  ...     one log directory in Kafka's format per node
     data/          data/worker2/  ...     if data/ was a single broker's, which stays in place
 
-A folder `worker2` can't be taken for a partition's. Apache Kafka, too, opens each of them; a
-`data/` that stayed in place only once the workers' folders are out of it.
+`worker2` cannot be a partition's folder. Apache Kafka can open all of them; such a `data/` only
+after the workers' folders are moved out.
 """
 
 from __future__ import annotations
@@ -24,16 +24,12 @@ if TYPE_CHECKING:
 _META_PROPERTIES: Final = "meta.properties"
 _FOLDER: Final = re.compile(r"worker[1-9][0-9]{0,2}")
 _MOST_SHOWN: Final = 3
-# Beyond what anybody starts: workers are found by their folders, one after the other.
+# Workers are found by checking their folders one by one.
 MOST_WORKERS: Final = 100
 
 
 class WorkerDirectories:
-    """The directories of each worker.
-
-    Args:
-        directories: Those of log.dirs, as they are written.
-    """
+    """The workers' directories within those of log.dirs."""
 
     __slots__ = ("_directories", "_is_in_place")
 
@@ -42,18 +38,18 @@ class WorkerDirectories:
         self._is_in_place = any(_is_formatted(Path(each)) for each in self._directories)
 
     def of(self, worker: int) -> tuple[str, ...]:
-        """Return where the data of a worker lies; they count from 1."""
+        """Return the directories of a worker, counted from 1."""
         return tuple(self.within(each, worker) for each in self._directories)
 
     def within(self, directory: str, worker: int) -> str:
-        """Return a worker's place in a directory that all have in common."""
+        """Return a worker's directory within a common one."""
         if worker == 1 and self._is_in_place:
             return directory
         return str(Path(directory) / f"worker{worker}")
 
     @property
     def known(self) -> int:
-        """Return the greatest worker that has had data here; 0: none has."""
+        """The highest worker that has data here; 0 for none."""
         for worker in range(MOST_WORKERS, 0, -1):
             if any(_is_formatted(Path(each)) for each in self.of(worker)):
                 return worker
@@ -61,7 +57,7 @@ class WorkerDirectories:
 
     @property
     def has_folders(self) -> bool:
-        """Whether some worker has a folder of its own; quick, for every start."""
+        """Whether a worker has its own folder; a quick check for every start."""
         first = 2 if self._is_in_place else 1
         return any(_is_formatted(Path(each)) for each in self.of(first))
 
@@ -70,11 +66,10 @@ class WorkerDirectories:
 
 
 def check_alone(config: Config) -> None:
-    """Refuse to start one broker where several have their data.
+    """Refuse to start one broker on the data of several.
 
     Raises:
-        StartError: The workers that there were hold replicas, or have the directory to themselves;
-            or it is one worker's folder.
+        StartError: Other workers hold replicas, or it is one worker's folder.
     """
     check_is_no_workers(config)
     directories = WorkerDirectories(config.log_directories)
@@ -90,10 +85,10 @@ def check_alone(config: Config) -> None:
 
 
 def check_is_no_workers(config: Config) -> None:
-    """Refuse a worker's folder to brokers that nobody could join, the other workers neither.
+    """Refuse a worker's folder to a broker that the other workers cannot join.
 
     Raises:
-        StartError: It is one worker's, and others are beside it.
+        StartError: It is a worker's folder, next to others.
     """
     folders = [Path(each).absolute() for each in config.log_directories]
     if not all(_FOLDER.fullmatch(each.name) for each in folders):
@@ -116,15 +111,10 @@ def check_is_no_workers(config: Config) -> None:
 
 
 def check_fewer(directories: WorkerDirectories, count: int, *, first_node: int) -> None:
-    """Refuse fewer workers than have replicas.
-
-    Args:
-        directories: Where their data lies.
-        count: How many are to start.
-        first_node: The node id of the first.
+    """Refuse to start only `count` workers if further ones have replicas.
 
     Raises:
-        StartError: Some that would not run have replicas, or it can't be found out.
+        StartError: They have, or the metadata cannot be read.
     """
     known = directories.known
     if count >= known:
@@ -141,7 +131,7 @@ def check_fewer(directories: WorkerDirectories, count: int, *, first_node: int) 
 
 
 def _held_by(nodes: set[int], directories: WorkerDirectories) -> list[str]:
-    """Return the partitions that have a replica on one of these nodes."""
+    """Return the partitions that have a replica on these nodes."""
     from wirebroker.base.clock import SystemClock  # noqa: PLC0415 - few starts read it all
     from wirebroker.inspect.views.metadata_view import (  # noqa: PLC0415
         UnreadableMetadataError,
@@ -170,13 +160,13 @@ def _held_by(nodes: set[int], directories: WorkerDirectories) -> list[str]:
 
 
 def _cluster_of(directory: Path) -> str | None:
-    """Return which cluster a directory belongs to; None if it is new or does not say it."""
+    """Return the cluster id of a directory, or None."""
     from wirebroker.config.java.properties import parse_properties  # noqa: PLC0415 - few starts ask
 
     try:
         return parse_properties((directory / _META_PROPERTIES).read_text())["cluster.id"]
     except (OSError, ValueError, KeyError):
-        return None  # what is wrong with it is said when it is opened
+        return None  # the error is reported when it is opened
 
 
 def _is_formatted(directory: Path) -> bool:

@@ -1,0 +1,94 @@
+"""Rooms: how many files a folder has, its README, and imports in one direction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.test_house import GENERATED, PRODUCT, imports_of, module_of, name_of, python_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_FILES = 25
+
+
+def modules() -> dict[str, str]:
+    """Return the product's modules with the folder that each is in; packages are not modules."""
+    return {
+        module_of(path): name_of(path.parent)
+        for path in python_files(*PRODUCT)
+        # What runs the program is above everything; what a package gives lazily is not its own.
+        if path.name not in {"__init__.py", "__main__.py"}
+    }
+
+
+def imports() -> dict[str, set[str]]:
+    """Return module -> modules of the product that it imports, for types alone too."""
+    known = modules()
+    paths = {module_of(path): path for path in python_files(*PRODUCT)}
+    return {
+        module: {each for each in imports_of(paths[module]) if each in known} - {module}
+        for module in known
+    }
+
+
+def cycles(edges: Mapping[str, set[str]]) -> list[set[str]]:
+    """Return the strongly connected components of more than one node (Tarjan's algorithm)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for target in sorted(edges.get(node, ())):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            position = stack.index(node)
+            component = set(stack[position:])
+            del stack[position:]
+            if len(component) > 1:
+                found.append(component)
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_no_folder_has_too_many_files():
+    folders = (*PRODUCT, "tests", "compat_tests", "spark_it", "benchmarks", "compiling")
+    files = Counter(path.parent for path in set(python_files(*folders)))
+    del files[GENERATED]
+    assert {name_of(folder): count for folder, count in files.items() if count > MOST_FILES} == {}
+
+
+def test_each_room_has_a_readme():
+    rooms = {path.parent for path in python_files(*PRODUCT)} - {GENERATED}
+    assert [name_of(room) for room in sorted(rooms) if not (room / "README.md").is_file()] == []
+
+
+def test_no_module_imports_what_imports_it():
+    assert cycles(imports()) == []
+
+
+@pytest.mark.parametrize("depth", [2, 3], ids=["rooms", "folders"])
+def test_no_room_imports_what_imports_it(depth: int):
+    folders = modules()
+    rooms: dict[str, set[str]] = {}
+
+    def room_of(module: str) -> str:
+        return "/".join(folders[module].split("/")[: None if depth == 3 else depth])
+
+    for module, targets in imports().items():
+        targeted = rooms.setdefault(room_of(module), set())
+        targeted |= {room_of(each) for each in targets} - {room_of(module)}
+    assert cycles(rooms) == []
