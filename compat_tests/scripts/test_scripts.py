@@ -27,7 +27,7 @@ NAMES = [
 ]
 
 
-# Whose scripts run, and at which broker; ours at ours is tests/unit/wirebroker/scripts.
+# Whose scripts run, and at which broker; ours at ours is tests/unit/wirebroker/cli/kafka.
 PAIRS = [("ours", "apache"), ("theirs", "apache"), ("theirs", "wirebroker")]
 
 

@@ -1,5 +1,5 @@
 """Kafka's command-line tools with their names and flags: `wirebroker kafka-topics --list …`.
 
 Standard output is the same as Apache Kafka's, for scripts that parse it; transcripts check this
-(tests/unit/wirebroker/scripts/transcripts).
+(tests/unit/wirebroker/cli/kafka/transcripts).
 """

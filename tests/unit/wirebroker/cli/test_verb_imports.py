@@ -53,5 +53,5 @@ def test_a_short_verb_imports_only_what_it_needs(verb: tuple[str, ...]) -> None:
     *_, last = done.stdout.splitlines()
     status, *imported = last.split()
     assert status == "1"
-    assert {"wirebroker.client.kafka_client", "wirebroker.net.client.transport"} <= set(imported)
+    assert {"wirebroker.client.kafka_client", "wirebroker.net.client.tcp_dialer"} <= set(imported)
     assert not set(imported) & _NOT_FOR_A_SHORT_VERB
