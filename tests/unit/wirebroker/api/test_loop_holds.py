@@ -297,7 +297,9 @@ class TransactionalClient:
         def work() -> None:
             answers.extend(self.broker.client.exchange(each.frame) for each in asked)
             shard = self.transactions.shard_of("t")
-            self.broker.server.call(until(lambda: not shard.find("t").partitions))
+            self.broker.server.call(
+                until(lambda: not shard.find("t").partitions, timeout_s=_PATIENCE_S)
+            )
 
         self.broker.assert_short(work)
         for (key, version, _), answer in zip(asked, answers, strict=True):
@@ -321,7 +323,7 @@ def transactional(broker):
         except KafkaError:
             return False
 
-    broker.server.call(until(is_served))
+    broker.server.call(until(is_served, timeout_s=_PATIENCE_S))
     client.begin()
     return client
 
