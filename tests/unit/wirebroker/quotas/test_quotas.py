@@ -1,4 +1,4 @@
-"""Quotas in force: what is told over them, how long connections are silent, who is left alone."""
+"""Quotas in force: throttle times, the length of muting, and exempt clients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wirebroker.broker.server import Server
 
-# A window of two seconds, of which one counts at least.
+# A window of two seconds, at least one of which counts.
 SHORT = {"quota.window.num": "2", "controller.quota.window.num": "2"}
 MINE = {"user": "ANONYMOUS"}
 
@@ -35,7 +35,6 @@ MINE = {"user": "ANONYMOUS"}
 async def alter(
     client: RawClient, entity: Mapping[str, str | None], **quotas: float | None
 ) -> None:
-    """Set quotas of an entity, or remove those that are None."""
     ops = [
         {"key": key, "value": value or 0.0, "remove": value is None}
         for key, value in quotas.items()
@@ -48,7 +47,7 @@ async def alter(
 
 @contextlib.asynccontextmanager
 async def limited(path: Path, **quotas: float) -> AsyncIterator[tuple[Server, RawClient]]:
-    """Run a broker with a topic, and these quotas of all that are not logged in."""
+    """Run a broker with a topic and these quotas for all anonymous clients."""
     async with running(path, settings=SHORT) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"x" * 5000))
@@ -58,7 +57,7 @@ async def limited(path: Path, **quotas: float) -> AsyncIterator[tuple[Server, Ra
 
 
 async def timed(client: RawClient, key: ApiKey, version: int, request: Any) -> tuple[Any, float]:
-    """Return an answer, and after how many seconds it came."""
+    """Return a response and the seconds until it came."""
     began = asyncio.get_running_loop().time()
     answer = await client.ask(key, version, request)
     return answer, asyncio.get_running_loop().time() - began
@@ -223,11 +222,11 @@ async def test_an_address_that_opens_too_many_connections_has_the_next_closed(
 ) -> None:
     async with limited(tmp_path) as (server, client):
         await alter(client, {"ip": "127.0.0.1"}, connection_creation_rate=1)
-        opened = [await RawClient.connect(server.address) for _ in range(11)]
+        # Two samples of a second (SHORT): as in Apache Kafka, one of them may be used at once.
+        opened = [await RawClient.connect(server.address) for _ in range(2)]
         try:
-            for each in opened[:10]:
-                await each.ask(ApiKey.API_VERSIONS, 0, {})
-            assert await opened[10].is_closed()
+            await opened[0].ask(ApiKey.API_VERSIONS, 0, {})
+            assert await opened[1].is_closed()
             assert server.metrics.connections_throttled == 1
         finally:
             for each in opened:
@@ -259,7 +258,7 @@ async def test_quotas_are_in_force_after_a_restart(tmp_path: Path) -> None:
 
 
 def throttled_answers() -> list[tuple[ApiKey, int]]:
-    """Return the answers that have a throttle time, in each version."""
+    """Return the responses that have a throttle time, in each version."""
     return [
         (key, version)
         for key in SPOKEN_VERSIONS
@@ -287,7 +286,7 @@ def test_every_answer_with_a_place_for_it_tells_the_time(key: ApiKey, version: i
 
 @pytest.mark.parametrize("count", [1, 3000])
 def test_an_answer_in_several_pieces_tells_the_time(count: int) -> None:
-    """The head of a long one is a piece of its own."""
+    """The head of a long response is a piece of its own."""
     brokers = [{"broker_id": number, "host": "host" * 5} for number in range(count)]
     body = encode_response(ApiKey.DESCRIBE_CLUSTER, 2, {"brokers": brokers})
     answer = frame_answer(7, [body], is_flexible=True)
