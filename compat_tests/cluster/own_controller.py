@@ -46,7 +46,7 @@ class OwnController(OwnNode):
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "listeners": ",".join(listeners),
-            "wirebroker.replica.id": CLUSTER_ID,
+            "wirebroker.cluster.id": CLUSTER_ID,
         }
 
     def _is_ready(self) -> bool:

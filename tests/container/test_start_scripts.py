@@ -145,7 +145,7 @@ def test_the_storage_tool_notes_cluster_and_users_of_new_directories(image):
     tool = "/usr/local/bin/kafka-storage"
     arguments = ["format", "--ignore-formatted", "-t", CLUSTER_ID, "-c", str(file), "-r", "4.3"]
     assert container.run(tool, *arguments, "--add-scram", user).returncode == 0
-    noted = f"wirebroker.replica.id={CLUSTER_ID}\nwirebroker.release.version=4.3\n"
+    noted = f"wirebroker.cluster.id={CLUSTER_ID}\nwirebroker.release.version=4.3\n"
     assert file.read_text().endswith(noted)
     assert (file.parent / "first-users").read_text() == f"{user}\n"
 

@@ -53,7 +53,7 @@ class LockedDirectories:
         Raises:
             StartError: A directory cannot be used; `close` releases the others.
         """
-        cluster_id = cluster_id or self._config.optional_str("wirebroker.replica.id")
+        cluster_id = cluster_id or self._config.optional_str("wirebroker.cluster.id")
         named = {str(Path(path).absolute()): path for path in self._config.log_directories}
         paths = list(named)
         if self.metadata_home not in paths:

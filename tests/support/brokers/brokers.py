@@ -1,8 +1,8 @@
-"""A broker as a test sees it: wirebroker or Apache Kafka, started, killed and started again.
+"""Wirebroker and Apache Kafka as processes that tests start, kill and restart.
 
 Both run with the same profile: one node, topics created on first use, internal topics with one
-replica, groups formed without delay. A broker keeps its port over a restart, so that the clients
-of a test find it again.
+replica, no initial rebalance delay. A broker keeps its port over a restart, so that clients
+reconnect.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ START_TIMEOUT_S = 60.0  # Apache Kafka takes 4 s here, and 13 s after a kill (se
 STOP_TIMEOUT_S = 30.0
 _POLL_S = 0.02
 
-# ACLs that refuse nobody who connects without a name.
+# ACLs that allow unauthenticated clients everything.
 AUTHORIZED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:ANONYMOUS",
 }
-# Apache Kafka's names and wirebroker's are the same; wirebroker's own profile has these already.
+# These are the defaults of wirebroker's own profile.
 PROFILE = {
     "auto.create.topics.enable": "true",
     "group.initial.rebalance.delay.ms": "0",
@@ -44,7 +44,7 @@ PROFILE = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # Many records of tests are years old: once, 30 s after the start, they go (but topics.KEPT).
+    # Retention would delete test records with old timestamps 30 s after the start.
     "log.retention.check.interval.ms": "86400000",
 }
 
@@ -57,7 +57,7 @@ class Broker(abc.ABC):
     """One broker process and its data directory.
 
     Args:
-        directory: A folder of the broker's own: data, log and settings.
+        directory: Folder for data, log and settings.
         settings: Configs beyond the common profile.
     """
 
@@ -71,37 +71,32 @@ class Broker(abc.ABC):
 
     @property
     def bootstrap(self) -> str:
-        """The address clients connect to."""
         return f"{HOST}:{self.port}"
 
     @property
     def data_dir(self) -> Path:
-        """The folder that holds the partitions."""
         return self.directory / "data"
 
     @property
     def data_dirs(self) -> list[Path]:
-        """All folders that hold partitions: log.dirs, if the settings name it."""
+        """All data directories: those of log.dirs if it is set."""
         return [Path(each) for each in self.settings.get("log.dirs", str(self.data_dir)).split(",")]
 
     @property
     def log(self) -> Path:
-        """The file with what the process printed, over all its starts."""
+        """The file with the output of all runs."""
         return self.directory / "broker.log"
 
     @property
     def process_id(self) -> int:
-        """The number of the running process."""
         assert self._process, "the broker is not running"
         return self._process.pid
 
     @property
     def process_ids(self) -> Sequence[int]:
-        """The numbers of all its processes."""
         return [self.process_id]
 
     def __enter__(self) -> Self:
-        """Start it; it is stopped in the end, whatever happens."""
         self.start()
         return self
 
@@ -109,7 +104,7 @@ class Broker(abc.ABC):
         self.stop()
 
     def start(self) -> None:
-        """Start the process and return when it answers requests."""
+        """Start the process and wait until it responds."""
         assert self._process is None, "the broker is running"
         self._prepare()
         self._output = self.log.open("ab")
@@ -123,7 +118,7 @@ class Broker(abc.ABC):
             raise
 
     def stop(self) -> None:
-        """Stop cleanly, by SIGTERM; do nothing if it is not running."""
+        """Stop the process with SIGTERM, if it is running."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -135,7 +130,7 @@ class Broker(abc.ABC):
         self._forget()
 
     def kill9(self) -> None:
-        """End the process as a crash does: no handler of its own runs."""
+        """Kill the process with SIGKILL, as a crash would."""
         if self._process is None:
             return
         self._process.kill()
@@ -143,31 +138,31 @@ class Broker(abc.ABC):
         self._forget()
 
     def freeze(self) -> None:
-        """Let the process do nothing (SIGSTOP): to others it is there and does not answer."""
+        """Suspend the process (SIGSTOP); its connections stay open."""
         assert self._process, "the broker is not running"
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen process go on, as if no time had passed."""
+        """Resume a suspended process."""
         assert self._process, "the broker is not running"
         self._process.send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
-        """Stop cleanly if it still runs, then start on the same port and data."""
+        """Stop the process, if it is running, and start it on the same port."""
         self.stop()
         self.start()
 
     @abc.abstractmethod
     def _prepare(self) -> None:
-        """Write what the process needs before it starts."""
+        """Write the files that the process needs."""
 
     @abc.abstractmethod
     def _command(self) -> list[str]:
-        """Return the command line of the process."""
+        """Return the command line."""
 
     @abc.abstractmethod
     def _is_ready(self) -> bool:
-        """Say whether requests are answered; learn the port if need be."""
+        """Return whether the broker responds; read its port if necessary."""
 
     def _wait_until_ready(self) -> None:
         assert self._process
@@ -193,7 +188,7 @@ class Broker(abc.ABC):
 
 
 class Wirebroker(Broker):
-    """The broker of this project, as `python -m wirebroker serve` starts it."""
+    """This project's broker, started by `python -m wirebroker serve`."""
 
     @property
     def _port_file(self) -> Path:
@@ -222,18 +217,17 @@ class Wirebroker(Broker):
 class ApacheKafka(Broker):
     """Apache Kafka as broker and controller in one process, formatted on first start.
 
-    After a kill it comes back only when its controller has given up the old incarnation: within
-    broker.session.timeout.ms, which is therefore short here. A folder that has data already, be it
-    another broker's, is taken as it is.
+    After a kill it becomes ready only when its controller has fenced the old incarnation, so
+    broker.session.timeout.ms is short here. Existing data is used as it is, even another broker's.
 
     Args:
-        directory: As of each broker.
-        settings: As of each broker.
-        java_options: Of its processes; those of java_start make it start quickly.
+        directory: See Broker.
+        settings: See Broker.
+        java_options: Options of its JVMs; those of java_start make it start quickly.
 
     Attributes:
-        format_options: Of the storage tool, when the folder is new.
-        has_dynamic_voters: Whether the voters stand in the metadata log (kraft.version 1).
+        format_options: Options of the storage tool for a new folder.
+        has_dynamic_voters: Whether the metadata log stores the voters (kraft.version 1).
     """
 
     _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -281,7 +275,7 @@ class ApacheKafka(Broker):
         self._properties.write_text("".join(lines))
 
     def format(self) -> None:
-        """Format the folders, as `kafka-storage.sh format` does; `start` does it if need be."""
+        """Format the folders with `kafka-storage.sh format`; `start` calls this for new folders."""
         if self.port == 0:
             self._choose_ports()
         tool = java_tool("-Xmx128m", "kafka.tools.StorageTool", self.java_options)
@@ -302,7 +296,7 @@ class ApacheKafka(Broker):
 
 
 class RunningBroker(Broker):
-    """A broker that someone else started; for a quick turn while writing a test."""
+    """A broker that was started elsewhere."""
 
     def __init__(self, address: str) -> None:
         self.settings = {}
@@ -328,7 +322,7 @@ class RunningBroker(Broker):
 
 
 def make_broker(kind: str, directory: Path, settings: Mapping[str, str] | None = None) -> Broker:
-    """Return a broker of this kind, "wirebroker" or "apache", not yet started."""
+    """Return a broker of kind "wirebroker" or "apache", not started."""
     if kind == "apache":
         return ApacheKafka(directory, settings, java_options=java_start.options())
     assert kind == "wirebroker", kind
@@ -336,7 +330,7 @@ def make_broker(kind: str, directory: Path, settings: Mapping[str, str] | None =
 
 
 def java_tool(heap: str, main_class: str, options: Sequence[str] = ()) -> list[str]:
-    """Return the command of one of Apache Kafka's programs; its arguments follow."""
+    """Return the command of an Apache Kafka program, without arguments."""
     level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
     java = [tools.java_command(), heap, *options, level]
     return [*java, "-cp", f"{tools.kafka_jars()}/*", main_class]
@@ -347,7 +341,7 @@ _METADATA = bytes.fromhex("00000010 0003 0004 00000001 0001 3f 00000000 00")
 
 
 def answers(port: int) -> bool:
-    """Say whether Metadata is answered with at least one broker in it."""
+    """Return whether the broker responds to Metadata with at least one broker."""
     try:
         with socket.create_connection((HOST, port), timeout=5) as connection:
             connection.sendall(_METADATA)
@@ -359,5 +353,5 @@ def answers(port: int) -> bool:
 
 
 def environment_address() -> str | None:
-    """Return the address in COMPAT_BROKER, of a broker that is running already, if it is set."""
+    """Return the address in COMPAT_BROKER, or None."""
     return os.environ.get("COMPAT_BROKER")

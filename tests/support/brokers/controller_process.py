@@ -1,9 +1,9 @@
-"""A controller in a process of its own.
+"""A controller in its own process.
 
     python -m tests.support.brokers.controller_process DIR PORT
 
-It has node id 100 and the cluster id below, keeps its log in DIR, and prints its port when it
-answers. It ends when it is told to, or is killed.
+It has node id 100 and the cluster id below, keeps its log in DIR, and prints its port when it is
+ready. It runs until it is stopped or killed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 def controller_process(
     directory: Path, port: int = 0
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Run a controller; give its process and its port. It is killed at the end."""
+    """Run a controller, yield its process and port, and kill it at the end."""
     command = [sys.executable, "-m", __name__, str(directory), str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -46,7 +46,7 @@ async def _run(directory: str, port: int) -> None:
         "process.roles": "controller",
         "node.id": str(CONTROLLER_ID),
         "log.dirs": directory,
-        "wirebroker.replica.id": CLUSTER_ID,
+        "wirebroker.cluster.id": CLUSTER_ID,
         "controller.listener.names": "CONTROLLER",
         "listeners": f"CONTROLLER://127.0.0.1:{port}",
     }

@@ -1,7 +1,7 @@
-"""A client's line to a dispatcher: the real connection over memory, and what closed it, if it did.
+"""A client of a dispatcher over an in-memory connection, which reports why it was closed.
 
 line = DispatchLine(dispatcher)
-answers = await line.exchange(frames)      # whole requests; their answers, one behind the other
+responses = await line.exchange(frames)    # whole requests; their responses, concatenated
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from wirebroker.net.dispatch import Served
     from wirebroker.request.session import Session
 
-# What a connection is closed for, by what its peer has sent or a handler has done.
+# The errors of a request or a handler that close a connection.
 CLOSING = (MalformedFrameError, CloseConnectionError, HandlerFailedError)
 
 
 class DispatchLine:
-    """One client of a dispatcher, within a loop that runs.
+    """One client of a dispatcher, on the running loop.
 
     Attributes:
         connection: The broker's side.
-        budget: What its memory is counted by.
+        budget: The memory budget that limits its requests.
     """
 
     def __init__(self, dispatch: Dispatch) -> None:
@@ -49,12 +49,12 @@ class DispatchLine:
         self.connect()
 
     def connect(self) -> None:
-        """Begin anew, with a connection that remembers nothing."""
+        """Replace the connection with a new one."""
         if len(self._table):
             self.connection.close()
         self._closed_for: Exception | None = None
         self._answers = bytearray()
-        # How many requests have an answer, or never get one.
+        # How many requests ended without a response.
         self._done_count = 0
         self._changed = asyncio.Event()
         self._transport = MemoryTransport(self._table.loop, self._changed.set)
@@ -66,12 +66,11 @@ class DispatchLine:
         )
 
     async def exchange(self, frames: bytes) -> bytes:
-        """Send requests and return all their answers.
+        """Send requests and return all their responses.
 
         Raises:
-            MalformedFrameError, CloseConnectionError, HandlerFailedError: The connection is closed
-                because of it.
-            ConnectionError: It is closed for another reason.
+            MalformedFrameError, CloseConnectionError, HandlerFailedError: It closed the connection.
+            ConnectionError: Something else closed it.
         """
         self._done_count = 0
         self._transport.incoming += frames
@@ -101,7 +100,6 @@ class DispatchLine:
         return answer
 
     def _note_end(self, pending: Pending, future: asyncio.Future[object]) -> None:
-        """See what the connection is about to see."""
         try:
             if pending.complete(future) is None:
                 self._note_unanswered()
@@ -114,7 +112,7 @@ class DispatchLine:
 
 
 def _sizes(data: bytes | bytearray) -> list[int]:
-    """Return the sizes of the whole frames that data begins with."""
+    """Return the sizes of the complete frames at the start of the data."""
     sizes: list[int] = []
     start = 0
     while len(data) >= start + 4:

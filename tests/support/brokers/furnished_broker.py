@@ -1,4 +1,4 @@
-"""A broker in a thread that has what requests ask about: a topic, offsets, a transaction."""
+"""A broker in a thread, filled with data for sample requests: a topic, offsets, a transaction."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ _SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 
 
 class FurnishedBroker:
-    """The broker.
-
-    Attributes:
-        server: Where it runs.
-        samples: Requests about what it has.
-    """
+    """A broker and sample requests about its data."""
 
     def __init__(self, server: ThreadedServer, partitions: int) -> None:
         self.server = server
@@ -34,7 +29,6 @@ class FurnishedBroker:
 
     @contextlib.contextmanager
     def client(self, *, patience_s: float = 60.0) -> Iterator[BlockingClient]:
-        """Connect to it; its client waits for answers that long."""
         client = BlockingClient(self.server.address, timeout_s=patience_s)
         try:
             yield client
@@ -44,7 +38,7 @@ class FurnishedBroker:
 
 @contextlib.contextmanager
 def furnished_broker(directory: Path, *, partitions: int) -> Iterator[FurnishedBroker]:
-    """Run a broker whose topic has so many partitions, all of them in the group and transaction."""
+    """Run a broker; its topic's partitions are all in the group and the transaction."""
     with (
         memory_directory(directory) as data,
         ThreadedServer(config_of(data, settings=_SETTINGS)) as server,
@@ -53,12 +47,11 @@ def furnished_broker(directory: Path, *, partitions: int) -> Iterator[FurnishedB
 
 
 def ask(client: BlockingClient, key: ApiKey, version: int, body: dict[str, Any]) -> Any:
-    """Return the decoded answer."""
     return answer_of(key, version, client.exchange(request_frame(key, version, body)))
 
 
 def furnish(client: BlockingClient, partitions: int) -> SampleRequests:
-    """Create what requests ask about, on a broker that has no topics; return such requests."""
+    """Fill a broker that has no topics, and return sample requests about its data."""
     counts = {TOPIC: partitions, "__consumer_offsets": 1, "__transaction_state": 1}
     topics = [
         {"name": name, "num_partitions": count, "replication_factor": 1}

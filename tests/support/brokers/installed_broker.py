@@ -1,4 +1,4 @@
-"""A broker as a user starts it, by any command, in any folder."""
+"""A broker that is started by a given command in a given folder, as a user starts it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ READY = "wirebroker ready on "
 
 @contextlib.contextmanager
 def serving(command: Sequence[str | Path], folder: Path) -> Iterator[tuple[str, int]]:
-    """Start a broker in the folder, give its address, and stop it in the end."""
     port_file = folder / "port"
     arguments: list[str | Path] = [
         "serve",
@@ -51,7 +50,7 @@ def serving(command: Sequence[str | Path], folder: Path) -> Iterator[tuple[str, 
 
 
 def assert_it_answers(address: tuple[str, int]) -> None:
-    """Ask for what only the generic codec reads and writes."""
+    """Check the responses to requests that only the generic codec handles."""
     client = BlockingClient(address, timeout_s=PATIENCE_S)
     topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
     request = {"topics": [topic], "timeout_ms": int(PATIENCE_S * 1000)}

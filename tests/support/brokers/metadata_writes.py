@@ -1,4 +1,4 @@
-"""Metadata that no client's request makes here, but that a cluster of Kafka's may have."""
+"""Metadata records that no request creates here, but that a cluster of Apache Kafka can have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 async def give_remote_storage(server: Server, topic: str) -> None:
-    """Have a topic say that its older segments lie elsewhere."""
     record = metadata_record(
         RecordType.CONFIG,
         resource_type=int(ResourceType.TOPIC),

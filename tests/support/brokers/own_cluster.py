@@ -1,12 +1,12 @@
-"""Processes of a cluster that is wirebrokers alone: node 1 has the controller, others join it.
+"""Processes of a cluster of wirebrokers: node 1 has the controller, the others join it.
 
     first = FirstBroker(folder / "1")
     first.start()
     second = JoinedBroker(folder / "2", first, node_id=2)
     second.start()
 
-Each keeps its port and its folder over restarts. Sessions are short, so that a test needn't wait
-nine seconds for what it kills.
+Each keeps its port and its folder over restarts. Session timeouts are short, so that tests need
+not wait nine seconds after a kill.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SETTINGS: Final = {
 
 
 class FirstBroker(Wirebroker):
-    """Node 1: a broker, and the controller of the cluster."""
+    """Node 1: a broker and the cluster's controller."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(directory, {**SETTINGS, **(settings or {})})
@@ -40,7 +40,6 @@ class FirstBroker(Wirebroker):
 
     @property
     def controller(self) -> str:
-        """Where others join."""
         return f"{HOST}:{self._controller_port}"
 
     def _prepare(self) -> None:
@@ -63,13 +62,13 @@ class FirstBroker(Wirebroker):
 
 
 class JoinedBroker(Wirebroker):
-    """A broker that `wirebroker join` starts.
+    """A broker that is started by `wirebroker join`.
 
     Args:
-        directory: A folder of its own.
-        first: Whose cluster it joins.
-        node_id: Which one it is to be; None: it chooses.
-        settings: Beyond those of every node.
+        directory: Its folder.
+        first: The broker whose cluster it joins.
+        node_id: Its node id; None lets it choose.
+        settings: Configs beyond those of every node.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
-"""Three wirebrokers that are one cluster, as a client sees a broker: `bootstrap`, `start`, `stop`.
+"""A cluster of three wirebrokers with a broker's interface: `bootstrap`, `start`, `stop`.
 
-Node 1 has the controller; kills are for 2 and 3. Internal topics have a replica on each.
+Node 1 has the controller, so tests kill only nodes 2 and 3. Internal topics have a replica on
+each node.
 """
 
 from __future__ import annotations
@@ -29,11 +30,8 @@ class OwnTrio:
     """Three brokers.
 
     Args:
-        directory: A folder of the cluster's own.
-        settings: Of every node.
-
-    Attributes:
-        brokers: By node id.
+        directory: The cluster's folder.
+        settings: Configs of every node.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -47,16 +45,14 @@ class OwnTrio:
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all three."""
         return ",".join(each.bootstrap for each in self.brokers.values())
 
     def start(self) -> None:
-        """Start all; each serves on return."""
         for each in self.brokers.values():
             each.start()
 
     def stop(self) -> None:
-        """Stop all, the one with the controller last; what doesn't stop is killed."""
+        """Stop all, the controller's last; kill those that do not stop."""
         for each in reversed(self.brokers.values()):
             try:
                 each.stop()
@@ -64,14 +60,13 @@ class OwnTrio:
                 each.kill9()
 
     def kill(self, node_id: int) -> None:
-        """End a node as a crash does, and start it again."""
+        """Kill a node as a crash would, and start it again."""
         self.brokers[node_id].kill9()
         self.brokers[node_id].start()
 
 
 @contextlib.contextmanager
 def own_trio(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[OwnTrio]:
-    """Run three brokers."""
     trio = OwnTrio(directory, settings)
     try:
         trio.start()

@@ -1,7 +1,7 @@
-"""A client's line to a broker in this process, without sockets, that says which way requests went.
+"""A client of an in-process broker, without sockets, that counts requests on the fast path.
 
-A connection that keeps its memory lets a Produce request like the one before take the short way
-(wirebroker/api/data/prepared_produce.py); one that is new for each request never does.
+On a connection that is kept, a Produce request that repeats the previous one can take the fast path
+(wirebroker/api/data/prepared_produce.py); on a new connection it cannot.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class FixedClock(SystemClock):
-    """Wall time stands still, so that two brokers stamp alike."""
+    """A clock whose wall time stays the same, so that two brokers write the same timestamps."""
 
     __slots__ = ("_now_ms",)
 
@@ -44,9 +44,9 @@ class ProduceLine:
     """One client of one broker.
 
     Attributes:
-        gate: What the broker's requests pass.
-        is_closed: Whether the gate lets nothing through.
-        short_count: How many requests took the short way.
+        gate: The broker's request admission.
+        is_closed: Whether the gate refuses all requests.
+        short_count: How many requests took the fast path.
     """
 
     def __init__(self, server: Server, *, has_memory: bool = True) -> None:
@@ -55,14 +55,14 @@ class ProduceLine:
         self.gate = Gate(lambda *_: [b"no"] if self.is_closed else None)
         registry = Registry()
         registry.handles_raw(ApiKey.PRODUCE)(self._produce)
-        # How many requests took the whole way.
+        # How many requests took the regular path.
         self._whole_count = 0
         self._has_memory = has_memory
         self._line = DispatchLine(Dispatcher(self._broker, registry, gate=self.gate))
         self.short_count = 0
 
     async def exchange(self, frame: bytes) -> bytes:
-        """Send a whole frame, with its size, and return the whole answer; b"" for none."""
+        """Send a frame, including its size, and return the response; b"" for none."""
         if not self._has_memory:
             self._line.connect()
         before = self._whole_count
@@ -72,11 +72,9 @@ class ProduceLine:
 
     @property
     def budget(self) -> MemoryBudget:
-        """What requests' memory is counted by."""
         return self._line.budget
 
     def disconnect(self) -> None:
-        """Close the connection, whatever it waits for."""
         self._line.connection.close()
 
     def _produce(self, broker: Broker, request: Request) -> Reply | Awaitable[Reply]:
@@ -84,7 +82,7 @@ class ProduceLine:
         return produce(broker, request)
 
     async def outcome(self, frame: bytes) -> bytes | str:
-        """Return the answer, or the name of what closes the connection."""
+        """Return the response, or the name of the error that closed the connection."""
         try:
             return await self.exchange(frame)
         except CLOSING as error:
@@ -93,21 +91,19 @@ class ProduceLine:
 
     @property
     def memo(self) -> object | None:
-        """What the connection remembers."""
         return self._line.connection.session.prepared
 
     def partition(self, topic: str, index: int = 0) -> Partition:
-        """Return the partition as it is found now."""
         partitions, _ = self._broker.replicas.find(topic, b"", by_id=False)
         return partitions[index]
 
 
 def logs_below(folder: Path) -> dict[str, bytes]:
-    """Return what lies in the segments of topics' partitions, by file name below the folder."""
+    """Return the contents of the topics' segments, by path relative to the folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for directory in sorted(folder.iterdir())
-        # What is deleted goes after a minute, perhaps while it is looked at.
+        # Deleted partitions can disappear while they are read.
         if not (directory.name.startswith("__") or directory.name.endswith("-delete"))
         for path in sorted(directory.glob("*.log"))
     }

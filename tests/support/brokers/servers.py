@@ -1,4 +1,4 @@
-"""Brokers inside the test's process: on the test's own loop, or in a thread with a watched one."""
+"""Brokers inside the test's process: on the test's loop, or in a thread with a monitored loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wirebroker.quorum.controller.quorum_controller import QuorumController
     from wirebroker.storage.files import Files
 
-# Groups and transactions of a single broker, at once.
+# Settings for groups and transactions on a single broker, without rebalance delay.
 ONE_NODE = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -38,7 +38,7 @@ ONE_NODE = {
 
 
 def config_of(*directories: Path, settings: Mapping[str, str] | None = None) -> Config:
-    """Return a configuration with these data directories and a port that is free."""
+    """Return a configuration with these data directories and a free port."""
     return Config(
         {
             "log.dirs": ",".join(str(directory) for directory in directories),
@@ -56,7 +56,6 @@ async def running(
     clock: Clock | None = None,
     files: Files | None = None,
 ) -> AsyncIterator[Server]:
-    """Run a broker on this loop."""
     server = Server(config_of(*directories, settings=settings), clock=clock, files=files)
     await server.start()
     try:
@@ -67,7 +66,6 @@ async def running(
 
 @contextlib.asynccontextmanager
 async def client_of(server: Server) -> AsyncIterator[RawClient]:
-    """Connect to a broker on this loop."""
     client = await RawClient.connect(server.address)
     try:
         yield client
@@ -76,24 +74,23 @@ async def client_of(server: Server) -> AsyncIterator[RawClient]:
 
 
 def broker_of(server: Server) -> Broker:
-    """Return what the handlers are given."""
+    """Return the object that handlers receive."""
     assert server.broker is not None
     return server.broker
 
 
 def controller_of(server: Server) -> QuorumController:
-    """Return the controller in the server's process."""
     assert server.controller is not None
     return server.controller
 
 
 class ThreadedServer:
-    """A broker in a thread, on a loop whose holds are watched.
+    """A broker in a thread, on a loop whose blocking times are measured.
 
     Attributes:
-        watch: The histograms of the loop's holds, with CPU time.
-        server: The broker; only its loop may touch it (`call`).
-        patience_s: How long its start, its stop and a call may each take, in seconds.
+        watch: The histograms of blocking times, with CPU time.
+        server: The broker; only its own loop may touch it (see `call`).
+        patience_s: Timeout of its start, its stop and each call, in seconds.
     """
 
     def __init__(self, config: Config, patience_s: float = PATIENCE_S) -> None:
@@ -108,7 +105,6 @@ class ThreadedServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
         return self.server.address
 
     def __enter__(self) -> ThreadedServer:
@@ -128,7 +124,7 @@ class ThreadedServer:
             raise self._error
 
     def call(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine on the broker's loop and return its result."""
+        """Run a coroutine on the broker's loop."""
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(self.patience_s)
 
@@ -152,9 +148,9 @@ class ThreadedServer:
 
 @contextlib.contextmanager
 def memory_directory(otherwise: Path) -> Iterator[Path]:
-    """Return a directory in memory where the system has one.
+    """Yield a temporary directory in memory if possible, else `otherwise`.
 
-    For tests with thousands of files that are not about the disk.
+    For tests with thousands of files that do not test the disk.
     """
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK):

@@ -59,7 +59,7 @@ def settings_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
             if name:
                 settings[name] = _value(variable, value)
     if environment.get("CLUSTER_ID"):
-        settings.setdefault("wirebroker.replica.id", environment["CLUSTER_ID"])
+        settings.setdefault("wirebroker.cluster.id", environment["CLUSTER_ID"])
     return settings
 
 

@@ -25,7 +25,7 @@ ROWS: Final = (
         choices=("full", "header"),
     ),
     text(
-        "wirebroker.replica.id",
+        "wirebroker.cluster.id",
         None,
         "Cluster id of a new data directory (environment variable CLUSTER_ID); random if unset.",
     ),

@@ -1,7 +1,6 @@
 """A broker without sockets and files, for the tests of the admin handlers.
 
-`answer` takes a request through the codecs as dispatch does, so each test also shows that the
-answer can be encoded in that version.
+`answer` uses the codecs as dispatch does, so each test also encodes the response in its version.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 
 
 class InstantMetadata:
-    """A controller, and the metadata that it keeps, whose disk is immediate."""
-
     def __init__(self, rules: Controller, *records: MetadataRecord) -> None:
         self.rules = rules
         self.image = one_broker(*records)
@@ -89,7 +86,6 @@ CONNECTION = Session(
 
 
 async def answer_soon(broker: Any, key: ApiKey, version: int, **body: Any) -> Any:
-    """Return the decoded answer to a request."""
     frame = memoryview(bytearray(encode_request(key, version, body)))
     request = Request(key, version, 7, "client", frame, 0, CONNECTION)
     [handler] = [each for each in REGISTRY.handlers() if each.key is key]
@@ -104,5 +100,5 @@ async def answer_soon(broker: Any, key: ApiKey, version: int, **body: Any) -> An
 
 
 def answer(broker: Any, key: ApiKey, version: int, **body: Any) -> Any:
-    """Run one request to its decoded answer."""
+    """Run one request and return its decoded response."""
     return asyncio.run(answer_soon(broker, key, version, **body))

@@ -1,7 +1,6 @@
-"""Every request in every version is answered, whatever refuses it and whatever its fields hold.
+"""Every request in every version gets a response, whatever refuses it and whatever its fields hold.
 
-An answer that cannot be encoded in the request's version, or a number that does not fit a record,
-would cost the connection and a traceback in the log.
+A value that cannot be encoded would close the connection and log a traceback.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def faults(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.fixture(scope="module")
 def closed_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadedServer]:
-    """Run a broker that nobody who asks here may ask anything."""
+    """Run a broker that denies every request of the test's client."""
     with (
         memory_directory(tmp_path_factory.mktemp("data")) as data,
         ThreadedServer(config_of(data, settings={**QUICK, **NO_RIGHTS})) as server,
@@ -100,7 +99,6 @@ async def test_a_controller_that_refuses_everything_is_quoted(
 
 
 def extremes_of(field: Field, version: int) -> list[Any]:
-    """Return the outermost values of a field, none of which is wrong by its bytes."""
     values: list[Any] = []
     if field.type in INTEGER_RANGES:
         values += INTEGER_RANGES[field.type]
@@ -122,7 +120,7 @@ def extremes_of(field: Field, version: int) -> list[Any]:
 def extreme_bodies(
     schema: StructSchema, version: int, sample: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the sample with one field at a time at one of its extremes, and with all at once."""
+    """Yield the sample with one field at a time at an extreme value, and with all at once."""
     for field in fields_of(schema, version):
         for value in extremes_of(field, version):
             yield {**sample, field.name: value}
@@ -146,7 +144,7 @@ def test_extreme_values_are_answered(tmp_path: Path, key: ApiKey, caplog) -> Non
             for body in extreme_bodies(schema, version, broker.samples.body(key, version)):
                 with broker.client(patience_s=0.1) as client:
                     client.push(request_frame(key, version, body))
-                    # It may close the connection over what is malformed, or wait for long.
+                    # The broker may close the connection on malformed data, or wait long.
                     with contextlib.suppress(TimeoutError, ConnectionError):
                         client.peek()
                 assert faults(caplog) == [], (version, body)

@@ -1,10 +1,8 @@
-"""No turn of the event loop does much, however large the request.
+"""Limits the work of each turn of the event loop, however large the request.
 
-The broker runs in a thread on a watched loop (loop_watch.py), its client in this one with frames
-made before, so that only the broker's work counts: the calls of functions in each turn.
-
-With --measure-holds nothing is counted; how long the longest turn of each test was is printed at
-the end, for people: it should be under 20 ms.
+The broker runs in a thread on a watched loop (loop_watch.py), and the client sends prepared frames
+from this one, so only the broker's function calls are counted. With --measure-holds the longest
+turn of each test is printed at the end instead; it should be under 20 ms.
 """
 
 from __future__ import annotations
@@ -31,25 +29,25 @@ from wirebroker.maintenance.maintenance import Maintenance
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# The most that a turn may do. A slice of 5 ms (clock.Slices) has a third of it, as a call that is
-# counted takes over 0.15 us; what does not give way has ten and more for each of 10,000 items.
+# Most calls in one turn. A slice of 5 ms (clock.Slices) makes a third of them, because a counted
+# call takes over 0.15 us. Code that does not yield makes ten or more for each of 10,000 items.
 MOST_CALLS = 100_000
 
-# As many records as one request may write, the topic's own included.
+# The most records that one request may write, including the topic's own.
 MOST_PARTITIONS = 9_999
 BIG = "big"
 MANY_TOPICS = 1_000
-# Ten thousand partitions take longer than others on a machine with more to do.
+# Ten thousand partitions take longer on a busy machine.
 _PATIENCE_S = 120.0
 
 
-# The longest turn of each test in milliseconds of CPU and of wall time; with --measure-holds.
+# The longest turn of each test in milliseconds of CPU and wall time, with --measure-holds.
 measured: dict[str, tuple[float, float]] = {}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def is_measured(request):
-    """Tell whether turns are measured; if so, print at the end how long they were."""
+    """Return whether turns are measured; if so, print their lengths at the end."""
     if request.config.getoption("--measure-holds"):
         yield True
         writer = request.config.get_terminal_writer()
@@ -61,7 +59,7 @@ def is_measured(request):
 
 
 class WatchedBroker:
-    """A broker in a thread, and a client of it."""
+    """A broker in a thread, with one client."""
 
     def __init__(self, server: ThreadedServer, *, is_measured: bool) -> None:
         self.server = server
@@ -69,7 +67,6 @@ class WatchedBroker:
         self._work = None if is_measured else TurnWork(server.watch)
 
     def assert_short(self, work: Callable[[], Any]) -> None:
-        """Do it; no turn of the loop does much for it."""
         if self._work is None:
             self._measure(work)
             return
@@ -95,7 +92,7 @@ class WatchedBroker:
         )
 
     def ask(self, key: ApiKey, version: int, request: dict[str, Any]) -> Any:
-        """Ask the request as `assert_short` does, and return the last answer decoded."""
+        """Send the request as `assert_short` does and return the last response, decoded."""
         frame = request_frame(key, version, request)
         answers: list[bytes] = []
         self.assert_short(lambda: answers.append(self.client.exchange(frame)))
@@ -130,10 +127,9 @@ def new_topic(name: str, partitions: int, **configs: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True, scope="module")
 def garbage():
-    """Collect as a broker's process does; one policy for the process, however many brokers end.
+    """Use the broker's garbage collection policy once for the whole process.
 
-    The end of a policy puts all that was kept before the collector again: one for each broker of
-    these tests had the next full collection walk the 10,999 partitions of the one that goes on.
+    Ending it unfreezes all objects, and the next full collection walks the 10,999 partitions.
     """
     with GarbagePolicy() as policy:
         yield policy
@@ -155,7 +151,7 @@ def watched_broker(
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory, garbage, is_measured):
-    """A broker with one topic of 9,999 partitions and a thousand topics of one."""
+    """A broker with one topic of 9,999 partitions and a thousand topics of one partition."""
     directory = tmp_path_factory.mktemp("data")
     with watched_broker(directory, garbage, is_measured=is_measured) as watched:
         watched.create([new_topic(BIG, MOST_PARTITIONS)])
@@ -228,7 +224,6 @@ def test_producing_to_two_thousand_partitions(broker):
 
 @pytest.fixture(scope="module")
 def offsets_of_big(broker):
-    """Return offsets for a commit; groups have a coordinator."""
     broker.create([new_topic("__consumer_offsets", 1, cleanup_policy="compact")])
     offsets = [
         {"partition_index": index, "committed_offset": 7, "committed_metadata": ""}
@@ -247,7 +242,7 @@ def test_committing_and_fetching_ten_thousand_offsets(broker, offsets_of_big):
 
 
 class Ask(NamedTuple):
-    """A request whose frame is made before the loop is watched."""
+    """A request whose frame is encoded before the loop is watched."""
 
     key: ApiKey
     version: int
@@ -259,7 +254,7 @@ class Ask(NamedTuple):
 
 
 class TransactionalClient:
-    """A producer with a transactional id."""
+    """A transactional producer."""
 
     def __init__(self, broker: WatchedBroker) -> None:
         self.broker = broker
@@ -275,7 +270,7 @@ class TransactionalClient:
         return Ask.of(*self.id.add_partitions(BIG, indexes))
 
     def produce(self, indexes: range) -> Ask:
-        self.id.sequences.clear()  # each time after a new epoch
+        self.id.sequences.clear()  # after each new epoch
         return Ask.of(*self.id.produce({(BIG, index): [b"value"] for index in indexes}))
 
     def add_group(self) -> Ask:
@@ -290,7 +285,6 @@ class TransactionalClient:
         return Ask.of(key, version, request)
 
     def assert_short(self, make: Callable[[], list[Ask]]) -> None:
-        """Carry transactions out, and wait until all partitions are told of the end."""
         asked = make()
         answers: list[bytes] = []
 
@@ -313,7 +307,6 @@ class TransactionalClient:
 
 @pytest.fixture(scope="module")
 def transactional(broker):
-    """A producer whose coordinator serves."""
     broker.create([new_topic("__transaction_state", 1, cleanup_policy="compact")])
     client = TransactionalClient(broker)
 
@@ -409,7 +402,7 @@ def test_retention_checks_and_checkpoints_of_ten_thousand_partitions(broker):
     broker.delete(["old"])
 
 
-# As many of the smallest records as a batch of 1 MiB holds: 150 ms of walking in Python.
+# As many minimal records as a 1 MiB batch holds: 150 ms to parse in Python.
 SMALLEST = [record(None, key=None, offset=index) for index in range(100_000)]
 
 
@@ -424,7 +417,7 @@ def test_a_batch_of_very_many_records(broker, codec):
 
 
 def bomb(codec: str, size: int) -> bytes:
-    """Return a small batch of one record that unpacks to so many bytes."""
+    """Return a small batch of one record that unpacks to this many bytes."""
     return batch_of(record("x" * size), codec=codec)
 
 

@@ -1,6 +1,6 @@
-"""What arrays of a request cost: names that are repeated, very many and very long ones.
+"""The cost of arrays in requests: names that are repeated, numerous or very long.
 
-Every array of every request that is served, found in the protocol's schemas.
+The arrays of all served requests come from the protocol's schemas.
 """
 
 from __future__ import annotations
@@ -29,19 +29,16 @@ SOME = 4_000
 MANY = 19_000
 LONG = 32_000
 
-# A slice of 5 ms (clock.Slices) is a quarter of it. What does not give way calls at most seven
-# functions for each element; a Produce of 20,000 partitions, more of which are refused, sixteen.
+# A slice of 5 ms (clock.Slices) makes a quarter of these calls. Code that does not yield makes at
+# most seven per element; a Produce of 20,000 mostly refused partitions makes sixteen.
 MOST_CALLS = 7 * MANY
 MOST_CALLS_OF_PRODUCE = 16 * MANY
 MOST_LINES = 20_000
-# For an element that has nothing in it: a few comprehensions and sums.
 LINES_OF_NOTHING = 5
 LINES_OF_A_PRODUCED_TOPIC = 45
 
 
 class Asker:
-    """A client of a broker whose turns' work is counted."""
-
     def __init__(self, broker: FurnishedBroker) -> None:
         self.server = broker.server
         self.samples = broker.samples
@@ -49,7 +46,6 @@ class Asker:
         self._broker = broker
 
     def answer(self, place: Place, body: dict[str, Any]) -> bytes:
-        """Ask, and count the work of the broker's turns."""
         frame = request_frame(place.key, place.version, body)
         self.server.call(self.work.begin())
         try:
@@ -59,12 +55,12 @@ class Asker:
         return answer
 
     def exchange(self, frame: bytes) -> bytes:
-        """Ask on a connection of our own, which is the broker's to close."""
+        """Send a request on a separate connection, which the broker may close."""
         with self._broker.client() as client:
             return client.exchange(frame)
 
     def lines_of(self, place: Place, body: dict[str, Any]) -> int:
-        """Ask, and return how many lines the broker runs in its longest turn."""
+        """Return the lines that the broker runs in its longest turn of a request."""
         frame = request_frame(place.key, place.version, body)
         self.server.call(self.work.begin_lines())
         self.exchange(frame)
@@ -83,7 +79,7 @@ PLACES = places()
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_a_name_that_is_repeated_is_answered_once(asker: Asker, place: Place) -> None:
-    """Or shortly: an answer does not hold a thing as often as the request names it."""
+    """A response does not repeat a thing for each time that the request names it."""
     for names_all in (False, True):
         body = asker.samples.body(place.key, place.version, names_all=names_all)
         element = next(iter(at_or_none(body, place.path) or ()), None)
@@ -100,7 +96,7 @@ def test_a_name_that_is_repeated_is_answered_once(asker: Asker, place: Place) ->
 def test_many_names_are_served_in_slices(asker: Asker, place: Place) -> None:
     body = asker.samples.body(place.key, place.version)
     element = at(body, place.path)[0]
-    # Produce may name 20,000 partitions, and topics without any count as well.
+    # Produce may name 20,000 partitions, and any number of topics.
     count = MANY // 2 if place.key is ApiKey.PRODUCE else MANY
     elements = [renamed(element, number) for number in range(count)]
     asker.answer(place, with_elements(body, place.path, elements))
@@ -118,13 +114,13 @@ def test_long_names_are_served_in_slices(asker: Asker, place: Place) -> None:
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_many_names_of_nothing_are_served_in_slices(asker: Asker, place: Place) -> None:
-    """Elements whose own arrays are empty: who gives way for what is within gives way for these."""
+    """Elements whose own arrays are empty: the loop over the elements must yield as well."""
     body = asker.samples.body(place.key, place.version)
     element = at(body, place.path)[0]
     if not isinstance(element, dict) or not any(isinstance(e, list) for e in element.values()):
         return
     empty = {name: [] if isinstance(e, list) else e for name, e in element.items()}
-    # As many as are decoded in a thread, whatever they are; of Produce as many as it may name.
+    # As many as are decoded in a thread; for Produce, as many as it may name.
     is_produce = place.key is ApiKey.PRODUCE
     count = MANY if is_produce else 2 * MANY
     elements = [renamed(empty, number) for number in range(count)]
@@ -134,7 +130,6 @@ def test_many_names_of_nothing_are_served_in_slices(asker: Asker, place: Place) 
 
 @pytest.fixture(scope="module")
 def uncollected(asker: Asker) -> Iterator[None]:
-    """Leave what there is out of collections, and make none."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -147,13 +142,13 @@ def uncollected(asker: Asker) -> Iterator[None]:
 @pytest.mark.parametrize("place", PLACES, ids=str)
 @pytest.mark.parametrize("share", [1, 2], ids=["whole", "half"])
 def test_nothing_is_left_to_the_cycle_collector(asker: Asker, place: Place, share: int) -> None:
-    """What a cycle holds may stay for good (garbage.py): an error, its frames, what they had."""
+    """A cycle may stay forever (garbage.py): an error with its frames and their locals."""
     body = asker.samples.body(place.key, place.version)
     element = at(body, place.path)[0]
     elements = [renamed(element, number) for number in range(SOME)]
     frame = request_frame(place.key, place.version, with_elements(body, place.path, elements))
     content = frame[4 : len(frame) // share]
-    with contextlib.suppress(AssertionError, ConnectionError):  # it closes the connection
+    with contextlib.suppress(AssertionError, ConnectionError):  # the broker closes the connection
         asker.exchange(len(content).to_bytes(4) + content)
     asker.server.call(next_turn())
     assert gc.collect() < SOME // 4

@@ -1,4 +1,4 @@
-"""What test_new_config.py asks of a copy of the project that has two configs more, as JSON.
+"""Prints, as JSON, the behavior of a project copy that has two more configs (test_new_config.py).
 
 python -m tests.unit.wirebroker.config.new_config_questions FOLDER
 """
@@ -30,7 +30,7 @@ TOPIC, BROKER = 2, 4
 
 
 async def described(client: RawClient, kind: int, name: str) -> list[list[Any]]:
-    """Return what DescribeConfigs tells of the new configs: name, value, read-only, source."""
+    """Return the name, value, read-only flag and source of the new configs."""
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
     answer = await client.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [resource]})
     return [
@@ -41,7 +41,6 @@ async def described(client: RawClient, kind: int, name: str) -> list[list[Any]]:
 
 
 async def change(client: RawClient, value: str) -> int:
-    """Return the error code of changing the config for all brokers."""
     entries = [{"name": NAME, "config_operation": 0, "value": value}]
     resource = {"resource_type": BROKER, "resource_name": "", "configs": entries}
     answer = await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource]})
@@ -50,7 +49,7 @@ async def change(client: RawClient, value: str) -> int:
 
 
 async def of_a_broker(path: Path) -> dict[str, Any]:
-    """Return what a running broker says of the new configs, before and after a change."""
+    """Return the new configs in a running broker, before and after a change."""
     settings = {NAME: "50", "log.new.thing.ms": "60"}
     async with running(path, settings=settings) as server, client_of(server) as client:
         before = await described(client, BROKER, "1")
@@ -70,7 +69,6 @@ def value(
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, str] | None = None,
 ) -> Any:
-    """Return the config's value under settings, and the warnings; or why they can't be used."""
     path = None
     if file is not None:
         path = folder / "server.properties"
@@ -83,7 +81,6 @@ def value(
 
 
 def main(folder: Path) -> None:
-    """Ask, and print the answers."""
     answers = asyncio.run(of_a_broker(folder / "data"))
     answers |= {
         "without a file": value(folder, None),

@@ -1,4 +1,4 @@
-"""max.connections.per.ip.overrides: what Apache Kafka 4.4 takes and refuses."""
+"""max.connections.per.ip.overrides: values that Apache Kafka 4.4 accepts and refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the metadata's dynamic configs is used, and what is said of the rest."""
+"""Dynamic configs from the metadata: which are used, and messages about the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JAAS lines are read as Kafka's JaasConfig reads them, by Java's StreamTokenizer."""
+"""JAAS lines are parsed like Kafka's JaasConfig, which uses Java's StreamTokenizer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirebroker.config.rows.row import ConfigError
 
 _PLAIN = LOGIN_MODULES["PLAIN"]
 
-# What Apache Kafka 4.4 returned for each, as the options of a PlainLoginModule.
+# Apache Kafka 4.4's results as options of a PlainLoginModule.
 _READ = [
     (r'user_a="\101\60\7\477\8\a\b\f\n\r\t\v\x\"";', {"user_a": "A0\x07'78\a\b\f\n\r\t\vx\""}),
     (r'a="A\\";', {"a": "A\\"}),
@@ -93,7 +93,7 @@ def test_quoted_text_is_read_back() -> None:
     assert login_options(f"{_PLAIN} required a={quoted(text)};", "PLAIN") == {"a": text}
 
 
-# What the JDK's ConfigFile returned for each; `who` is a system property with the value alice.
+# The results of the JDK's ConfigFile; `who` is a system property with the value alice.
 _SECTIONS = [
     ('KafkaServer { a.B required x="1" y=z; };', {"KafkaServer": [("a.B", {"x": "1", "y": "z"})]}),
     (

@@ -1,4 +1,4 @@
-"""Java system properties of KAFKA_OPTS: logins of a JAAS file, and one line about the rest."""
+"""Java system properties of KAFKA_OPTS: JAAS logins, and one line about the rest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Names of users, as Apache Kafka 4.3.1 makes them of certificates' and Kerberos' names.
+"""User names as Apache Kafka 4.3.1 maps them from certificate and Kerberos names.
 
-kafka_names.json holds what its SslPrincipalMapper and KerberosShortNamer answered under Java 17:
-rules, a name, and the user; or null and, for certificates, the exception.
+kafka_names.json has the results of SslPrincipalMapper and KerberosShortNamer under Java 17: rules,
+name, and user, or null and the certificate's exception.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def test_certificates_have_the_users_that_kafka_gives_them() -> None:
         try:
             found = principal_name(principal_rules(rules), name)
         except ValueError:
-            # Kafka starts with a replacement that fails each login; here it does not start.
+            # Kafka starts with a replacement that fails each login; here the start fails.
             is_same = error not in {None, "NoMatchingRule"} or "$" in rules
             found = None
         else:
@@ -76,7 +76,7 @@ def test_what_has_no_translation_is_refused(pattern: str, why: str) -> None:
 
 
 def test_a_replacement_goes_on_behind_an_empty_match() -> None:
-    """Python's own `sub` would go on at the same place."""
+    """Python's own `sub` would continue at the same position."""
     replacement = JavaReplacement("<$1>", java_pattern("(x)?(.*?)"))
     assert replacement.replace("xab") == "<x><>a<>b<>"
     assert replacement.replace("xab", only_first=True) == "<x>ab"

@@ -1,4 +1,4 @@
-"""What GSSAPI is told: JAAS lines of Kerberos, and rules from principals to users."""
+"""GSSAPI settings: Kerberos JAAS lines, and rules from principals to users."""
 
 from __future__ import annotations
 

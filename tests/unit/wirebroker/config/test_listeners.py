@@ -1,4 +1,4 @@
-"""Which addresses are opened and told, as Kafka decides it."""
+"""Opened and advertised addresses, as Kafka determines them."""
 
 from __future__ import annotations
 

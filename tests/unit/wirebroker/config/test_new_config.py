@@ -1,4 +1,4 @@
-"""A new config is written in one file: in a copy of the project it is then found everywhere."""
+"""A config added in one file of a project copy is found everywhere."""
 
 from __future__ import annotations
 
@@ -33,13 +33,11 @@ TOPIC_FIELD = """
 
     @property
     def is_compacted"""
-# DescribeConfigsResponse's numbers of sources.
 TOPICS_OWN, CLUSTER_WIDE, STATIC = 1, 3, 4
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Ask a copy of the project, in which two files have a config more."""
     folder = tmp_path_factory.mktemp("new_config")
     copy = copy_of_the_project(folder / "source")
     generated = ROOT / "codecs" / "generated"
@@ -101,7 +99,7 @@ def test_a_topic_has_it_with_the_brokers_as_its_default(answers: dict[str, Any])
 
 def test_it_is_told_in_the_documents_and_by_the_command(answers: dict[str, Any]) -> None:
     assert answers["text"] == ["log.new.thing.ms=42", "wirebroker.new.thing=42"]
-    # The profile's table, the brokers', the topics'.
+    # The tables of the profile, the brokers and the topics.
     assert [line.split("`")[1] for line in answers["docs"]] == [
         "wirebroker.new.thing",
         "log.new.thing.ms",

@@ -1,6 +1,6 @@
-"""Each config with values that are empty, blank, too long or too large: read, or a ConfigError.
+"""Each config with empty, blank, too long or too large values is read or raises ConfigError.
 
-What is read is described and gives listeners, and an AlterConfigs with it has a response.
+A value that is read can be described and altered, and gives listeners.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ VALUES = {
 }
 BROKER = {"resource_type": 4, "resource_name": "1"}
 CHANGEABLE = [name for name, row in ROWS.items() if row.mutability is not Mutability.READ_ONLY]
-# Reading one of these starts nothing; a NUL in them reached the file system.
+# Reading one of these starts nothing; a NUL in them used to reach the file system.
 REFUSED = [
     ("log.dirs", "/a,/b\0", "a path must not contain a NUL character"),
     ("log.dir", "\0", "a path must not contain a NUL character"),

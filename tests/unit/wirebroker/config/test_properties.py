@@ -1,4 +1,4 @@
-"""Properties files and KAFKA_ variables; the expectations were printed by java.util.Properties."""
+"""Properties files and KAFKA_ variables, compared with java.util.Properties."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_variables_of_the_java_machine_and_of_others_set_nothing():
 
 
 def test_cluster_id_sets_the_cluster_of_a_new_directory():
-    assert settings_from_environment({"CLUSTER_ID": "abc"}) == {"wirebroker.replica.id": "abc"}
+    assert settings_from_environment({"CLUSTER_ID": "abc"}) == {"wirebroker.cluster.id": "abc"}
     assert settings_from_environment({"CLUSTER_ID": ""}) == {}
 
 

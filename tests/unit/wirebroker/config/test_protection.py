@@ -1,4 +1,4 @@
-"""What asks for protection that isn't there keeps the broker from starting; defaults don't."""
+"""Settings for missing protection prevent the start; defaults don't."""
 
 from __future__ import annotations
 

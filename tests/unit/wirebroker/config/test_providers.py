@@ -24,7 +24,6 @@ SECRET = "s3cr3t-value"
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
-    """Return a directory with a properties file, a file of one value, and things that are none."""
     folder = tmp_path / "vault"
     folder.mkdir()
     (folder / "x.properties").write_text(f"password={SECRET}\nhours=77\nbad=zebra\nname=grün\n")

@@ -1,4 +1,4 @@
-"""Whose controllers a node goes by, and what does not fit together."""
+"""The controllers of a node, and contradictory settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no code reads: told by the table, and here compared with the code."""
+"""The configs that no code reads: the table compared with the code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirebroker.config.rows.topic import TOPIC_ROWS
 from wirebroker.config.table import BROKER_ROWS, ROWS_WITHOUT_EFFECT
 
 ROOT = Path(__file__).parents[4]
-# Where configs are told, or refused, not read; what sets those of other brokers.
+# Modules that list, refuse or set configs of other brokers, but do not read them.
 TABLES = re.compile(
     r".*/config/(table/\w+|rows/(topic|topic_field|forms)|groups|lookup|sources/dynamic|protection"
     r"|docs|describe)\.py"
@@ -29,7 +29,7 @@ def _is_topic_config_read(name: str, sources: str) -> bool:
     if name == "internal.segment.bytes":
         name = "segment.bytes"
     field = name.replace(".", "_")
-    # TopicSettings' own properties read fields for others.
+    # TopicSettings' own properties read fields on behalf of others.
     text = sources + (ROOT / "wirebroker/config/rows/topic.py").read_text()
     # The controller reads a topic's configs from the metadata, by name.
     return re.search(rf'\.{field}\b|\bname = "{re.escape(name)}"', text) is not None
@@ -40,7 +40,7 @@ def test_the_rows_that_nothing_reads_are_those_that_say_so() -> None:
     unread = {
         name
         for name, row in BROKER_ROWS.items()
-        # Under the same name the source may mean the topic's.
+        # With the same name the source may mean the topic's config.
         if (f'"{name}"' not in sources or name == row.topic_name)
         and not (row.topic_name and _is_topic_config_read(row.topic_name, sources))
     }

@@ -1,4 +1,4 @@
-"""Files that settings name are read if they are regular files; nobody is waited for."""
+"""Settings name regular files; others are refused without waiting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, str]:
-    """Return paths by what the error says of them."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to(tmp_path / "fifo")
     write(tmp_path, "long", "x" * 11)
@@ -60,7 +59,7 @@ def test_stores_and_keytabs_are_regular_files(places: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("client_auth", ["none", "requested", "required"])
 def test_a_truststore_that_cannot_be_used_is_refused(tmp_path: Path, client_auth: str) -> None:
-    """Also where no client is asked for a certificate."""
+    """Even if no client certificate is requested."""
     keys = StoreSettings(type="PEM", location=write(tmp_path, "k", certificate()), name="k")
     trust = StoreSettings(
         type="PEM", location=write(tmp_path, "t", "garbage"), name="ssl.truststore"

@@ -1,4 +1,4 @@
-"""Reading and showing values; the table was printed by Apache Kafka 4.3.1's LogConfig."""
+"""Reading and showing values; Apache Kafka 4.3.1's LogConfig printed the table."""
 
 from __future__ import annotations
 

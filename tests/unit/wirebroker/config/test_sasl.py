@@ -1,4 +1,4 @@
-"""What a listener with SASL is told: mechanisms, and users by JAAS lines."""
+"""Settings of SASL listeners: mechanisms, and users by JAAS lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags over environment over file over defaults; the profile only where there is no file."""
+"""The precedence of flags, environment, file, defaults and profile."""
 
 from __future__ import annotations
 

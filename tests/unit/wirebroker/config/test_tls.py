@@ -1,4 +1,4 @@
-"""What listeners with TLS are told, and what of it is refused."""
+"""Settings of TLS listeners, valid and refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers, synonyms, topic defaults, and what DescribeConfigs shows."""
+"""Layers, synonyms, topic defaults, and the output of DescribeConfigs."""
 
 from __future__ import annotations
 

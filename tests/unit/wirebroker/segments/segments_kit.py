@@ -1,4 +1,4 @@
-"""A log directory with one partition, and short ways to read it as the data source does."""
+"""A log directory with one partition, and shortcuts to read it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def options_for(directory: Path, **more: str) -> SegmentOptions:
-    """Return the options of a batch of `topic`; `isolation` stands for kafka.isolation.level."""
     if "isolation" in more:
         more["kafka.isolation.level"] = more.pop("isolation")
     given = {"path": str(directory), "subscribe": "topic"} | more
@@ -25,12 +24,10 @@ def options_for(directory: Path, **more: str) -> SegmentOptions:
 
 
 def ranges_for(options: SegmentOptions) -> list[RowRange]:
-    """Return what such a batch reads."""
     return batch_ranges(LogDirectories(options.directories), options)
 
 
 def wish_for(options: SegmentOptions, **more: Any) -> ScanWish:
-    """Return the wish for everything."""
     fields = {
         "keys": True,
         "values": True,
@@ -43,13 +40,11 @@ def wish_for(options: SegmentOptions, **more: Any) -> ScanWish:
 
 
 def offsets_in(ranges: list[RowRange], wish: ScanWish) -> list[int]:
-    """Return the offsets of the rows in ranges."""
     return [
         row[0] for each in ranges for rows in scan_rows(each, wish) for row in rows_of(rows.columns)
     ]
 
 
 def offsets_of(directory: Path, **more: str) -> list[int]:
-    """Return the offsets of a batch's rows."""
     options = options_for(directory, **more)
     return offsets_in(ranges_for(options), wish_for(options))

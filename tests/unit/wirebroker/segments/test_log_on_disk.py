@@ -1,4 +1,4 @@
-"""Logs on the disk that a broker writes, cuts and removes while they are read."""
+"""Logs on disk that a broker changes while they are read."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_transaction_that_is_open_ends_what_is_committed(log: Log, tmp_path: P
     assert offsets_of(tmp_path, isolation="read_committed") == [0, 1, 3, 4]
     assert offsets_of(tmp_path) == [0, 1, 2, 3, 4]
     assert offsets_of(tmp_path, includeControlRecords="true") == [0, 1, 2, 3, 4, 5]
-    # What the high watermark has not reached has not happened.
+    # Records above the high watermark are not visible.
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\ntopic 0 5\n")
     assert offsets_of(tmp_path, isolation="read_committed") == [0, 1]
 
@@ -154,7 +154,7 @@ def test_what_retention_removes_before_it_is_read_is_told(log: Log, tmp_path: Pa
         offsets_in(ranges, wish_for(options))
     report = tmp_path / "lost"
     wish = wish_for(options, fail_on_data_loss=False, loss_report=str(report))
-    for _ in range(2):  # a batch that is done again
+    for _ in range(2):  # a repeated batch
         assert offsets_in(ranges, wish) == list(range(first_left, 20))
     assert take_losses(report) == [("topic", 0, 0, first_left)]
 
@@ -183,7 +183,7 @@ def test_segments_that_compaction_swaps_are_read_at_each_step(log: Log, tmp_path
     before = offsets_of(tmp_path)
     files, segments = Files(), [each.base_offset for each in log.segments]
     first = tmp_path / "topic-0" / f"{0:020d}"
-    for suffix in (".log", ".index", ".timeindex"):  # what is kept of it: all
+    for suffix in (".log", ".index", ".timeindex"):  # all files are retained
         copied = Path(f"{first}{suffix}").read_bytes()
         Path(f"{first}{suffix}.cleaned").write_bytes(copied)
     old = old_segments(log, (0,))
@@ -232,7 +232,7 @@ def test_the_end_of_a_log_whose_last_segment_has_gone_is_looked_for_anew(
 ) -> None:
     fill(log, 3)
     seen = LogOnDisk(str(tmp_path / "topic-0"))
-    seen.base_offsets.append(100)  # by an older listing
+    seen.base_offsets.append(100)  # from an older listing
     assert seen.find_end_offset() == 3
 
 
@@ -296,7 +296,6 @@ def test_large_values_make_several_parts(tmp_path: Path) -> None:
 
 
 def remove_two_segments(log: Log) -> int:
-    """Remove the two oldest segments' files as retention does; return where the log begins."""
     first_left = log.segments[2].base_offset
     for segment in list(log.segments)[:2]:
         segment.remove()

@@ -1,4 +1,4 @@
-"""Lost offsets: each range is noted once, taken once, and merged with others."""
+"""Lost offsets: each range is recorded once, returned once, and merged with others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked of the data source over log directories, and what is refused in which words."""
+"""Options of the data source over log directories, and their errors."""
 
 from __future__ import annotations
 

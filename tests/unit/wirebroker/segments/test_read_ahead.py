@@ -1,4 +1,4 @@
-"""What is asked for ahead of a reader: in steps, each once, not beyond the end."""
+"""Reading ahead of a reader: in steps, each once, not beyond the end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from wirebroker.segments.read_ahead import STEP_BYTES, ReadAhead
 
 
 class _File:
-    """Notes what it is asked for."""
-
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
 

@@ -1,4 +1,4 @@
-"""Partition folders hold their topic id; two topics with one name are not read as one."""
+"""Topic ids in partition directories, and two topics of one name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a stream's micro-batches begin: by count, or behind a wait."""
+"""The start of a stream's micro-batches: by count or after a wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeQuorum: one voter that leads, and no other partition."""
+"""DescribeQuorum: one voter, which leads, and no other partition."""
 
 import pytest
 

@@ -15,14 +15,14 @@ from wirebroker.replication.replica_moves import ReplicaMoves
 
 
 class Held:
-    """A partition, which is one and no other."""
+    """A partition that equals only itself."""
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
 
 
 class Replicas:
-    """A topic in one directory, and two in another that may be offline."""
+    """A topic with one partition in one directory, and two in another that may be offline."""
 
     def __init__(self, *, is_online):
         self.choice = self

@@ -1,4 +1,4 @@
-"""ApiVersions from version 5 on: a client that reached another cluster or node is told so."""
+"""ApiVersions 5 and later detect a connection to another cluster or node."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOFTWARE = {"client_software_name": "test", "client_software_version": "1"}
-# Of each the cluster id and node id that a client means ("here": those that it has reached), and
-# what Apache Kafka 4.4.0 answers at a broker's listener and at a controller's.
+# For each: the cluster id and node id that the client expects ("here": the real ones), and Apache
+# Kafka 4.4.0's response at a broker's listener and at a controller's.
 ASKED = [
     (None, -1, ErrorCode.NONE, ErrorCode.NONE),
     ("here", 1, ErrorCode.NONE, ErrorCode.NONE),

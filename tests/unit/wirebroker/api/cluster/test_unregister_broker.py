@@ -1,4 +1,4 @@
-"""A broker is unregistered by a client of another one, or of its own."""
+"""Unregistration of a broker through another broker or itself."""
 
 from __future__ import annotations
 

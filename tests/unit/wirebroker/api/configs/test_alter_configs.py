@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: from request to answer, in every version."""
+"""IncrementalAlterConfigs: from request to response, in every version."""
 
 import pytest
 

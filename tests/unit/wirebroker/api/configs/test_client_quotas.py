@@ -1,4 +1,4 @@
-"""DescribeClientQuotas: filters over the quotas that the metadata have."""
+"""DescribeClientQuotas: filters over the quotas in the metadata."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ def broker_with_topic(**settings):
 def describe(
     *resources, version=4, broker=None, include_synonyms=False, include_documentation=False
 ):
-    """Describe resources given as (type, name, keys or None)."""
     reply = answer(
         broker or broker_with_topic(),
         ApiKey.DESCRIBE_CONFIGS,

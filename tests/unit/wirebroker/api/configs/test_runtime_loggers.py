@@ -1,4 +1,4 @@
-"""Configs of BROKER_LOGGER: levels of loggers, shown and changed."""
+"""Configs of BROKER_LOGGER: logger levels, described and changed."""
 
 import logging
 
@@ -17,7 +17,7 @@ PARENT, CHILD = "tests.runtime", "tests.runtime.loggers"
 
 @pytest.fixture(autouse=True)
 def levels():
-    """Two loggers with known levels; the root's level is put back."""
+    """Two loggers with known levels; the root's level is restored."""
     root = logging.root.level
     logging.root.setLevel(logging.WARNING)
     logging.getLogger(PARENT).setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""Configs at a controller's own listener, as `kafka-configs.sh --bootstrap-controller` asks."""
+"""Configs at a controller's own listener, for `kafka-configs.sh --bootstrap-controller`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWN = str(CONTROLLER_ID)
 SETTINGS = {
     "process.roles": "controller",
     "node.id": OWN,
-    "wirebroker.replica.id": CLUSTER_ID,
+    "wirebroker.cluster.id": CLUSTER_ID,
     "controller.listener.names": "CONTROLLER",
     "listeners": "CONTROLLER://127.0.0.1:0",
     "num.io.threads": "7",
@@ -34,7 +34,6 @@ SETTINGS = {
 
 @contextlib.asynccontextmanager
 async def controller(directory: Path, **settings: str) -> AsyncIterator[RawClient]:
-    """Run a controller alone; give a client of its listener."""
     server = ControllerServer(Config({**SETTINGS, "log.dirs": str(directory), **settings}))
     await server.start()
     client = await RawClient.connect(("127.0.0.1", server.bound[0].port))

@@ -1,4 +1,4 @@
-"""A broker with a topic, and a client whose Produce requests are like one another."""
+"""A broker with a topic, and a client that sends similar Produce requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class World(ProduceLine):
     """A broker with the topic t, and a connection to it.
 
     Attributes:
-        last_answer: As it came, with its size.
+        last_answer: The last response, including its size.
     """
 
     def __init__(self, server: Any, client: RawClient, topic_id: bytes) -> None:
@@ -40,7 +40,6 @@ class World(ProduceLine):
     async def produce(
         self, records: Mapping[tuple[str, int], bytes], *, version: int = 12, **more: Any
     ) -> list[Any]:
-        """Return the partitions' parts of the answer."""
         self.correlation_id += 1
         request = produce_request(records, **more)
         for topic in request["topic_data"] if version >= 13 else ():
@@ -55,20 +54,18 @@ class World(ProduceLine):
         return [result for topic in decoded.responses for result in topic.partition_responses]
 
     async def append(self, value: bytes, **more: Any) -> int:
-        """Append a batch to t-0 and return its base offset."""
         (result,) = await self.produce({("t", 0): batch(value)}, **more)
         assert (result.index, result.error_code) == (0, 0)
         offset: int = result.base_offset
         return offset
 
     async def error_of(self, records: bytes, **more: Any) -> int:
-        """Send records to t-0 and return the error."""
         (result,) = await self.produce({("t", 0): records}, **more)
         code: int = result.error_code
         return code
 
     async def learn(self, **more: Any) -> None:
-        """Append twice: the next request of this kind takes the short way."""
+        """Append twice: the next request of this kind takes the fast path."""
         await self.append(b"1", **more)
         assert self.memo is None
         await self.append(b"2", **more)
@@ -76,7 +73,6 @@ class World(ProduceLine):
         assert self.short_count == 0
 
     async def alter(self, name: str, value: str) -> None:
-        """Change a setting of t."""
         entry = {"name": name, "config_operation": 0, "value": value}
         resource = {"resource_type": 2, "resource_name": "t", "configs": [entry]}
         request = {"resources": [resource], "validate_only": False}
@@ -84,7 +80,6 @@ class World(ProduceLine):
         assert answer.responses[0].error_code == 0
 
     def stored(self, index: int = 0) -> list[bytes | None]:
-        """Return the values in the log of t."""
         log = self.partition("t", index).log
         log.check()
         found = log.read(log.log_start_offset, 1 << 30, up_to_offset=log.log_end_offset).slice
@@ -93,7 +88,7 @@ class World(ProduceLine):
 
 @contextlib.asynccontextmanager
 async def world_of(path: Path, partitions: int = 1, /, **given: Any) -> AsyncIterator[World]:
-    """Serve from `path`, with a topic t of so many partitions."""
+    """Serve from `path`, with a topic t of this many partitions."""
     options = {each: given.pop(each) for each in ("settings", "clock", "files") if each in given}
     async with running(path, **options) as server, client_of(server) as client:
         topic_id = await create_topic(client, "t", partitions, **given)

@@ -1,4 +1,4 @@
-"""A broker without a replica of a partition sends clients to its leader: NOT_LEADER_OR_FOLLOWER."""
+"""Requests to a broker without a replica: NOT_LEADER_OR_FOLLOWER."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ def of_name(key: ApiKey, name: str, index: int) -> dict[str, Any]:
 
 
 def error_in(reply: Any) -> int:
-    """Return the error code of the only partition of a response."""
     topics = getattr(reply, "responses", None) or reply.topics
     partitions = getattr(topics[0], "partition_responses", None) or topics[0].partitions
     return int(partitions[0].error_code)
@@ -54,7 +53,7 @@ def error_in(reply: Any) -> int:
 
 @asynccontextmanager
 async def asked(path: Path) -> AsyncIterator[RawClient]:
-    """Connect to broker 1, whose cluster has a topic with all replicas on broker 2."""
+    """Connect to broker 1 of a cluster with a topic whose replicas are all on broker 2."""
     async with running(path) as server, client_of(server) as client:
 
         def operation(image: Any, moment: Any) -> Any:

@@ -1,4 +1,4 @@
-"""DeleteRecords: what of it a transcript can't show: crashes, disks, clients beside it."""
+"""DeleteRecords beyond the transcripts: crashes, disks, concurrent clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def partition_of(server: Server, topic: str, index: int = 0) -> Partition:
 
 
 async def delete_records(client: RawClient, topic: str, *offsets: int) -> list[tuple[int, int]]:
-    """Delete in the first partitions; return (error, low watermark) of each."""
     asked = [{"partition_index": index, "offset": each} for index, each in enumerate(offsets)]
     request = {"topics": [{"name": topic, "partitions": asked}], "timeout_ms": 1000}
     answer: Any = await client.ask(ApiKey.DELETE_RECORDS, 2, request)
@@ -74,7 +73,7 @@ async def test_a_large_append_is_waited_for(tmp_path):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
         lock = partition_of(server, "t").append_lock
-        await lock.acquire()  # a thread is at work
+        await lock.acquire()  # a thread is appending
         deletion = asyncio.create_task(delete_records(client, "t", -1))
         for _ in range(100):
             await next_turn()

@@ -1,4 +1,4 @@
-"""Fetch over a socket: limits, waiting and being woken, sessions, errors, deleted topics."""
+"""Fetch over a socket: limits, waits and wakeups, sessions, errors, deleted topics."""
 
 from __future__ import annotations
 
@@ -33,17 +33,15 @@ if TYPE_CHECKING:
     from tests.support.protocol.raw_client import RawClient
     from wirebroker.broker.server import Server
 
-# A wait that a passing test never sees the end of, and one that it does.
+# One wait that a passing test never completes, and one that it does.
 LONG_MS = 20_000
 SHORT_MS = 60
 
-# Of a batch with a value of 100 bytes.
 BATCH_BYTES = len(batch(b"x" * 100))
 
 
 @contextlib.asynccontextmanager
 async def broker_at(path: Path, **settings: str) -> AsyncIterator[tuple[Server, RawClient]]:
-    """Give a broker of the test's own and a client of it."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
     async with running(path, settings=named) as server, client_of(server) as client:
         yield server, client
@@ -66,11 +64,10 @@ def watchers(server: Server) -> int:
 
 
 async def until_waiting(server: Server, count: int = 1) -> None:
-    """Wait until as many partitions are waited for."""
     await until(lambda: watchers(server) == count)
 
 
-# -- what is read ----------------------------------------------------------------------------------
+# -- reads --
 
 
 @pytest.mark.parametrize("version", [4, 6, 7, 11, 12])
@@ -113,10 +110,10 @@ async def test_topics_go_by_id_from_version_13(tmp_path):
 @pytest.mark.parametrize(
     ("partition_max_bytes", "max_bytes", "expected"),
     [
-        (10, 10_000, BATCH_BYTES),  # the first batch comes whole, however small the limits
+        (10, 10_000, BATCH_BYTES),  # the first batch is complete, however small the limits
         (10_000, 10, BATCH_BYTES),
         (0, 0, BATCH_BYTES),
-        (BATCH_BYTES + 10, 10_000, BATCH_BYTES + 10),  # the last one may be cut
+        (BATCH_BYTES + 10, 10_000, BATCH_BYTES + 10),  # the last one may be truncated
         (10_000, 2 * BATCH_BYTES + 1, 2 * BATCH_BYTES + 1),
         (10_000, 10_000, 3 * BATCH_BYTES),
     ],
@@ -152,7 +149,7 @@ async def test_later_partitions_get_what_the_earlier_ones_left(tmp_path):
         found = partitions_of(answer)
         assert [index for _, index in found] == [2, 0, 1], "in the order of the request"
         assert [len(each.records) for each in found.values()] == [BATCH_BYTES, BATCH_BYTES, 0]
-        # Less than a whole batch is nothing, once something is there.
+        # After the first data, less than a whole batch is omitted.
         answer = await ask(client, fetch_request(wanted, max_bytes=2 * BATCH_BYTES - 1))
         sizes = [len(each.records) for each in partitions_of(answer).values()]
         assert sizes == [BATCH_BYTES, 0, 0]
@@ -207,7 +204,7 @@ async def test_a_follower_that_is_no_replica_is_refused(tmp_path, epoch, code):
         await create_topic(client, "t")
         request = fetch_request({("t", 0): 0}, current_leader_epoch=epoch) | {"replica_id": 5}
         assert partitions_of(await ask(client, request))["t", 0].error_code == code
-        request["replica_id"] = -2  # a consumer that debugs
+        request["replica_id"] = -2  # the debugging consumer
         assert partitions_of(await ask(client, request))["t", 0].error_code == 0
 
 
@@ -224,11 +221,11 @@ async def test_unknown_topics_are_answered_last_and_hurry_nobody(tmp_path):
         found = partitions_of(answer)
         assert list(found) == [("t", 0), ("nowhere", 0)]
         assert found["nowhere", 0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        # Nothing but unknown ones: answered at once.
+        # Only unknown partitions: the response is immediate.
         await ask(client, fetch_request({("nowhere", 0): 0}, max_wait_ms=LONG_MS))
 
 
-# -- waiting ---------------------------------------------------------------------------------------
+# -- waits --
 
 
 async def test_an_append_wakes_a_fetch_that_waits(tmp_path):
@@ -245,13 +242,12 @@ async def test_an_append_wakes_a_fetch_that_waits(tmp_path):
 
 
 async def test_an_append_in_the_same_turn_of_the_loop_is_not_missed(tmp_path):
-    """The Fetch finds nothing, and the Produce comes before the Fetch's task has run."""
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t", 1)
         async with client_of(server) as producer:
             for offset in range(30):
                 request = fetch_request({("t", 0): offset}, max_wait_ms=LONG_MS)
-                # Both frames are there when the loop looks at its sockets again.
+                # Both frames arrive before the loop polls its sockets again.
                 fetching = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
                 records = {("t", 0): batch(b"a")}
                 producing = await producer.send(ApiKey.PRODUCE, 9, produce_request(records))
@@ -294,7 +290,7 @@ async def test_time_is_over_with_less_than_min_bytes(tmp_path):
 
 
 async def test_a_wait_leaves_no_cycle_behind(tmp_path):
-    """A kept cycle (wirebroker/base/garbage.py) would stay, with all partitions of a follower."""
+    """A cycle (wirebroker/base/garbage.py) would retain all partitions of a follower."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         gc.collect()
@@ -351,7 +347,7 @@ async def test_a_directory_that_fails_wakes_who_waits(tmp_path):
         request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS)
         for version, code in (
             (FETCH_VERSION, ErrorCode.KAFKA_STORAGE_ERROR),
-            (5, ErrorCode.NOT_LEADER_OR_FOLLOWER),  # which does not know that error yet
+            (5, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         ):
             correlation_id = await client.send(ApiKey.FETCH, version, request)
             if version == FETCH_VERSION:
@@ -383,7 +379,7 @@ async def test_a_file_that_cannot_be_sent_takes_the_directory_offline(tmp_path, 
         async with client_of(server) as client:
             await create_topic(client, "t")
             await append(client, "t", batch(b"a"))
-            await fetch(client, "t", 0)  # from now on no header has to be read
+            await fetch(client, "t", 0)  # no header has to be read after this
             disk.fail(tmp_path / "t-0", call)
             await client.send(ApiKey.FETCH, FETCH_VERSION, fetch_request({("t", 0): 0}))
             assert await client.is_cut_off()
@@ -393,7 +389,7 @@ async def test_a_file_that_cannot_be_sent_takes_the_directory_offline(tmp_path, 
             assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-# -- sessions and size -----------------------------------------------------------------------------
+# -- sessions and size --
 
 
 async def test_a_session_repeats_nothing_and_waits_for_all_its_partitions(tmp_path):
@@ -423,7 +419,7 @@ async def test_a_session_repeats_nothing_and_waits_for_all_its_partitions(tmp_pa
 
 
 async def test_thousands_of_partitions_take_the_long_way_to_the_same_answer(tmp_path):
-    count = 2_500  # more than are served at once, in a frame that is parsed in a thread
+    count = 2_500  # too many for one slice, in a frame that is parsed in a thread
 
     with memory_directory(tmp_path) as directory:
         async with broker_at(directory) as (server, client):
@@ -435,7 +431,7 @@ async def test_thousands_of_partitions_take_the_long_way_to_the_same_answer(tmp_
             found = partitions_of(answer)
             assert [index for _, index in found] == list(range(count))
             assert values_in(found["t", 7].records) == [b"a"]
-            # The next request is short, its session is not.
+            # The next request is short, but its session is large.
             request = fetch_request({("t", 7): 1}, session=(session, 1), max_wait_ms=LONG_MS)
             correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
             await until_waiting(server, count)
@@ -458,7 +454,8 @@ async def test_a_reader_of_a_topic_that_is_deleted_gets_the_rest_of_its_answer(t
         value = b"x" * (20 << 20)
         await append(client, "t", batch(value))
         request = fetch_request({("t", 0): 0}, partition_max_bytes=64 << 20)
-        # Far more than the sockets' buffers hold: it is sent while the files are moved away.
+        # Far more than the sockets' buffers hold: the send continues while the files are moved
+        # away.
         correlation_id = await client.send(ApiKey.FETCH, FETCH_VERSION, request)
         async with client_of(server) as other:
             await delete_topic(other, "t")

@@ -1,4 +1,4 @@
-"""A Fetch that waits: whom an append calls, what ends the wait, also of others that wait."""
+"""A waiting Fetch: which appends call it, and what ends the wait."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_fetch_ends_with_its_connection(tmp_path):
 
 
 async def test_a_half_closed_reader_is_answered_with_what_there_is(tmp_path):
-    """Apache Kafka answers it when its time is over: it cannot know that anybody still reads."""
+    """Apache Kafka responds at the timeout: it cannot know whether the client still reads."""
     async with broker_at(tmp_path) as (server, client):
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
@@ -120,12 +120,11 @@ async def test_an_append_calls_only_those_that_it_wakes(tmp_path, monkeypatch):
 
 
 def partition_watchers(server: Server, topic: str) -> int:
-    """Count those who are called at each advance."""
     return sum(len(each._watchers) for each in broker_of(server).replicas if each.topic == topic)
 
 
 async def test_what_is_wanted_may_come_in_any_of_many_partitions(tmp_path):
-    """Whatever shares they have grown by: the answer comes with the append that is enough."""
+    """The append that completes the minimum sends the response."""
     rng = random.Random(12)
 
     async with broker_at(tmp_path) as (server, client):
@@ -163,7 +162,7 @@ async def test_at_the_end_of_an_old_segment_nobody_waits(tmp_path):
 
 
 async def test_a_member_whose_client_has_gone_stays_but_nobody_waits_for_its_answer(tmp_path):
-    """As in Apache Kafka the member goes when its time is over, not with its connection."""
+    """As in Apache Kafka, the member leaves at its session timeout, not with its connection."""
     settings = {
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
@@ -184,7 +183,7 @@ async def test_a_member_whose_client_has_gone_stays_but_nobody_waits_for_its_ans
         return len(answer.groups[0].members)
 
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
-        async with asyncio.timeout(20):  # until the coordinator's topic is made
+        async with asyncio.timeout(20):
             request = {"key": "g", "key_type": 0}
             while (await client.ask(ApiKey.FIND_COORDINATOR, 2, request)).error_code:
                 pass
@@ -217,7 +216,7 @@ async def test_a_produce_whose_client_has_gone_waits_for_the_disk_alone(tmp_path
 
 
 async def test_a_header_that_is_on_the_disk_is_read_by_a_thread(tmp_path, monkeypatch):
-    cold = {0: 2, 1: 3}  # how often a file is found to be cold, once on the loop
+    cold = {0: 2, 1: 3}  # how often a file is found cold, once on the loop
     warmed: list[str] = []
     read_now = DataFile.read_now
 
@@ -240,7 +239,7 @@ async def test_a_header_that_is_on_the_disk_is_read_by_a_thread(tmp_path, monkey
                 await append(client, "t", batch(b"a", b"b"), partition=index)
         monkeypatch.setattr(DataFile, "read_now", read_cold)
         monkeypatch.setattr(DataFile, "warm", warm)
-        # Within a batch, so that no memory of appends tells where it begins.
+        # Within a batch, so that no cached append position applies.
         request = fetch_request({("t", 0): 3, ("t", 1): 1}, max_wait_ms=LONG_MS)
         answer = await client.ask(ApiKey.FETCH, FETCH_VERSION, request)
         found = partitions_of(answer)
@@ -248,7 +247,7 @@ async def test_a_header_that_is_on_the_disk_is_read_by_a_thread(tmp_path, monkey
         assert values_in(found["t", 1].records) == [b"a", b"b"] * 3
         assert warmed == [Work.WARMING.thread_name] * 4
         assert watchers(server) == 0
-        # A kernel that drops all at once, or cannot say: the Fetch goes on all the same.
+        # A kernel that drops pages immediately, or cannot report them: the Fetch continues anyway.
         cold[0] = 1_000
         request = fetch_request({("t", 0): 1}, max_wait_ms=LONG_MS)
         answer = await client.ask(ApiKey.FETCH, FETCH_VERSION, request)

@@ -1,6 +1,6 @@
-"""A follower's Fetch that waits at its leader: appends call it, and nothing else does.
+"""A follower's waiting Fetch, which only appends wake.
 
-As in Kafka's DelayedFetch a new high watermark answers no follower: the next answer tells it.
+As in Kafka's DelayedFetch, the next response carries a new high watermark.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ SMALL = batch(b"a")
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note each call of a Fetch that waits, by the partition's number."""
     noted: list[int] = []
     on_news = FetchWait._on_news
 
@@ -47,14 +46,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def write(client: RawClient, records: bytes) -> None:
-    """Append without waiting for followers."""
     request = produce_request({("t", 0): records}, acks=1)
     answer = await client.ask(ApiKey.PRODUCE, 9, request)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
 async def led(server: Server, client: RawClient) -> Partition:
-    """Create t, which nodes 2 and 3 follow; a record is in it that they have not fetched."""
+    """Create t, followed by nodes 2 and 3, with a record that they have not fetched."""
     await create_topic(client, "t")
     partition = broker_of(server).replicas.find("t", b"", by_id=False)[0][0]
     lead(partition, replicas=(1, 2, 3), leader_epoch=0)

@@ -30,7 +30,6 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD =
 async def look_up(
     client: RawClient, timestamp: int, *, version: int = 7, topic: str = "t", **fields: int
 ) -> Any:
-    """Look up one offset of partition 0 and return its part of the answer."""
     isolation_level = fields.pop("isolation_level", 0)
     partition = {"partition_index": 0, "timestamp": timestamp, **fields}
     request = {"replica_id": -1, "topics": [{"name": topic, "partitions": [partition]}]}
@@ -47,7 +46,6 @@ def found_in(found: Any) -> tuple[int, int, int]:
 
 
 def never_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a thread do every search."""
 
     def find(log: Log, timestamp_ms: int, *, up_to_offset: int) -> None:
         raise TakesLongError

@@ -41,7 +41,7 @@ async def offset_at(client: RawClient, timestamp_ms: int) -> int:
 async def test_a_look_up_by_time_reads_records_that_are_larger_than_is_accepted_now(
     tmp_path: Path,
 ) -> None:
-    """Apache Kafka 4.4.0 answers INVALID_RECORD (docs/compatibility.md)."""
+    """Apache Kafka 4.4.0 returns INVALID_RECORD (docs/compatibility.md)."""
     large = batch(b"x", bytes(5000), codec=Codec.GZIP)
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 1)

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch over a socket: where epochs end, over restarts too."""
+"""OffsetForLeaderEpoch over a socket: the ends of epochs, also after restarts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 async def end_of(
     client: RawClient, epoch: int, *, version: int = 4, current: int = -1, partition: int = 0
 ) -> tuple[int, int, int]:
-    """Return (error code, epoch, end offset)."""
     asked = {"partition": partition, "leader_epoch": epoch, "current_leader_epoch": current}
     request = {"replica_id": -1, "topics": [{"topic": "t", "partitions": [asked]}]}
     answer = await client.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, version, request)

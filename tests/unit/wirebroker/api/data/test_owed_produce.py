@@ -1,4 +1,4 @@
-"""A prepared Produce that waits for followers: its answer is the one that the whole way gives."""
+"""A prepared Produce that waits for followers gets the response of the slow path."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ ALL = -1
 
 
 def follow(partition: Partition, offset: int) -> None:
-    """Note that the follower has everything below an offset."""
     partition.update_follower(2, fetch_offset=offset, log_start_offset=0, broker_epoch=-1)
 
 
 async def begin(world: World, value: bytes, **more: Any) -> asyncio.Task[list[Any]]:
-    """Send to t-0; return when it waits for the follower."""
+    """Send to t-0; return when the request waits for the follower."""
     before = world.partition("t").watcher_count
     sending = world.produce({("t", 0): batch(value)}, acks=ALL, **more)
     sent = asyncio.create_task(sending)
@@ -48,14 +47,13 @@ async def begin(world: World, value: bytes, **more: Any) -> asyncio.Task[list[An
 
 
 async def outcome(sent: asyncio.Task[list[Any]]) -> tuple[int, int]:
-    """Return error code and base offset."""
     (found,) = await sent
     return found.error_code, found.base_offset
 
 
 @contextlib.asynccontextmanager
 async def routine_of(path: Path, **given: Any) -> AsyncIterator[World]:
-    """Have a producer at its routine, and a follower: three records are committed."""
+    """Prepare a producer's requests with a follower: three records are committed."""
     more = {each: given.pop(each) for each in ("timeout_ms", "version") if each in given}
     async with world_of(path, **given) as world:
         partition = world.partition("t")
@@ -170,7 +168,7 @@ async def test_too_few_in_sync_are_told_on_the_short_way_before_and_after(tmp_pa
         sent = await begin(world, b"3")
         leading = partition.leading
         assert leading is not None
-        # It has all, and leaves the ISR in the same moment.
+        # It catches up and leaves the ISR at the same time.
         leading.followers[2].log_end_offset = 4
         partition.log.set_high_watermark(4)
         partition.isr_accepted({1}, partition_epoch=99)
@@ -184,7 +182,7 @@ async def test_too_few_in_sync_are_told_on_the_short_way_before_and_after(tmp_pa
 
 @pytest.mark.parametrize("version", SHORT_VERSIONS)
 async def test_who_leads_instead_is_told_as_by_the_whole_way(tmp_path, version):
-    """Kafka answers a Produce that waits when the partition moves, and names the new leader."""
+    """When the partition moves, Kafka responds to a waiting Produce and names the new leader."""
     async with routine_of(tmp_path, version=version) as world:
         partition = world.partition("t")
         whole = ProduceLine(world.server, has_memory=False)
@@ -241,7 +239,7 @@ async def test_a_client_that_has_gone_is_not_waited_for_for_long(tmp_path):
 async def test_a_large_request_that_is_answered_lets_others_of_its_kind_come(tmp_path):
     async with routine_of(tmp_path, max_message_bytes="2000000") as world:
         partition = world.partition("t")
-        sent = await begin(world, b"x" * 1_500_000)  # more than one receive takes
+        sent = await begin(world, b"x" * 1_500_000)  # more than one receive returns
         budget = world.budget
         budget.limit_bytes = 0
         budget.add(0)

@@ -1,7 +1,4 @@
-"""A prepared Produce of several partitions that waits for followers; the answer is the whole way's.
-
-Its answer leaves when each partition has its records committed, or says what became of them.
-"""
+"""A prepared Produce of several partitions with followers gets the slow path's response."""
 
 from __future__ import annotations
 
@@ -33,23 +30,20 @@ _OFFLINE_AT_ONCE = (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
 def records_of(value: bytes) -> dict[tuple[str, int], bytes]:
-    """Return a batch for each partition."""
     return {("t", index): batch(value) for index in range(COUNT)}
 
 
 def follow(world: World, index: int, offset: int) -> None:
-    """Note that the follower of a partition has everything below an offset."""
     partition = world.partition("t", index)
     partition.update_follower(2, fetch_offset=offset, log_start_offset=0, broker_epoch=-1)
 
 
 def waiting(world: World) -> list[int]:
-    """Return how many answers or parts wait in each partition."""
+    """Return how many responses or parts wait in each partition."""
     return [world.partition("t", index).watcher_count for index in range(COUNT)]
 
 
 async def begin(world: World, value: bytes, **more: Any) -> asyncio.Task[list[Any]]:
-    """Send to all partitions; return when the request waits for followers."""
     before = sum(waiting(world))
     sent = asyncio.create_task(world.produce(records_of(value), acks=ALL, **more))
     await until(lambda: sum(waiting(world)) > before)
@@ -57,13 +51,13 @@ async def begin(world: World, value: bytes, **more: Any) -> asyncio.Task[list[An
 
 
 async def outcomes(sent: asyncio.Task[list[Any]]) -> list[tuple[int, int]]:
-    """Return error codes and base offsets, in the order of the request."""
+    """Return error codes and base offsets in the order of the request."""
     return [(each.error_code, each.base_offset) for each in await sent]
 
 
 @contextlib.asynccontextmanager
 async def routine_of(path: Path, **given: Any) -> AsyncIterator[World]:
-    """Have a producer at its routine, and followers: two records are committed everywhere."""
+    """Prepare a producer's requests with followers: two records are committed everywhere."""
     more = {each: given.pop(each) for each in ("timeout_ms", "version") if each in given}
     async with world_of(path, COUNT, **given) as world:
         for index in range(COUNT):
@@ -123,7 +117,7 @@ async def test_who_leads_one_of_them_now_is_told_as_by_the_whole_way(tmp_path, v
         lost = (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
         assert await outcomes(sent) == [(0, 2), lost, (0, 2)]
         assert world.short_count == 1
-        # But for the correlation id, and the offset that the whole way has appended at.
+        # Apart from the correlation id and the slow path's append offset.
         ours = world.last_answer[8:].replace((2).to_bytes(8), (3).to_bytes(8))
         assert ours == (await exchanging)[8:]
 
@@ -146,7 +140,7 @@ async def test_too_few_in_sync_are_told_of_the_partition_that_lacks_them(tmp_pat
         partition = world.partition("t", 2)
         leading = partition.leading
         assert leading is not None
-        # It has all, and leaves the ISR in the same moment.
+        # It catches up and leaves the ISR at the same time.
         leading.followers[2].log_end_offset = 3
         partition.log.set_high_watermark(3)
         partition.isr_accepted({1}, partition_epoch=99)

@@ -1,4 +1,4 @@
-"""The prepared Produce of several partitions: when it is taken, and when only a part of it is."""
+"""The prepared Produce of several partitions: when it applies fully or in part."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_one_memo_is_for_all_partitions_and_forgets_those_that_came_first(
         for index in range(1, MOST_PLACES + 1):
             await world.produce({("t", index): batch(b"a")})
         assert (world.memo, world.short_count) == (memo, 0)
-        # The first had to go for the last; it comes back for the second.
+        # The first was evicted by the last; it returns in place of the second.
         for index, count in ((MOST_PLACES, 1), (1, 2), (0, 2), (1, 2), (0, 3)):
             (result,) = await world.produce({("t", index): batch(b"a")})
             assert (result.index, result.error_code) == (index, 0)
@@ -74,7 +74,6 @@ async def test_what_the_gate_decides_anew_is_remembered_anew(tmp_path):
 
 
 def _several(places: int = 3, /, **odd: bytes) -> dict[tuple[str, int], bytes]:
-    """Return good batches for the first partitions, and others: p1=..."""
     records = {("t", index): batch(b"a") for index in range(places)}
     return records | {("t", int(name[1:])): each for name, each in odd.items()}
 
@@ -163,7 +162,7 @@ async def test_what_turns_out_not_to_be_committed_at_once_is_answered_when_it_is
         for _ in range(2):
             await world.produce({("t", index): batch(b"a") for index in names})
         assert world.memo is not None
-        # As if another way of committing had come without an epoch's telling.
+        # As if another commit path omitted the epoch change.
         for index in names:
             monkeypatch.setattr(world.partition("t", index), "_most_unflushed", 0)
         results = await world.produce({("t", index): batch(b"b") for index in names})

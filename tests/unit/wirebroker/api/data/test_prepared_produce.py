@@ -1,4 +1,4 @@
-"""The short way of a Produce request like the one before: when it is taken, when it must not be."""
+"""The fast path of a repeated Produce request: when it applies and when it must not."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ async def test_a_mistake_of_ours_closes_the_connection(tmp_path):
 
 
 async def test_tagged_fields_are_not_taken_for_records(tmp_path):
-    """Read 100 bytes too late and on into the tags, the frame's batch is another one."""
+    """Read 100 bytes too late and into the tags, the frame contains a different batch."""
     shift = 100
     tags = b"\0\0\1\5" + uvarint(shift - 2) + bytes(shift - 2)
     request = produce_request({("t", 0): _two_in_one(600, shift, tags[:shift])})
@@ -316,7 +316,6 @@ async def test_tagged_fields_are_not_taken_for_records(tmp_path):
 
 
 async def test_a_request_that_is_long_without_its_records_is_not_remembered(tmp_path):
-    """A tagged field of the header would be kept as long as the connection, in no budget."""
     request = produce_request({("t", 0): batch(b"a")})
     body = request_frame(ApiKey.PRODUCE, 12, request, client_id="us")[4:]
     head, tags, rest = body[:12], body[12:13], body[13:]
@@ -331,9 +330,9 @@ async def test_a_request_that_is_long_without_its_records_is_not_remembered(tmp_
 
 
 def _two_in_one(value_bytes: int, shift: int, behind: bytes) -> bytes:
-    """Return a batch that together with what comes behind it holds another one of its size.
+    """Return a batch that, with the bytes after it, contains another one of the same size.
 
-    It has a producer, so that the second time it is a duplicate and left as it came.
+    It has a producer, so that the second time it is a duplicate and stays unchanged.
     """
     outer = bytearray(batch(bytes(value_bytes), producer_id=7, producer_epoch=0, base_sequence=0))
     size = len(outer)

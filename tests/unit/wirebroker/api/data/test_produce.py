@@ -1,4 +1,4 @@
-"""Produce over a socket: acks, errors, large and many partitions, flushes, disks that fail."""
+"""Produce over a socket: acks, errors, large and many partitions, flushes, failing disks."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_a_fault_with_acks_0_closes_the_connection(tmp_path, caplog):
         (batch(b"x" * 2_000_000), ErrorCode.MESSAGE_TOO_LARGE),
         (
             batch(b"a", producer_id=7, producer_epoch=0, base_sequence=5),
-            ErrorCode.NONE,  # a producer that is new may begin anywhere, as in Kafka
+            ErrorCode.NONE,
         ),
         (
             batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True),
@@ -251,7 +251,7 @@ async def test_hundreds_of_partitions_in_one_request(tmp_path):
 
 
 async def test_large_batches_of_one_request_leave_turns_to_others(tmp_path, monkeypatch):
-    """A hundred of 1 MB each would hold the loop as long as one of 100 MB."""
+    """A hundred batches of 1 MB would hold the loop as long as one of 100 MB."""
     monkeypatch.setattr(Slices, "SECONDS", 0.0)
     turn = 0
     turns: list[int] = []
@@ -297,10 +297,10 @@ async def test_a_topic_s_own_compression_is_applied_beside_the_loop(tmp_path):
 
 
 async def test_of_a_partition_that_is_named_twice_the_last_records_count(tmp_path):
-    """As in Apache Kafka 4.3.1, where the later one takes the earlier one's place in a map."""
+    """As in Apache Kafka 4.3.1, where the later entry replaces the earlier one in a map."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t", 2, **LARGE_TOPIC)
-        # A large first batch would be appended behind the small second one.
+        # A large first batch would be appended after the small second one.
         first, second, third = batch(large()), batch(b"two", b"three"), batch(b"x")
         named = [(0, first), (0, second), (1, third)]
         parts = [{"index": index, "records": records} for index, records in named]
@@ -318,7 +318,7 @@ async def test_of_a_partition_that_is_named_twice_the_last_records_count(tmp_pat
         assert values == [b"two", b"three"] * 2
 
 
-# -- disks that fail -------------------------------------------------------------------------------
+# -- failing disks --
 
 
 @pytest.mark.parametrize("value", [b"small", large()])
@@ -345,11 +345,11 @@ async def test_a_failed_write_takes_the_directory_offline_and_others_serve(tmp_p
         assert await append(client, "t", batch(b"after"), partition=sound) == 1
         found = await fetch(client, "t", 0, partition=sound)
         assert values_in(found.records) == [b"before", b"after"]
-        # What is created from now on lies where it can.
+        # New partitions go to the working directory.
         await create_topic(client, "new", 2)
         for index in range(2):
             assert await append(client, "new", batch(b"a"), partition=index) == 0
-    # The next start recovers what was acknowledged.
+    # The next start recovers the acknowledged records.
     async with running(one, two) as server, client_of(server) as client:
         found = await fetch(client, "t", 0, partition=broken)
         assert values_in(found.records)[:1] == [b"before"]
@@ -363,7 +363,7 @@ async def test_a_failed_sync_is_not_acknowledged_and_takes_the_directory_offline
         await create_topic(client, "t", flush_messages="1")
         await create_topic(client, "other")
         disk.fail(tmp_path / "t-0", "sync")
-        # What is written there in the same request, but not synced, does not count either.
+        # Records written there by the same request but not synced do not count either.
         request = produce_request({("other", 0): batch(b"a"), ("t", 0): batch(b"a")})
         answer = await client.ask(ApiKey.PRODUCE, PRODUCE_VERSION, request)
         for topic in answer.responses:

@@ -1,4 +1,4 @@
-"""read_committed over a socket: bounded by the last stable offset, with what was aborted."""
+"""read_committed over a socket: the last stable offset bound and aborted transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Produce waits for where there are followers: acks=1 for none, acks=all for the ISR."""
+"""What a Produce with followers waits for: nothing for acks=1, the ISR for acks=all."""
 
 from __future__ import annotations
 
@@ -40,14 +40,12 @@ async def send(
 
 
 async def receive(client: RawClient, correlation_id: int) -> tuple[int, int]:
-    """Return error code and base offset."""
     answer: Any = await client.receive(ApiKey.PRODUCE, VERSION, correlation_id)
     (found,) = answer.responses[0].partition_responses
     return found.error_code, found.base_offset
 
 
 def follow(partition: Partition, offset: int, replica: int = 2) -> bool:
-    """Note that a follower has everything below an offset."""
     return partition.update_follower(
         replica, fetch_offset=offset, log_start_offset=0, broker_epoch=-1
     )
@@ -75,7 +73,7 @@ async def test_acks_1_waits_for_no_follower_and_acks_all_for_each_in_sync(tmp_pa
 
 
 async def test_who_waits_for_a_commit_is_called_by_it_alone_and_once(tmp_path):
-    """Hundreds wait for the followers: what each append told them all was most of what it cost."""
+    """Calling hundreds of waiting requests at each append was most of an append's cost."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server)
@@ -111,7 +109,7 @@ async def test_hundreds_that_wait_are_answered_when_followers_have_what_they_sen
 
 
 async def test_a_follower_s_fetch_is_answered_with_what_its_own_progress_brought_about(tmp_path):
-    """The markers of a transaction are appended while the fetch that decided it is looked at."""
+    """Transaction markers are appended while the fetch that commits the decision is processed."""
     async with running(tmp_path) as server, client_of(server) as client:
         partitions: list[Partition] = []
         for name in ("first", "second"):
@@ -141,7 +139,7 @@ async def test_a_follower_s_fetch_is_answered_with_what_its_own_progress_brought
 
 @pytest.mark.parametrize("acks", [1, -1])
 async def test_a_producer_at_its_routine_waits_for_an_isr_that_has_grown(tmp_path, acks):
-    """The trap of the short way: it must not acknowledge alone what others have to have."""
+    """The fast path must not acknowledge alone what the ISR must have."""
     async with world_of(tmp_path) as world:
         await world.learn(acks=acks)
         assert await world.append(b"3", acks=acks) == 2
@@ -175,7 +173,6 @@ async def test_too_few_in_sync_are_told_before_and_after_the_append(tmp_path):
         await until(lambda: partition.watcher_count)
         leading = partition.leading
         assert leading is not None
-        # It has all, and leaves the ISR in the same moment.
         leading.followers[2].log_end_offset = 2
         leading.accept({1}, partition_epoch=99)
         partition.log.set_high_watermark(2)

@@ -1,7 +1,6 @@
-"""A log that ends at 2^63 - 1, from a stray segment or a checkpoint: every request is answered.
+"""A log that ends at 2^63 - 1, from a stray segment or a checkpoint: every request gets a response.
 
-Apache Kafka 4.4.0 answers the same: ListOffsets with the offsets, Produce with
-UNKNOWN_SERVER_ERROR, also after a restart.
+As in Apache Kafka 4.4.0, ListOffsets returns offsets and Produce UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ REQUESTS = {
 
 
 def body_of(key, fields):
-    """Return a request about partition 0 of the topic."""
     index = "partition_index"
     if key in {ApiKey.FETCH, ApiKey.OFFSET_FOR_LEADER_EPOCH}:
         index = "partition"

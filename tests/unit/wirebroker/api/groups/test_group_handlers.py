@@ -1,4 +1,4 @@
-"""The handlers of the group APIs: what differs between versions, and what never reaches a group."""
+"""The handlers of the group APIs: versions, and requests that reach no group."""
 
 import importlib
 
@@ -134,7 +134,7 @@ def test_leaving_an_unknown_group(version):
         assert found.members[0].group_instance_id == "i"
 
 
-# -- FindCoordinator -------------------------------------------------------------------------
+# -- FindCoordinator --
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR))
@@ -181,7 +181,7 @@ async def test_a_key_of_share_groups_names_group_topic_id_and_partition(key, err
     assert found.coordinators[0].error_code == error
 
 
-# -- offsets ---------------------------------------------------------------------------------
+# -- offsets --
 
 TOPIC_ID = topic_id(1)
 
@@ -191,7 +191,6 @@ def with_topic():
 
 
 def commit_body(version, *topics, **fields):
-    """Commit offset 5 of partitions of topics: (name or id, partition …)."""
     name = "topic_id" if version >= 10 else "name"
     return {
         "group_id": "g",
@@ -336,7 +335,7 @@ def errors_by_index(found):
     return {each.partition_index: each.error_code for each in found.topics[0].partitions}
 
 
-# -- administration --------------------------------------------------------------------------
+# -- administration --
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_GROUPS))
@@ -404,7 +403,7 @@ async def test_the_metadata_of_all_members_has_a_bound(monkeypatch):
     assert joined.error_code == ErrorCode.NONE
     refused = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **says_much(60, "b"))
     assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    # It takes the place of what the member said before.
+    # It replaces the member's earlier metadata.
     asked = says_much(150, "a") | {"member_id": joined.member_id}
     rejoined = await answer_soon(broker, ApiKey.JOIN_GROUP, 3, **asked)
     assert rejoined.error_code == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""A client id of 32 KiB breaks neither the JoinGroup that has it nor DescribeGroups of others."""
+"""A client id of 32 KiB in JoinGroup and DescribeGroups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ LOADING = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
 
 async def join(client: RawClient, **fields: Any) -> Any:
-    """Join once the coordinator has loaded."""
     body = {
         "group_id": "g",
         "session_timeout_ms": 60_000,

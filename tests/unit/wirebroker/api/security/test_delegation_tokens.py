@@ -1,4 +1,4 @@
-"""Delegation tokens on a whole broker: made, logged in by, shown, renewed, ended; told nobody."""
+"""Delegation tokens on a whole broker: creation, login, description, renewal, expiry, secrecy."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ async def test_who_has_a_token_is_its_owner_until_it_expires(tmp_path: Path) -> 
             async with client_of(server) as client:
                 answer = await log_in(client, token, mechanism)
                 assert answer.error_code == 0
-                # The login ends with the token, though logins don't end here.
+                # The session ends with the token, although other logins here have no session
+                # lifetime.
                 assert 0 < answer.session_lifetime_ms <= DAY_MS
                 assert (await client.ask(ApiKey.METADATA, 12, {"topics": []})).brokers
                 assert (await create(client)).error_code == NOT_ALLOWED
@@ -114,7 +115,7 @@ async def test_who_shows_another_hmac_or_id_is_refused_as_with_a_wrong_password(
         elif change == "hmac":
             shown.hmac = bytes(64)
         async with client_of(server) as client:
-            if change == "no token":  # a token's id is nobody's name
+            if change == "no token":  # a token's id is not a user name
                 answer = await log_in_scram(
                     client, "SCRAM-SHA-256", token.token_id, base64.b64encode(token.hmac).decode()
                 )
@@ -308,7 +309,7 @@ async def test_others_are_served_while_many_owners_are_taken(
 
 @pytest.mark.parametrize("is_logged_in", [True, False])
 async def test_responses_name_owners_as_requests_do(tmp_path: Path, *, is_logged_in: bool) -> None:
-    """A type may have a colon, and with a name it may be longer than one string can be."""
+    """A type may contain a colon, and type and name together may exceed the longest string."""
     settings = SETTINGS if is_logged_in else None
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         if is_logged_in:

@@ -1,4 +1,4 @@
-"""CreatePartitions: from request to answer, in every version."""
+"""CreatePartitions: from request to response, in every version."""
 
 import pytest
 

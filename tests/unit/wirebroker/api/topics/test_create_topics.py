@@ -1,4 +1,4 @@
-"""CreateTopics: from request to answer, in every version."""
+"""CreateTopics: from request to response, in every version."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""DeleteTopics: by name, by id, and every way to ask for the same topic twice."""
+"""DeleteTopics: by name, by id, and every way to name a topic twice."""
 
 import logging
 import re
@@ -20,7 +20,6 @@ def two_topics(**settings):
 
 
 def delete(broker, *wishes):
-    """Delete by (name, id) in the newest version; return {(name, id): code}."""
     topics = [{"name": name, "topic_id": uuid} for name, uuid in wishes]
     reply = answer(broker, KEY, 6, topics=topics, timeout_ms=1)
     return [(each.name, each.topic_id, ErrorCode(each.error_code)) for each in reply.responses]

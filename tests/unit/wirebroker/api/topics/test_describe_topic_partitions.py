@@ -10,7 +10,7 @@ from wirebroker.codecs.errors import ErrorCode
 
 
 def describe(*names, limit=2000, cursor=None, broker=None):
-    """Return ([(name, partition indexes)], cursor or None, the whole answer)."""
+    """Return ([(name, partition indexes)], cursor or None, the whole response)."""
     broker = broker or make_broker(
         *topic("a", 1), *topic("b", 2, partitions=3), *topic("c", 3, partitions=2)
     )

@@ -201,7 +201,7 @@ async def test_many_topics_and_a_topic_of_many_partitions_are_told_in_full(tmp_p
                 assert len(answer.topics) == 601
                 sizes = {topic.name: len(topic.partitions) for topic in answer.topics}
                 assert (sizes["large"], sizes["t7"]) == (1_500, 1)
-            # So long a request is parsed in a thread.
+            # Such a long request is parsed in a thread.
             names = [f"t{number}" for number in range(600)] + ["x" * 240] * 300
             answer = await ask(client, *names)
             assert [topic.name for topic in answer.topics] == [*names[:600], "x" * 240]

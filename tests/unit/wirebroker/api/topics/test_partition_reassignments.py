@@ -1,4 +1,4 @@
-"""Reassignments asked of one broker; the moves are in coordinator/test_reassignment.py."""
+"""Reassignments on one broker; test_reassignment.py covers the moves."""
 
 import wirebroker.api.topics.partition_reassignments  # noqa: F401 - registers the handlers
 from tests.support.coordinators.kit import DIRECTORY, broker, topic

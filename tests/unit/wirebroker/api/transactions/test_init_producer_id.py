@@ -1,4 +1,4 @@
-"""InitProducerId: each id once, blocks shared by all who wait, requests that make no sense."""
+"""InitProducerId: unique ids, blocks shared by waiting requests, and invalid requests."""
 
 import asyncio
 from types import SimpleNamespace

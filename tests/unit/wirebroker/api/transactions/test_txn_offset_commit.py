@@ -1,4 +1,4 @@
-"""TxnOffsetCommit with more offsets than are stored at once: part by part, refused as a whole."""
+"""TxnOffsetCommit with more offsets than one step stores."""
 
 import pytest
 
@@ -30,7 +30,7 @@ class Producer:
         await self.id.begin(self.raw.ask, has_group=True)
 
     async def commit_offsets(self):
-        """Commit offset 5 of each partition; return what each is told."""
+        """Commit offset 5 of each partition; return each error code."""
         ask = self.id.commit_offsets({"group_id": "t"}, "a", dict.fromkeys(range(PARTITIONS), 5))
         errors = AGAIN
         while errors & AGAIN:
