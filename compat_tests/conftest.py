@@ -1,4 +1,4 @@
-"""Fixtures: a broker for the whole session, brokers of a test's own, topics with fresh names."""
+"""Fixtures: a broker for the session, brokers for single tests, topics with new names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_rubbish_of_clients() -> Iterator[None]:
-    """Let sockets that a client's library forgot be no other module's fault."""
+    """Collect sockets leaked by clients, so that their warnings do not appear in another module."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -32,7 +32,7 @@ def _no_rubbish_of_clients() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def broker_kind(request: pytest.FixtureRequest) -> str:
-    """Say which broker is under test: "wirebroker" or "apache"."""
+    """Return the kind of broker under test: "wirebroker" or "apache"."""
     return str(request.config.getoption("--broker", default="wirebroker"))
 
 
@@ -51,7 +51,7 @@ def broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def start_broker(
     broker_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StartBroker]:
-    """Start brokers of the test's own; `settings` go beyond the common profile."""
+    """Start brokers for one test; `settings` extend the common profile."""
     with contextlib.ExitStack() as started:
 
         def start(settings: dict[str, str] | None = None) -> Broker:
@@ -63,7 +63,7 @@ def start_broker(
 
 @pytest.fixture(scope="session")
 def strict_broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Run one broker for the session that does not create topics on first use."""
+    """Run one broker for the session that does not create topics automatically."""
     settings = {"auto.create.topics.enable": "false"}
     with make_broker(broker_kind, tmp_path_factory.mktemp("strict-broker"), settings) as running:
         yield running
@@ -71,7 +71,7 @@ def strict_broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def topic() -> str:
-    """Return the name of a topic that does not exist yet."""
+    """Return the name of a new topic."""
     return new_topic_name()
 
 

@@ -1,6 +1,6 @@
-"""The build backend: setuptools, after the message codecs are made, given mypy to compile modules.
+"""The build backend: setuptools, after generating the message codecs (compiling/messages).
 
-What is made: compiling/messages; what is compiled: wish.py.
+wish.py decides whether mypyc compiles modules.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ __all__ = [
     "prepare_metadata_for_build_wheel",
 ]
 
-# A later one may free, box or call otherwise: tested with this one (`make test-compiled`).
+# Pinned, because other versions may generate other code (`make test-compiled` tests this one).
 _COMPILER = "mypy[mypyc]==2.4.*"
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Return what a wheel's build needs beyond pyproject.toml."""
+    """Return additional requirements for a wheel."""
     required = [*build_meta.get_requires_for_build_wheel(config_settings), *requirements()]
     return [*required, _COMPILER] if wish().modules else required
 
 
 def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Return what an editable install needs beyond pyproject.toml."""
+    """Return additional requirements for an editable install."""
     return [*build_meta.get_requires_for_build_editable(config_settings), *requirements()]
 
 
 def get_requires_for_build_sdist(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Return what an sdist's build needs beyond pyproject.toml."""
+    """Return additional requirements for an sdist."""
     return [*build_meta.get_requires_for_build_sdist(config_settings), *requirements()]
 
 

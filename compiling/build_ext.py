@@ -1,9 +1,8 @@
-"""The command that compiles: sources side by side, all of it or nothing.
+"""The command that compiles all extensions in parallel, or none of them.
 
-setuptools compiles an extension's sources one after the other; mypyc's go into one extension. Its
-modules are shims around that one, an extension each, so that a part of them would be worse than
-none. One pool with a thread for each core compiles the sources of all; each extension is linked as
-soon as its own are there.
+setuptools compiles an extension's sources sequentially, and mypyc puts all its code into one
+extension; the others are shims around it. Here one thread pool compiles all sources, and each
+extension is linked as soon as its sources are compiled.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ if TYPE_CHECKING:
 
 
 class BuildExt(build_ext):
-    """Compiles with all cores; what may fail leaves a plain build behind.
+    """Command that compiles on all cores; if an optional build fails, nothing is compiled.
 
     Attributes:
-        must: Whether a failure ends the build.
+        must: Whether a failure aborts the build.
     """
 
     must = True
 
     def build_extensions(self) -> None:
-        """Compile the sources of all extensions side by side, and link them."""
+        """Compile and link all extensions in parallel."""
         compile_all = self.compiler.compile
 
         def compile_side_by_side(sources: list[str], *args: Any, **kwargs: Any) -> list[str]:
-            # The largest first: the last to begin is a short one.
+            # Largest first, so that the last one to start is short.
             largest = sorted(sources, key=lambda each: -Path(each).stat().st_size)
             jobs = {each: pool.submit(compile_all, [each], *args, **kwargs) for each in largest}
             return [path for each in sources for path in jobs[each].result()]

@@ -1,9 +1,9 @@
-"""`make run`: start the compiled broker if it is up to date, else the plain one.
+"""`make run`: start the compiled broker if it is current, or else the pure Python one.
 
     python -m compiling.run FOLDER [arguments of `wirebroker`]
 
-FOLDER holds the compiled copy that `make compiled` builds (tree.py). The broker also serves HTTP on
-loopback (/ready, /live), unless a configuration file is given or the port is in use.
+FOLDER holds the compiled copy of `make compiled` (tree.py). The broker also serves HTTP on loopback
+(/ready, /live), unless a configuration file is given or the port is in use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from compiling.tree import ROOT, is_current
 from compiling.wish import TAKES, VARIABLE, what_is_missing
 
-# For a broker that is tried out; 9404 is the usual port for Kafka metrics.
+# 9404 is the usual port for Kafka metrics.
 _HTTP = {
     "KAFKA_WIREBROKER_HTTP_LISTENERS": "127.0.0.1:9404",
     "KAFKA_WIREBROKER_HTTP_OPTIONAL": "true",
@@ -23,7 +23,7 @@ _HTTP = {
 
 
 def main(folder: Path, arguments: list[str]) -> None:
-    """Become the broker; print one line on standard error that names the build."""
+    """Replace this process with the broker; print which build it is to standard error."""
     environment = dict(os.environ)
     if environment.get(VARIABLE) != "0" and is_current(folder):
         _print(f"compiled ({folder.relative_to(ROOT)})")
@@ -35,7 +35,7 @@ def main(folder: Path, arguments: list[str]) -> None:
     if not any(each.startswith("--config") for each in arguments):
         for name, value in _HTTP.items():
             environment.setdefault(name, value)
-    # -P: the compiled copy comes before the folder that this is run from.
+    # -P: the compiled copy takes precedence over the current directory.
     os.execve(sys.executable, [sys.executable, "-P", "-m", "wirebroker", *arguments], environment)
 
 

@@ -2,8 +2,8 @@
 
     python -m compiling.tree FOLDER
 
-Copies what is or will be committed, and codecs/generated; compiles only if a source that matters
-has changed. The wheel that the modules are taken from stays in FOLDER/dist.
+Copies the files that are or will be committed, and codecs/generated; compiles only if a relevant
+source has changed. The wheel stays in FOLDER/dist.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NOTE = "compiled-from"
 
 
 def make_tree(folder: Path) -> Path:
-    """Bring the copy up to date and return its wheel; waits for others that do so.
+    """Update the copy, protected by a lock, and return its wheel.
 
     Raises:
         subprocess.CalledProcessError: pip failed.
-        RuntimeError: Compiling failed; the copy holds nothing compiled.
+        RuntimeError: Compiling failed; the copy has no compiled modules.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -42,7 +42,7 @@ def make_tree(folder: Path) -> Path:
 
 
 def is_current(folder: Path) -> bool:
-    """Return whether the copy is compiled from the present sources."""
+    """Return whether the copy is compiled from the current sources."""
     note = folder / _NOTE
     return note.exists() and note.read_text(encoding="ascii") == _digest(_project_files())
 
@@ -54,7 +54,7 @@ def _make_tree(folder: Path) -> Path:
     sources = _digest(names)
     wheels = list((folder / "dist").glob("*.whl"))
     if len(wheels) == 1 and note.exists() and note.read_text(encoding="ascii") == sources:
-        _copy(names, folder)  # tests and documents
+        _copy(names, folder)  # tests and documentation
         return wheels[0]
     note.unlink(missing_ok=True)
     _copy(names, folder)
@@ -64,7 +64,7 @@ def _make_tree(folder: Path) -> Path:
 
 
 def copy_project(folder: Path) -> None:
-    """Copy what is or will be committed, and codecs/generated, into a new folder."""
+    """Copy the files that are or will be committed, and codecs/generated, into a new folder."""
     make_modules()
     _copy(_project_files(), folder)
 
@@ -78,7 +78,6 @@ def _project_files() -> list[str]:
 
 
 def _copy(names: list[str], folder: Path) -> None:
-    """Make the copy's files those of the project; what is compiled beside them stays."""
     for name in names:
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -92,9 +91,9 @@ def _copy(names: list[str], folder: Path) -> None:
 
 
 def _digest(names: list[str]) -> str:
-    """Return what the compiled modules depend on: all sources of the package, and how it is built.
+    """Return a digest of the sources of the package and the build.
 
-    The compiler looks at the types of every module that a compiled one imports.
+    All of them count, because the compiler uses the types of imported modules.
     """
     digest = hashlib.sha256(sys.version.encode())
     for name in names:
@@ -109,14 +108,14 @@ def _build(folder: Path) -> Path:
     for made in ("build", "dist"):
         shutil.rmtree(folder / made, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    # As `pip install .` does without a wish, and what that leaves out is missed below.
+    # An optional build, as of `pip install .`; missing modules raise below.
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     command = [*pip, "wheel", "--no-deps", "--wheel-dir", "dist", "."]
     subprocess.run(command, cwd=folder, env=environment, check=True)
     (wheel,) = (folder / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         compiled = [name for name in archive.namelist() if name.endswith(".so")]
-        if len(compiled) <= len(compiled_paths()):  # there are those in C, too
+        if len(compiled) <= len(compiled_paths()):  # the hand-written C extensions add to them
             raise RuntimeError(what_is_missing() or "compiling has failed: pip wheel -v . says why")
         archive.extractall(folder, compiled)
     return wheel

@@ -1,13 +1,13 @@
-"""What a build compiles: WIREBROKER_COMPILE says it, else what the machine has.
+"""The choice of what a build compiles, from WIREBROKER_COMPILE or the machine.
 
 | WIREBROKER_COMPILE | compiled |
 | --- | --- |
-| not set | everything, where there is a C compiler; what fails is left out, in one sentence |
-| 1 | everything; what fails ends the build |
-| c | the C that is written by hand, seconds; what fails ends the build |
+| not set | everything if there is a C compiler; failures are reported in one sentence |
+| 1 | everything; a failure aborts the build |
+| c | only the hand-written C; a failure aborts the build |
 | 0 | nothing |
 
-An editable install is never compiled: a shared object would hide what is edited beside it.
+Editable installs are never compiled: a shared object would hide edits of the source.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 VARIABLE = "WIREBROKER_COMPILE"
-# How long compiling takes on two cores.
+# On two cores.
 TAKES = "about two minutes"
 _VALUES = ("", "0", "1", "c")
 
 
 class Wish(NamedTuple):
-    """What is compiled.
+    """The parts to compile.
 
     Attributes:
         c: The sources in C.
         modules: The modules of modules.txt.
-        must: Whether a failure ends the build.
+        must: Whether a failure aborts the build.
     """
 
     c: bool
@@ -44,8 +44,7 @@ def wish() -> Wish:
     """Return what this build compiles.
 
     Raises:
-        SystemExit: The variable has another value than those above, or asks for a compiler that
-            isn't there.
+        SystemExit: The variable has an invalid value, or requires a missing compiler.
     """
     value = os.environ.get(VARIABLE, "")
     if value not in _VALUES:
@@ -61,9 +60,9 @@ def wish() -> Wish:
 
 
 def announce(wanted: Wish) -> None:
-    """Print what this build compiles, how long that takes and how to skip it.
+    """Print how long compiling takes and how to skip it.
 
-    pip shows nothing of a build that succeeds, so the line goes to the terminal as well.
+    pip hides the output of a successful build, so the line is also written to the terminal.
     """
     if not wanted.modules:
         return
@@ -73,11 +72,11 @@ def announce(wanted: Wish) -> None:
         with Path("/dev/tty").open("w", encoding="utf-8") as terminal:
             terminal.write(f"\n{line}\n")
     except OSError:
-        return  # no terminal: a container, a service
+        return  # no terminal, as in a container or a service
 
 
 def what_is_missing() -> str | None:
-    """Return what keeps this machine from compiling for this Python, with the way out, or None."""
+    """Return why this machine cannot compile, with a fix, or None."""
     command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
     if shutil.which(command) is None:
         return f"{command} is not installed (Debian: apt install gcc python3-dev)"

@@ -1,13 +1,13 @@
-"""`make test-nightly`: what takes too long for each change, a step at a time.
+"""Run the long tests (`make test-nightly`), one step at a time.
 
     python -m tests.nightly                    every step that hasn't passed on these sources
     python -m tests.nightly crashes churn      these, passed or not
     python -m tests.nightly --list             the steps, and about how long each takes
 
-Each step prints what it gave; what it printed in full goes to .venv/nightly/STEP.txt. A run that
-is ended (SIGTERM, Ctrl-C) ends its step and what that started, and goes on with it when it is run
-again. In the end a table tells what each step gave, when it last ran on these sources; the status
-is 0 if all steps passed on them.
+Each step prints a summary; its full output goes to .venv/nightly/STEP.txt. An interrupted run
+(SIGTERM, Ctrl-C) ends the current step and its processes, and repeats that step in the next run. A
+table at the end shows the last result of each step for these sources; the exit status is 0 if all
+of them passed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.harness.step_process import ended_by_signals, run_step
 
 RESULTS = ROOT / ".venv" / "nightly"
 _PYTEST = ("pytest", "--color=no", "-p", "no:cacheprovider", "-s", "--timeout", "36000")
-# How lines begin or end that tell what was tried.
+# Patterns of summary lines.
 _GAVE = re.compile(
     r"schedules,|points: |: \d+ records,|\d+ kills,|^twins$|\bno twins$|^seed \d+|\bsteps\b"
     r"|^(\S+Suite\S*\s+|=*\s*)\d+ (passed|failed|error)"
@@ -40,11 +40,11 @@ class Step:
     """One long target.
 
     Args:
-        name: To run it alone.
-        command: Of a Python module, after `python -m`.
-        minutes: About how long it takes on two idle cores.
-        what: What it does.
-        kafka: Version of Apache Kafka; None: the reference.
+        name: Argument that selects it.
+        command: Arguments after `python -m`.
+        minutes: Approximate duration on two idle cores.
+        what: Description.
+        kafka: Version of Apache Kafka; None: the reference version.
     """
 
     name: str
@@ -56,8 +56,6 @@ class Step:
 
 @dataclass(slots=True, frozen=True)
 class Result:
-    """What a step came to, on these sources."""
-
     sources: str
     has_passed: bool
     seconds: float
@@ -377,7 +375,6 @@ STEPS = (
 
 
 def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) -> int:
-    """Run what the command line names; 0 if all that was to run has passed."""
     names = [step.name for step in steps]
     parser = argparse.ArgumentParser(
         prog="tests.nightly",
@@ -402,19 +399,15 @@ def main(arguments: list[str] | None = None, steps: tuple[Step, ...] = STEPS) ->
 
 
 class Notebook:
-    """The results of steps, a file each, as far as they are of the sources as they are now."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.sources = _sources()
         folder.mkdir(parents=True, exist_ok=True)
 
     def output_of(self, step: Step) -> Path:
-        """Return the file for what a step prints."""
         return self.folder / f"{step.name}.txt"
 
     def find(self, step: Step) -> Result | None:
-        """Return what a step last came to on these sources."""
         path = self.folder / f"{step.name}.json"
         if not path.exists():
             return None
@@ -422,7 +415,6 @@ class Notebook:
         return result if result.sources == self.sources else None
 
     def write(self, step: Step, result: Result) -> None:
-        """Keep a result."""
         path = self.folder / f"{step.name}.json"
         path.write_text(json.dumps(asdict(result)), encoding="utf-8")
 
@@ -456,7 +448,7 @@ def _run(step: Step, notebook: Notebook) -> Result:
 
 
 def gave_of(lines: list[str]) -> list[str]:
-    """Return the lines that tell what was tried; the last one if none does."""
+    """Return the summary lines of an output, or else its last line."""
     told = [line.strip() for line in lines if _GAVE.search(line.strip())]
     return told[-_MOST_LINES:] or [line.strip() for line in lines if line.strip()][-1:]
 
@@ -476,7 +468,7 @@ def _outcome(result: Result) -> str:
 
 
 def _sources() -> str:
-    """Return what tells these sources from others: the commit, and what differs from it."""
+    """Return an identifier of the sources: the commit and the differences from it."""
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True
     ).stdout

@@ -1,17 +1,17 @@
-"""What the documents say is run: every fenced block marked `sh`, in order, page by page.
+"""Run every fenced block marked `sh` in the documentation, in order, page by page.
 
-Each page's blocks run in a fresh copy of the project, each block in a bash of its own that stops
-at the first failing command. Words after `sh` say how:
+Each page's blocks run in a fresh copy of the project, each block in its own bash that stops at the
+first failing command. A word after `sh` selects the mode:
 
-    ```sh            run to the end, which must be success
+    ```sh            run to the end and expect success
     ```sh server     start, wait for the line "wirebroker ready on …", keep running until the page
-                     ends, then stop it with SIGINT; it must have stopped cleanly
+                     ends, then stop it with SIGINT and expect a clean end
     ```sh long       as the first, but only with --long
-    ```sh engine     as the first, but only where WIREBROKER_IMAGE names an image (make test-image),
-                     and at the ports that are written
+    ```sh engine     as the first, but only if WIREBROKER_IMAGE names an image (make test-image),
+                     and at the ports as written
 
-Ports 9092, 9094, 9095 and 9404 stand for free ones; the command line's verbs ask the first. Where a
-block runs the tests (`make test`), pytest only collects them: this is one of them.
+Ports 9092, 9094, 9095 and 9404 are replaced by free ones; the command line's verbs connect to the
+first. Where a block runs the tests (`make test`), which include this one, pytest only collects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EVERY_PAGE = [
     *PAGES,
     *(ROOT / layer / "README.md" for layer in ("codecs", "storage", "coordinator")),
 ]
-BLOCK_S = 300  # collecting all tests takes 8 s, and 120 were too few beside much other work
+BLOCK_S = 300  # collecting all tests takes 8 s, but over 120 s on a busy machine
 LONG_BLOCK_S = 600  # installing from a cold cache takes a minute
 READY_S = 60
 STOP_S = 30
@@ -50,8 +50,6 @@ READY = "wirebroker ready on "
 
 
 class Block(NamedTuple):
-    """One fenced block: the words of its opening line, its text, and the line it begins at."""
-
     words: list[str]
     text: str
     line: int
@@ -74,14 +72,13 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def workshop(folder: Path) -> Path:
-    """Copy the project, with a .venv that leads to the one in use."""
     copy = copy_of_the_project(folder / "wirebroker")
     venv = copy / ".venv"
     venv.mkdir()
     for entry in Path(sys.prefix).iterdir():
         if not entry.name.endswith("-installed") and entry.name != ".made":
             (venv / entry.name).symlink_to(entry)
-    # make's stamps: everything is installed, nothing may be installed into the .venv in use.
+    # make's stamps: they prevent make from installing anything into the current .venv.
     for stamp in ("made", "run-installed", "test-installed", "lint-installed", "release-installed"):
         (venv / f".{stamp}").touch()
     return copy
@@ -95,20 +92,18 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def environment_of(port: int) -> dict[str, str]:
-    # What was said to the make that runs these tests, `make test ARGS=…`, is not for `make run`.
+    # Variables of the make that runs these tests, `make test ARGS=…`, must not reach `make run`.
     ours = ("PYTEST_", "MAKE", "MFLAGS", "ARGS")
     outer = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return outer | {
         "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
         "WIREBROKER_BOOTSTRAP": f"127.0.0.1:{port}",
         "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider --assert=plain",
-        "WIREBROKER_COMPILE": "0",  # minutes, and tested elsewhere
+        "WIREBROKER_COMPILE": "0",  # takes minutes and is tested elsewhere
     }
 
 
 class Shell:
-    """Runs a page's blocks in one folder and stops the servers among them."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._port = free_port()
@@ -156,7 +151,7 @@ class Shell:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 raise
-            # make passes the signal on as its own end.
+            # make exits with the signal.
             assert process.returncode in (0, -signal.SIGINT, 128 + signal.SIGINT)
 
     def _start(self, block: Block, errors: int | None) -> subprocess.Popen[bytes]:
@@ -173,7 +168,7 @@ class Shell:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
-            start_new_session=True,  # so that what a block started can be stopped with it
+            start_new_session=True,  # so that the block's child processes are stopped too
         )
 
 
@@ -201,7 +196,7 @@ def test_what_a_page_says_can_be_done(page, tmp_path, pytestconfig):
 
 
 def test_the_hints_of_make_run_name_an_address_to_connect_to(tmp_path):
-    """Also where the broker is bound to every interface, which is no address to connect to."""
+    """A broker bound to every interface needs another address in the hints."""
     command = ["make", "run", f"ARGS=--host 0.0.0.0 --port 0 --data-dir {tmp_path / 'data'}"]
     process = subprocess.Popen(
         command,
@@ -210,7 +205,7 @@ def test_the_hints_of_make_run_name_an_address_to_connect_to(tmp_path):
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # The tests may run under nohup, which would hand on that SIGHUP is ignored.
+        # Under nohup, child processes would inherit that SIGHUP is ignored.
         preexec_fn=functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
     )
     assert process.stdout is not None
@@ -255,7 +250,7 @@ def test_every_make_target_that_is_written_about_exists():
 
 
 def test_the_readmes_examples_of_tests_match_some():
-    """Only collected, but for the one of a single file, which takes seconds."""
+    """The examples are only collected, except the one of a single file, which takes seconds."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     examples = re.findall(r'`make (test|compat) ARGS="([^"]+)"`', text)
     assert {target for target, _ in examples} == {"test", "compat"}
@@ -270,7 +265,7 @@ def test_the_readmes_examples_of_tests_match_some():
 
 
 def test_no_page_installs_a_release_before_there_is_one():
-    """configs.md is made from the table; upgrading.md says how it is meant."""
+    """configs.md is generated from the table; upgrading.md says that there is no release yet."""
     pages = [*PAGES, ROOT / "examples" / "README.md", ROOT / "spark_it" / "README.md"]
     found = [
         page.name

@@ -1,4 +1,4 @@
-"""Each project of examples/ passes its tests, run as its author would: by pytest in its folder."""
+"""Run the tests of each project in examples/ with pytest in its folder, as its author would."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.support.harness.project_files import ROOT
 from tests.support.tools import tools
 
 EXAMPLES = ROOT / "examples"
-# What is not among the tests' own packages: it wants another confluent-kafka than they have.
+# Packages that conflict with the tests' own: another version of confluent-kafka.
 APART = {"sensors": ("quixstreams", "quixstreams>=3.28,<4")}
-WITH_SPARK = "streams"  # spark_it/guide/test_example_streams.py tries it
+WITH_SPARK = "streams"  # spark_it/guide/test_example_streams.py runs it
 PROJECTS = ("notifications", "orders", "payments", "sensors")
 
 

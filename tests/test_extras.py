@@ -1,4 +1,4 @@
-"""What a message or page says to install can be pasted into any shell; for zsh [tls] is a glob."""
+"""Install hints in messages and pages work in any shell; for zsh [tls] is a glob."""
 
 from __future__ import annotations
 

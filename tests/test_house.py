@@ -1,7 +1,7 @@
-"""The house rules: import direction, doors, links, packages, sizes, and nothing of one machine.
+"""Check the project's rules: imports between layers, wrapped libraries, links, packages and sizes.
 
-Imports go codecs -> storage -> coordinator -> wirebroker (docs/design.md): a layer imports itself,
-what stands before it, and the leaves. What ruff, mypy and pyright check is not repeated here.
+Imports go codecs -> storage -> coordinator -> wirebroker (docs/design.md): a layer imports
+itself, the layers before it, and the leaves. Checks of ruff, mypy and pyright are not repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LAYERS = ("codecs", "storage", "coordinator")
-# Packages for Spark, linked into the package as the layers are; what is above them knows none.
+# Spark packages, linked into the package like the layers; no higher layer imports them.
 LINKED = {"pipelines": "spark_it/pipelines", "segments": "spark_it/segments"}
 PRODUCT = (*LAYERS, "wirebroker", *LINKED.values())
 LEAVES = re.compile(
@@ -30,19 +30,19 @@ LEAVES = re.compile(
 
 MOST_LINES = 600
 MOST_FUNCTION_LINES = 70
-# path or path::function -> why it may be longer.
+# path or path::function -> reason for its length.
 LONG_BY_NATURE: dict[str, str] = {
     "codecs/records/walk.py::_walk_whole": "a record a turn; a call per field would double it",
 }
 
-# library -> the files that may import it.
+# library -> files that may import it.
 DOORS = {
     "crc32c": {"codecs/records/checksum.py"},
     "lz4": {"codecs/records/compression.py"},
     "zstandard": {"codecs/records/compression.py"},
     "cramjam": {"codecs/records/compression.py"},
     "zlib": {"codecs/records/compression.py", "spark_it/pipelines/ingest/file_lines.py"},
-    # A package besides the two: each verb's flags stand beside the verb, and `serve` stays small.
+    # Also a package: each verb defines its own flags, and `serve` stays small.
     "click": {
         "wirebroker/cli/",
         "wirebroker/cli/kafka/",
@@ -62,9 +62,9 @@ DOORS = {
         "wirebroker/security/tls/pkcs12.py",
     },
     "jks": {"wirebroker/security/tls/jks_store.py"},
-    "kafka": set[str](),  # its definitions are used, when the package is built
+    "kafka": set[str](),  # used when the package is built
     "kio": set[str](),
-    # A package as well: what Spark calls, and the rows that it is given.
+    # Also a package: the code that Spark calls, and its rows.
     "pyspark": {
         "spark_it/pipelines/archive/",
         "spark_it/pipelines/commands/",
@@ -78,7 +78,7 @@ DOORS = {
         "spark_it/pipelines/windows/",
         "spark_it/segments/",
     },
-    # PySpark's way to Java, whose errors come through.
+    # PySpark's bridge to Java, whose errors reach us.
     "py4j": {"spark_it/pipelines/spark/java_start.py"},
     "pyarrow": {
         "spark_it/pipelines/delivery/",
@@ -88,7 +88,7 @@ DOORS = {
         "spark_it/pipelines/windows/",
         "spark_it/segments/",
     },
-    # Transactional producers, of Spark's tasks.
+    # Transactional producers in Spark tasks.
     "confluent_kafka": {
         "spark_it/pipelines/archive/",
         "spark_it/pipelines/commands/",
@@ -101,25 +101,24 @@ DOORS = {
 OS_MODULES = {"os", "shutil", "fcntl", "mmap", "tempfile", "io"}
 TIME_MODULES = {"time", "datetime", "sched"}
 NETWORK_MODULES = {"socket", "ssl", "select", "selectors", "asyncio", "threading", "subprocess"}
-# layer -> modules it must do without: codecs touch no file, clock or socket, storage touches files
-# only through files.py, coordinators nothing at all.
+# layer -> modules that it must not import: codecs use no file, clock or socket, storage opens files
+# only through files.py, coordinators use none of them.
 WITHOUT = {
     "codecs": OS_MODULES | TIME_MODULES | NETWORK_MODULES | {"pathlib"},
     "storage": OS_MODULES | TIME_MODULES | NETWORK_MODULES | {"pathlib"},
     "coordinator": OS_MODULES | TIME_MODULES | NETWORK_MODULES | {"pathlib"},
 }
-# Clocks that only measure, and the tests that use them for something else than a bound on a time.
+# Clocks that only measure, and the tests that do not assert an upper bound with them.
 STOPWATCHES = re.compile(r"\b(perf_counter|thread_time|process_time)(_ns)?\b")
 USES_STOPWATCH = {
     "tests/support/harness/budget.py": "gives randomized tests a time to run for",
     "tests/unit/wirebroker/net/test_loop_watch.py": "works for a while; the watch must see it",
     "tests/unit/wirebroker/net/sockets/test_poller.py": "replaces the watch's clock",
 }
-# `assert now - began < …`: a machine with much to do fails it. That something comes not too early
-# (`>=`) holds on every machine.
+# `assert now - began < …` fails on a busy machine. A lower bound (`>=`) holds on every machine.
 BOUNDED_TIME = re.compile(r"assert [^\n]*\b(time|monotonic)\(\) - \w+(?![^\n]*>=?)[^\n]*<")
 
-# A broker stores a caught error without its frames, or it and they hold each other (garbage.py).
+# A broker drops the frames of a stored error, which would form a reference cycle (garbage.py).
 STORES_FRAMES = {
     "wirebroker/base/leavable_threads.py": "the caller's, whose future is let go of",
     "wirebroker/quotas/client_quotas.py": "it is thrown again, and let go of before that",
@@ -127,16 +126,16 @@ STORES_FRAMES = {
 }
 
 MAY_IMPORT = {
-    "storage/files.py": OS_MODULES,  # the one door to the operating system's file calls
-    "storage/system_calls.py": OS_MODULES | {"threading"},  # a part of it
-    "storage/descriptors.py": OS_MODULES,  # what it holds open
-    "storage/listing.py": OS_MODULES,  # another part of it
-    "storage/file_cache.py": {"threading"},  # files are synced and warmed in threads
+    "storage/files.py": OS_MODULES,  # the only module that opens files
+    "storage/system_calls.py": OS_MODULES | {"threading"},  # its system calls
+    "storage/descriptors.py": OS_MODULES,  # its file descriptors
+    "storage/listing.py": OS_MODULES,  # its directory listings
+    "storage/file_cache.py": {"threading"},  # threads sync and prefetch files
     "codecs/primitives.py": {"os"},  # os.urandom, for ids
 }
 
 
-# Made by compiling/messages when the package is built: no rules but that the wheel has it.
+# Generated by compiling/messages; the only rule is that the wheel includes it.
 GENERATED = ROOT / "codecs" / "generated"
 
 
@@ -162,7 +161,7 @@ def parsed(path: Path) -> ast.Module:
 
 @functools.cache
 def imports_of(path: Path) -> list[str]:
-    """Name each imported module; `from a import b` gives both `a` and `a.b`."""
+    """Yield each imported module; `from a import b` yields both `a` and `a.b`."""
     found: list[str] = []
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
@@ -176,11 +175,10 @@ def imports_of(path: Path) -> list[str]:
 
 
 def layer_of(module: str) -> str:
-    """Return the layer of a `wirebroker.…` module, or `leaf`."""
     parts = module.split(".")
     if len(parts) > 1 and parts[1] in LAYERS:
         return parts[1]
-    # The name after the module (`from wirebroker.config import Config`) doesn't change the layer.
+    # The name after the module (`from wirebroker.config import Config`) does not change the layer.
     shown = 3 if parts[1:2] == ["base"] else 2
     return "leaf" if LEAVES.fullmatch(".".join(parts[:shown])) else "wirebroker"
 
@@ -199,20 +197,19 @@ def test_imports_go_from_codecs_to_storage_to_coordinator_to_wirebroker():
         for module in imports_of(path)
         if module.split(".")[0] == "wirebroker"
         and module != "wirebroker"
-        # `from wirebroker import config` gives the whole package besides the leaf.
+        # `from wirebroker import config` yields the package besides the leaf.
         and order.index(layer_of(module)) > order.index(layer_of(module_of(path)))
     ]
     assert not wrong
 
 
 def room_of(module: str) -> str:
-    """Return the part of the process that a module belongs to: a package, or itself."""
     parts = module.split(".")
     return ".".join(parts[:2])
 
 
 def imports_inside_wirebroker() -> dict[str, set[str]]:
-    """Return module -> modules of wirebroker/ that it imports, for types alone too."""
+    """Return module -> modules of wirebroker/ that it imports, including type-only imports."""
     modules = {
         module_of(path): path
         for path in python_files("wirebroker")
@@ -230,7 +227,7 @@ def imports_inside_wirebroker() -> dict[str, set[str]]:
 
 
 def circles(edges: dict[str, set[str]]) -> set[tuple[str, str]]:
-    """Return the edges that lie on a circle."""
+    """Return the edges that are part of a cycle."""
 
     @functools.cache
     def reached(start: str) -> frozenset[str]:
@@ -266,7 +263,7 @@ def test_the_network_knows_no_handler():
 
 
 def test_tests_need_neither_compat_tests_nor_spark_it():
-    """What they share is in tests/support."""
+    """Shared code belongs in tests/support."""
     wrong = [
         f"{name_of(path)} imports {module}"
         for path in [*python_files("tests"), ROOT / "conftest.py"]
@@ -288,7 +285,7 @@ def test_a_library_has_one_door(library):
 
 
 def test_json_has_one_reader():
-    """What is nested too deeply raises RecursionError elsewhere."""
+    """Other readers raise RecursionError for deeply nested documents."""
     users = {
         name_of(path)
         for path in python_files(*PRODUCT)
@@ -408,7 +405,7 @@ def test_what_may_be_long_still_is():
     assert all((ROOT / path).is_file() for path in paths)
 
 
-# Written in pieces, so that this file doesn't find itself; a POM's XML namespace is no registry.
+# Concatenated so that this file does not match itself; a POM's XML namespace is not a registry.
 MACHINE = re.compile(
     r"(?:^|[^a-z.])/(?:work|farm|root)/"
     r"|https?://(?!maven\.apache\.org/POM/)[a-z0-9.-]*(?:pypi|python"
@@ -431,7 +428,6 @@ def test_nothing_of_one_machine_is_written_down():
 
 
 def stores_error(handler: ast.ExceptHandler) -> bool:
-    """Tell whether the error that a handler catches outlives it as it is."""
     for node in ast.walk(handler):
         kept: list[ast.expr] = []
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is not None:
@@ -457,12 +453,12 @@ def test_a_caught_error_is_stored_without_its_frames():
 
 
 def test_no_test_fails_because_a_machine_is_slow():
-    """Work is counted (tests/support/harness/turn_work.py), or measured in benchmarks/."""
+    """Tests count work (tests/support/harness/turn_work.py); benchmarks/ measures time."""
     found: list[str] = []
     for path in python_files("tests", "compat_tests", "spark_it"):
         text = path.read_text(encoding="utf-8")
         name = name_of(path)
-        # The time of a simulation is its own.
+        # A simulation has its own time.
         if name == "tests/test_house.py" or name.startswith("tests/simulation/"):
             continue
         if STOPWATCHES.search(text) and name not in USES_STOPWATCH:

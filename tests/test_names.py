@@ -1,11 +1,11 @@
-"""What product code defines, product code uses: tests alone are no callers.
+"""Every definition in product code is used by product code; uses in tests do not count.
 
-What `wirebroker.testing` and its `testcontainers` export (`__all__`) is for others: they use its
-methods, and pytest the hooks and fixtures of its plugin.
+Exports (`__all__`) of `wirebroker.testing` and its `testcontainers` are exempt: other projects use
+them, and pytest calls the plugin's hooks and fixtures.
 
-A name counts as used if it stands anywhere else in the product: as a name, an attribute, a keyword,
-an import, or in C. So a method that shares its name with one that is used goes unnoticed; what is
-found is unused for sure, but for what a library or an interpreter calls.
+A name counts as used if it occurs elsewhere in the product: as a name, an attribute, a keyword, an
+import, or in C. So an unused method that shares a used name goes undetected, but every reported
+name is unused unless a library or an interpreter calls it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wirebroker.testing import testcontainers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Called by others than us, or kept for what is said.
+# Called by other code than ours, or kept for the stated reason.
 USED_ELSEWHERE: Final[dict[str, str]] = {
     "_missing_": "enum calls it for unknown values",
     "connection_made": "asyncio calls it",
@@ -56,7 +56,7 @@ USED_ELSEWHERE: Final[dict[str, str]] = {
     ),
 }
 
-# Two classes of one name, which no module may import both.
+# Pairs of classes with the same name, which no module may import together.
 HOMONYMS: Final[dict[str, str]] = {
     "Broker": "users of wirebroker.testing start what they call a broker; handlers are given one",
 }
@@ -66,7 +66,6 @@ _DUNDER = re.compile(r"__\w+__")
 
 
 def definitions(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Return what a module defines: functions, classes, methods, constants of the module."""
     for node in ast.walk(tree):
         if isinstance(node, _DEFINITIONS) and not is_registered(node):
             yield node.name, node.lineno
@@ -82,7 +81,7 @@ def definitions(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Tell whether something calls it by itself: a handler, a command, a hook of pytest's."""
+    """Return whether a framework calls it: a handler, a command, a pytest hook."""
     if node.name.startswith("pytest_"):
         return True
     names = {each for decorator in node.decorator_list for each in names_in(decorator)}
@@ -90,7 +89,6 @@ def is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
-    """Return the names that a tree mentions; what it defines is no mention."""
     texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
@@ -102,17 +100,16 @@ def names_in(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.alias):
             yield node.name.rpartition(".")[2]
         elif isinstance(node, ast.Constant) and id(node) not in texts:
-            # Annotations in quotes, what getattr is given; no docstrings.
+            # Quoted annotations and arguments of getattr, but no docstrings.
             yield from set(re.findall(r"\w+", str(node.value)))
 
 
 def mentions() -> Counter[str]:
-    """Count how often each name is mentioned in the product and in what builds it."""
     found: Counter[str] = Counter()
     for path in (*python_files(*PRODUCT, "compiling"), *ROOT.glob("*.py")):
         tree = parsed(path)
         found.update(names_in(tree))
-        # A module's constant is a Name where it is set.
+        # The assignment of a module's constant is a Name itself.
         found.subtract(name for name, _ in definitions(tree) if is_constant(tree, name))
     for path in (*(ROOT / "codecs").glob("*.[ch]"), *(ROOT / "wirebroker").rglob("*.c")):
         found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
@@ -131,7 +128,7 @@ def is_constant(tree: ast.Module, name: str) -> bool:
 
 
 def test_a_public_class_has_its_name_to_itself():
-    """Of two with one name, a reader takes one for the other."""
+    """Readers confuse two classes with the same name."""
     places: dict[str, list[str]] = {}
     for path in python_files(*PRODUCT):
         for node in parsed(path).body:
@@ -149,7 +146,6 @@ def test_no_module_imports_both_of_two_homonyms(name):
 
 
 def exported_names() -> set[str]:
-    """Return what exported classes and their bases have for others."""
     exported = [getattr(home, name) for home in (testing, testcontainers) for name in home.__all__]
     names = {base.__name__ for each in exported for base in each.__mro__}
     classes = [

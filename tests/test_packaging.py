@@ -1,4 +1,4 @@
-"""Wheel, sdist and editable install give a command that starts a broker (long: fresh installs)."""
+"""Wheel, sdist and editable install yield a working command (long: fresh installs)."""
 
 from __future__ import annotations
 
@@ -30,26 +30,24 @@ _COMPILES = pytest.mark.skipif(what_is_missing() is not None, reason=what_is_mis
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """Return a copy of the project: what is built leaves its traces there."""
     return copy_of_the_project(tmp_path_factory.mktemp("packaging") / "source")
 
 
 @pytest.fixture(scope="module")
 def distributions(source):
-    """Build the sdist, and the plain wheel from it."""
     build = [sys.executable, "-m", "build", str(source)]
     subprocess.run(build, check=True, capture_output=True, env=os.environ | {VARIABLE: "0"})
     return source / "dist"
 
 
 def install(folder: Path, *what: str, compiling: str = "0", with_needed: bool = False) -> Path:
-    """Install into a fresh environment and return its folder of commands.
+    """Install into a new environment and return its folder of commands.
 
     Args:
         folder: The environment's.
-        what: As pip takes it.
-        compiling: What is compiled if something is built (compiling/wish.py).
-        with_needed: Whether dependencies are fetched, too; else it finds those of this environment.
+        what: Argument for pip.
+        compiling: What a build compiles (compiling/wish.py).
+        with_needed: Whether to install dependencies; else this environment's are used.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     commands = folder / "bin"
@@ -58,13 +56,12 @@ def install(folder: Path, *what: str, compiling: str = "0", with_needed: bool = 
     subprocess.run([*pip, *needed, *what], check=True, env=os.environ | {VARIABLE: compiling})
     if not with_needed:
         (packages,) = (folder / "lib").glob("python*/site-packages")
-        # A path alone: this environment's editable wirebroker is not found by it.
+        # Only a path: it does not expose this environment's editable wirebroker.
         (packages / "of-the-tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return commands
 
 
 def assert_it_works(commands: Path, folder: Path, version: str = __version__) -> None:
-    """Start the broker away from the checkout, ask it something, and stop it again."""
     for command in ([commands / "wirebroker"], [commands / "python", "-m", "wirebroker"]):
         done = subprocess.run(
             [*command, "--version"], cwd=folder, capture_output=True, text=True, check=True
@@ -111,7 +108,7 @@ def test_the_wheel_works_without_kafka_python_and_beside_version_2(distributions
 
 @_COMPILES
 def test_the_compiled_wheel_holds_each_module_twice_and_works(tmp_path):
-    wheel = make_tree(ROOT / ".venv" / "compiled")  # where `make test-compiled` takes it from
+    wheel = make_tree(ROOT / ".venv" / "compiled")  # created by `make test-compiled`
     assert "-none-any" not in wheel.name
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -158,9 +155,9 @@ def test_an_editable_install_works(source, tmp_path):
 
 @_COMPILES
 def test_what_cannot_be_compiled_stays_python(tmp_path, monkeypatch):
-    source = copy_of_the_project(tmp_path / "source")  # where nothing has been built yet
+    source = copy_of_the_project(tmp_path / "source")  # nothing has been built there yet
     modules = source / "compiling" / "modules.txt"
-    modules.write_text("wirebroker/codecs/errors.py\n")  # all of them take a minute to turn into C
+    modules.write_text("wirebroker/codecs/errors.py\n")  # compiling all takes a minute
     monkeypatch.setenv("CC", "false")
     monkeypatch.delenv(VARIABLE, raising=False)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]

@@ -1,4 +1,4 @@
-"""What the pages say about testing is run: each block marked `python`, as a file of tests."""
+"""Run each `python` block of the pages about testing as a test file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rooms: how many files a folder has, its README, and imports in one direction."""
+"""Check the folders' file counts, README files and import directions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ MOST_FILES = 25
 
 
 def modules() -> dict[str, str]:
-    """Return the product's modules with the folder that each is in; packages are not modules."""
     return {
         module_of(path): name_of(path.parent)
         for path in python_files(*PRODUCT)
-        # What runs the program is above everything; what a package gives lazily is not its own.
+        # The entry points are above everything; a package's lazy exports are not its own.
         if path.name not in {"__init__.py", "__main__.py"}
     }
 
 
 def imports() -> dict[str, set[str]]:
-    """Return module -> modules of the product that it imports, for types alone too."""
     known = modules()
     paths = {module_of(path): path for path in python_files(*PRODUCT)}
     return {

@@ -1,4 +1,4 @@
-"""`--help` of every script of the project prints its usage, does nothing and has status 0."""
+"""`--help` of every script prints its usage, has no effect and exits with 0."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ FOLDERS = ("compat_tests", "benchmarks", "tests", "compiling", ".ci", "spark_it"
 
 
 def is_script(path: Path) -> bool:
-    """Return whether a file is a script: a shell script, or a module that runs something."""
     text = path.read_bytes()
     if path.suffix != ".py":
         return path.suffix in {"", ".sh"} and text.startswith(b"#!")
@@ -43,7 +42,7 @@ def scripts() -> list[Path]:
     return [
         path
         for name, path in names.items()
-        # Jobs are a part of the package and need PySpark.
+        # Jobs are part of the package and need PySpark.
         if name.parts[0] in FOLDERS and name.parts[:2] != ("spark_it", "pipelines")
         if is_script(path)
     ]

@@ -55,7 +55,6 @@ def python_admin(broker: Broker) -> Iterator[KafkaAdminClient]:
 
 
 def confluent_error(futures: dict[str, Any], name: str) -> int:
-    """Return the code of the error that this future ends with."""
     with pytest.raises(KafkaException) as told:
         futures[name].result(WAIT_S)
     return int(told.value.args[0].code())

@@ -1,4 +1,4 @@
-"""DeleteRecords through admin clients, and what consumers find afterwards."""
+"""DeleteRecords through admin clients, and its effect on consumers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ RECORDS = 10
 
 
 def fill(broker: Broker, topic: str) -> None:
-    """Append ten records, 0 to 9."""
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(RECORDS):
         producer.produce(topic, value=str(number).encode(), partition=0)
@@ -42,7 +41,7 @@ def test_confluent_deletes_and_reads_on_behind(broker: Broker, topic: str):
         }
     )
     assert consumer.get_watermark_offsets(TopicPartition(topic, 0), WAIT_S) == (4, RECORDS)
-    # What it had read up to is gone: it is sent to the first record that is left.
+    # Its position is deleted, so it is reset to the first remaining record.
     consumer.assign([TopicPartition(topic, 0, 1)])
     messages = consumer.consume(RECORDS - 4, WAIT_S)
     assert [message.value() for message in messages] == [b"4", b"5", b"6", b"7", b"8", b"9"]

@@ -1,6 +1,6 @@
-"""Which configs of brokers may be changed, name by name, and what changes of listeners do.
+"""Dynamic broker configs, name by name, and the effects of changed listeners.
 
-Validated only: nothing that a broker of the session has is changed.
+Changes are only validated, so that the session's broker stays unchanged.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 NODE, ALL = "1", ""
-# The transcripts tell of these: a class must exist, a map must name the broker's own listeners.
+# Covered by the transcripts: a class must exist, a map must name the broker's own listeners.
 _NOT_BY_ITS_DEFAULT = ("ssl.engine.factory.class", "listener.security.protocol.map")
 _NAMES = sorted(name for name in ROWS if not name.startswith("wirebroker."))
 MAP = "listener.security.protocol.map"
-# With eligible leader replicas it is set for all brokers and stays so (KIP-966).
+# With eligible leader replicas it is permanently set for all brokers (KIP-966).
 _OF_THE_CLUSTER = "min.insync.replicas"
 
 
@@ -44,7 +44,6 @@ def requests(broker: Broker) -> Iterator[Requests]:
 def change(
     requests: Requests, of: str, *changes: tuple[str, int, str | None], validate_only: bool = True
 ) -> ErrorCode:
-    """Return what changing a broker's configs is answered with."""
     entries = [{"name": n, "config_operation": o, "value": v} for n, o, v in changes]
     resource = {"resource_type": BROKER_RESOURCE, "resource_name": of, "configs": entries}
     request = {"resources": [resource], "validate_only": validate_only}
@@ -53,9 +52,8 @@ def change(
 
 
 def expected(name: str, of: str) -> ErrorCode:
-    """Return what the rows say of setting a config."""
     row = row_of(name)
-    # Only a listener's own can be set of some: its name comes before theirs.
+    # Some can only be set for a listener, with its prefix.
     if name == _OF_THE_CLUSTER and of == NODE:
         return ErrorCode.INVALID_CONFIG
     is_refused = is_read_only(name) or ROWS[name].of_listener is OfListener.ONLY
@@ -73,7 +71,7 @@ def test_each_name_can_be_changed_where_its_row_says(requests: Requests, of: str
         value = told.get(name)
         if value is None:
             value = "1" if row is None or row.default is None else row.default
-        # What asks for protection is refused here (docs/compatibility.md).
+        # wirebroker refuses dynamic security settings (docs/compatibility.md).
         if name in _NOT_BY_ITS_DEFAULT or (asking_names({name: value}) and not is_read_only(name)):
             continue
         found = change(requests, of, (name, SET, value))
@@ -83,7 +81,6 @@ def test_each_name_can_be_changed_where_its_row_says(requests: Requests, of: str
 
 
 def described(requests: Requests) -> dict[str, str | None]:
-    """Return the configs of the broker."""
     resource = {"resource_type": BROKER_RESOURCE, "resource_name": NODE}
     answer = requests.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [resource]})
     return {entry.name: entry.value for entry in answer.results[0].configs}
@@ -119,7 +116,6 @@ def own(start_broker: StartBroker) -> Iterator[Requests]:
 
 
 def accepts(port: int) -> bool:
-    """Say whether somebody listens there."""
     try:
         socket.create_connection((HOST, port), timeout=5).close()
     except ConnectionRefusedError:

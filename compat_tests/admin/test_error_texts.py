@@ -1,4 +1,4 @@
-"""Texts of errors that users search for: timestamps, partitions and reassignments."""
+"""Error messages that users search for: timestamps, partitions and reassignments."""
 
 from __future__ import annotations
 
@@ -36,20 +36,18 @@ class Cluster(NamedTuple):
     client: BlockingClient
 
     def create(self, *, partitions: int = 1, configs: dict[str, str] | None = None) -> str:
-        """Create a topic; return its name."""
         topic = new_topic_name()
         topics.create(self.bootstrap, topic, partitions=partitions, configs=configs)
         return topic
 
     def refusal(self, fields: dict[str, Any]) -> tuple[int, str]:
-        """Return the error code and text for a new topic with these fields."""
+        """Return the error code and message for a new topic with these fields."""
         topic = {"name": "refused", "num_partitions": 1, "replication_factor": 1, **fields}
         request = {"topics": [topic], "timeout_ms": 30_000, "validate_only": True}
         (found,) = self.client.ask(ApiKey.CREATE_TOPICS, 7, request).topics
         return found.error_code, found.error_message
 
     def produce(self, topic: str, records: bytes) -> Any:
-        """Append a batch; return the response for its partition."""
         data = {"name": topic, "partition_data": [{"index": 0, "records": records}]}
         request = {"acks": -1, "timeout_ms": 30_000, "topic_data": [data]}
         return self.client.ask(ApiKey.PRODUCE, 9, request).responses[0].partition_responses[0]
@@ -117,7 +115,6 @@ def test_added_partitions(
 
 
 def assigned(*partitions: tuple[int, list[int]], **others: int) -> dict[str, Any]:
-    """Return the fields of a new topic whose replicas are given."""
     replicas = [{"partition_index": index, "broker_ids": ids} for index, ids in partitions]
     return {"num_partitions": -1, "replication_factor": -1, "assignments": replicas, **others}
 

@@ -1,4 +1,4 @@
-"""What a client is told when it asks for what is not there."""
+"""Errors for requests about nonexistent objects."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_producer_to_a_topic_that_is_deleted_is_told_so(
     topics.delete(strict_broker.bootstrap, topic)
     confluent.produce_one(producer, topic, Message(b"after"), errors)
     assert producer.flush(WAIT_S) == 0
-    # which of the two depends on whether its metadata is refreshed before the answer comes
+    # depends on whether librdkafka refreshes its metadata before the response arrives
     told = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION}
     assert len(errors) == 1
     assert errors[0].code() in told

@@ -1,7 +1,6 @@
 """Feature levels of a new Apache Kafka cluster equal the recorded ones.
 
-What wirebroker says is compared with the same record in
-tests/unit/wirebroker/quorum/test_features_of_kafka.py.
+tests/unit/wirebroker/quorum/test_features_of_kafka.py compares wirebroker's with the same record.
 """
 
 from __future__ import annotations

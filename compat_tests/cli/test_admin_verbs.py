@@ -1,4 +1,4 @@
-"""Verbs for ACLs, share groups and elections against Apache Kafka, one that has an authorizer."""
+"""Verbs for ACLs, share groups and elections against an Apache Kafka with an authorizer."""
 
 from __future__ import annotations
 

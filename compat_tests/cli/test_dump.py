@@ -1,4 +1,4 @@
-"""`wirebroker dump` and `verify` beside Apache Kafka's own DumpLogSegments, on the same files."""
+"""`wirebroker dump` and `verify` compared with DumpLogSegments on the same files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 CLIENT = LIBRARIES[0]
 DUMPER = "org.apache.kafka.tools.DumpLogSegments"
-# What Kafka's tool calls otherwise, by the type of our rows.
+# Kafka's different names, by the type of our rows.
 NAMES = {
     "batch": {
         "baseOffset": "base_offset",
@@ -71,7 +71,6 @@ NAMES = {
 
 
 def kafkas_rows(files: list[Path], *options: str) -> dict[str, list[dict[str, str]]]:
-    """Return what Kafka's tool prints of each file: the fields of each line."""
     names = ",".join(map(str, files))
     command = [java_command(), "-Xmx256m", "-cp", f"{kafka_jars()}/*", DUMPER, *options]
     done = subprocess.run(
@@ -94,7 +93,7 @@ def our_rows(*arguments: object) -> list[dict[str, Any]]:
 
 
 def in_kafkas_words(row: dict[str, Any]) -> dict[str, str]:
-    """Return the fields that Kafka's tool has, too."""
+    """Return the fields that Kafka's tool also prints."""
     names = NAMES[row["type"]]
     return {
         kafkas: str(row[ours]).lower() if isinstance(row[ours], bool) else str(row[ours])
@@ -112,7 +111,7 @@ def fill(bootstrap: str, topic: str) -> None:
         producer.init_transactions(WAIT_S)
         producer.begin_transaction()
         producer.produce(topic, value=b"in a transaction", partition=0)
-        producer.flush(WAIT_S)  # an abort throws away what was not sent
+        producer.flush(WAIT_S)  # an abort discards unsent records
         (producer.commit_transaction if commits else producer.abort_transaction)(WAIT_S)
 
 

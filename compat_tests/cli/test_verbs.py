@@ -98,7 +98,7 @@ def test_a_topic_is_made_by_the_first_record(verbs: Verbs, name: str) -> None:
 
 
 def test_a_key_goes_where_other_producers_send_it(verbs: Verbs, name: str) -> None:
-    """Librdkafka's murmur2_random is Java's way."""
+    """Murmur2_random of librdkafka equals Java's partitioner."""
     verbs.do("topic", "create", name, "-p", "7")
     keys = [f"key-{each}" * (each % 5) for each in range(100)]
     producer = confluent_kafka.Producer(
@@ -125,7 +125,7 @@ def test_groups_are_shown_moved_and_deleted(verbs: Verbs, name: str) -> None:
 
 @pytest.mark.parametrize("asked", [pytest.param("apache", marks=pytest.mark.java)], indirect=True)
 def test_so_are_groups_of_the_new_protocol(verbs: Verbs, name: str) -> None:
-    """KIP-848, which wirebroker does not serve yet."""
+    """KIP-848, which wirebroker does not support yet."""
     check_a_groups_life(verbs, name, "consumer")
 
 

@@ -30,7 +30,6 @@ _TABLE = re.compile(r"^\| client \| version \|.*\n(\|.*\n)+", re.MULTILINE)
 
 
 def table(record: dict[str, Any]) -> str:
-    """Return the table in Markdown."""
     heads = ["client", "version", *FEATURES]
     rows = [heads, ["---"] * len(heads)]
     for client, (title, _) in CLIENTS.items():
@@ -51,7 +50,6 @@ def _cell(result: dict[str, Any] | None) -> str:
 
 
 def with_table(text: str, new: str) -> str:
-    """Return the text with its table of clients replaced."""
     text, count = _TABLE.subn(lambda _: new, text)
     assert count == 1, "README.md has no table of clients"
     return text

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class AioKafka:
-    """aiokafka as a Client."""
-
     name = "aiokafka"
 
     def produce(

@@ -1,4 +1,4 @@
-"""Every client that tests take as a parameter."""
+"""Every client that tests use as a parameter."""
 
 from compat_tests.clients.aio import AioKafka
 from compat_tests.clients.confluent import Confluent

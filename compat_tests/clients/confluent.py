@@ -24,8 +24,6 @@ _STARTS = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}
 
 
 class Confluent:
-    """confluent-kafka as a Client."""
-
     name = "confluent-kafka"
 
     def produce(
@@ -52,18 +50,18 @@ class Confluent:
 
 
 def make_producer(bootstrap: str, settings: dict[str, Any] | None = None) -> Producer:
-    """Return a producer that sends soon, so that a batch holds several messages and no wait."""
+    """Return a producer with a short linger, so that a batch holds several messages."""
     return Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **(settings or {})})
 
 
 def make_consumer(bootstrap: str, settings: dict[str, Any] | None = None) -> Consumer:
-    """Return a consumer for assigned partitions; the group's name is never used."""
+    """Return a consumer for assigned partitions; its group name is unused."""
     ours = {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
     return Consumer({**ours, **(settings or {})})
 
 
 def has_committed(consumer: Consumer, place: TopicPartition) -> bool:
-    """Commit an offset; false if its group has no coordinator yet, which is asked for meanwhile."""
+    """Commit an offset; return false if the group has no coordinator yet, and look it up."""
     try:
         consumer.commit(offsets=[place], asynchronous=False)
     except KafkaException as error:
@@ -74,7 +72,7 @@ def has_committed(consumer: Consumer, place: TopicPartition) -> bool:
 
 
 def produce_one(producer: Producer, topic: str, message: Message, errors: list[Any]) -> None:
-    """Hand one message over; what goes wrong later is appended to `errors`."""
+    """Produce one message; delivery errors are appended to `errors`."""
 
     def on_delivery(error: Any, _: Any) -> None:
         if error is not None:
@@ -93,7 +91,7 @@ def produce_one(producer: Producer, topic: str, message: Message, errors: list[A
 
 
 def read(consumer: Consumer, count: int) -> list[Message]:
-    """Poll until `count` messages are there; an error is raised."""
+    """Poll for `count` messages; raise errors."""
     found: list[Message] = []
     deadline = time.monotonic() + WAIT_S
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""Apache Kafka's own command-line tools, each run a Java process of about a second."""
+"""Apache Kafka's command-line tools, each run a Java process of about a second."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CONSOLE_CONSUMER = f"{_TOOLS}.consumer.ConsoleConsumer"
 PRODUCER_PERFORMANCE = f"{_TOOLS}.ProducerPerformance"
 API_VERSIONS = f"{_TOOLS}.BrokerApiVersionsCommand"
 
-TIMEOUT_S = 90.0  # of one run; a start alone can take 3 s on a busy machine
+TIMEOUT_S = 90.0  # per run; a start alone can take 3 s on a busy machine
 
 
 def run(bootstrap: str, tool: str, *arguments: str, text: str = "") -> str:
-    """Run a tool to its end; return what it printed, or fail with its words."""
+    """Run a tool; return its output, or raise an error with it."""
     status, printed = attempt(bootstrap, tool, *arguments, text=text)
     assert status == 0, f"{tool} {' '.join(arguments)}: status {status}\n{printed}"
     return printed
@@ -34,7 +34,7 @@ def attempt(
     text: str = "",
     address_flag: str = "--bootstrap-server",
 ) -> tuple[int, str]:
-    """Run a tool to its end; return its status and all it printed, errors too."""
+    """Run a tool; return its status and all output, including errors."""
     done = subprocess.run(
         [*java_start.command("-Xmx256m", tool), address_flag, bootstrap, *arguments],
         input=text,

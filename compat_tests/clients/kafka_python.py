@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class KafkaPython:
-    """kafka-python as a Client."""
-
     name = "kafka-python"
 
     def produce(
@@ -44,13 +42,11 @@ class KafkaPython:
 
 
 def make_consumer(bootstrap: str, **settings: Any) -> Any:
-    """Return a consumer for assigned partitions."""
     ours = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": "none"}
     return KafkaConsumer(bootstrap_servers=bootstrap, **{**ours, **settings})
 
 
 def send(producer: Any, topic: str, message: Message) -> Any:
-    """Hand one message over; return its future."""
     return producer.send(
         topic,
         value=message.value,
@@ -62,7 +58,6 @@ def send(producer: Any, topic: str, message: Message) -> Any:
 
 
 def place(consumer: Any, topic: str, start: Start) -> None:
-    """Assign partition 0 and put the position where reading is to start."""
     partition = TopicPartition(topic, 0)
     consumer.assign([partition])
     if start == "earliest":
@@ -75,7 +70,6 @@ def place(consumer: Any, topic: str, start: Start) -> None:
 
 
 def read(consumer: Any, count: int) -> list[Message]:
-    """Poll until `count` messages are there."""
     found: list[Message] = []
     deadline = time.monotonic() + WAIT_S
     while len(found) < count:

@@ -1,7 +1,7 @@
-"""kcat, Debian's build (librdkafka 2.0.2, an older one than confluent-kafka's).
+"""kcat, Debian's build (librdkafka 2.0.2, older than confluent-kafka's).
 
-It can't give each message headers or a time of its own, so `produce` takes messages whose headers
-are all equal and leaves timestamps to it.
+It cannot set headers or timestamps per message, so `produce` requires equal headers and lets kcat
+set the timestamps.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ _STARTS = {"earliest": "beginning", "latest": "end"}
 
 
 class Kcat:
-    """kcat as a Client."""
-
     name = "kcat"
 
     def produce(
@@ -47,7 +45,6 @@ class Kcat:
 
 
 def run(bootstrap: str, *arguments: str, text: bytes = b"") -> str:
-    """Run kcat to its end and return what it printed; a failure is raised with its words."""
     command = [*tools.kcat_command(), "-b", bootstrap, *arguments]
     done = subprocess.run(command, input=text, capture_output=True, timeout=WAIT_S, check=False)
     assert done.returncode == 0, f"kcat {' '.join(arguments)}: {done.stderr.decode()}"

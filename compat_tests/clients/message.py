@@ -1,4 +1,4 @@
-"""What a test writes and reads, whatever the client."""
+"""Messages that tests write and read, and the common interface of clients."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 Start = int | Literal["earliest", "latest"]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-WAIT_S = 30.0  # for what takes milliseconds on an idle machine
+WAIT_S = 30.0  # for operations that take milliseconds on an idle machine
 
 
 @dataclass(slots=True, frozen=True)
 class Message:
-    """One record. `offset` and the timestamp's type are known only of what was read."""
+    """One record. Only read messages have `offset` and the timestamp's type."""
 
     value: bytes | None
     key: bytes | None = None
@@ -26,12 +26,12 @@ class Message:
 
     @property
     def content(self) -> tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]:
-        """What a producer gave and a consumer must get back, whenever and wherever."""
+        """The fields that must be read as they were written."""
         return self.key, self.value, self.headers
 
 
 class Client(Protocol):
-    """A stock client library or program, reduced to what every one of them can do."""
+    """A stock client library or program, reduced to common features."""
 
     name: str
 

@@ -1,11 +1,11 @@
-"""A plugin for pytest that records which client passed the tests of which feature.
+r"""A pytest plugin that records which clients passed the tests of which features.
 
     python -m pytest compat_tests spark_it --nightly -m shows \
         -p compat_tests.clients.recording --record-clients FILE
 
-A test is marked `shows(feature)` if its parameter is the client, `shows(feature, client)` if not;
-a third word says what the client does with the feature. Results of the run take the place of those
-in the file for the same client and feature. With --collect-only each one has passed 0 tests.
+A test is marked `shows(feature)` if its parameter is the client, else `shows(feature, client)`; a
+third argument describes the client's use of the feature. Results replace those in the file for the
+same client and feature. With --collect-only each one has passed 0 tests.
 """
 
 from __future__ import annotations
@@ -25,27 +25,24 @@ _PROPERTY = "shows"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that names the file."""
     parser.addoption("--record-clients", type=Path, metavar="FILE", help="where results go")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Record in the process that gets all results, not in workers of pytest-xdist."""
+    """Record in the controlling process only, not in workers of pytest-xdist."""
     file = config.getoption("--record-clients")
     if file is not None:
         config.pluginmanager.register(Recorder(file, is_worker=hasattr(config, "workerinput")))
 
 
 class Recorder:
-    """Collects the results of one run."""
-
     def __init__(self, file: Path, *, is_worker: bool) -> None:
         self._file = file
         self._is_worker = is_worker
         self._found: dict[str, Any] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Note in each test what it shows; reports carry that to the controlling process."""
+        """Store each test's marks; reports pass them to the controlling process."""
         for item in items:
             item.user_properties += [(_PROPERTY, shown) for shown in shown_by(item)]
 
@@ -63,7 +60,6 @@ class Recorder:
             self._add(report.user_properties, passed=1, failed=0)
 
     def pytest_sessionfinish(self) -> None:
-        """Write the results."""
         if self._is_worker:
             return
         text = self._file.read_text("utf-8") if self._file.exists() else "{}"
@@ -88,7 +84,7 @@ class Recorder:
 
 
 def shown_by(item: pytest.Item) -> list[tuple[str, str, str]]:
-    """Return what a test shows: feature, client and detail of each mark."""
+    """Return feature, client and detail of each of a test's marks."""
     return [_shown(item, *mark.args) for mark in item.iter_markers("shows")]
 
 

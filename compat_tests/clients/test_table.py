@@ -15,7 +15,7 @@ from tests.support.harness.project_files import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Three tests of clients: one passes, one fails, one fails before it runs.
+# Three tests of clients: one passes, one fails, one fails in its setup.
 TRIAL = """\
 import pytest
 

@@ -16,7 +16,7 @@ from tests.support.tools import tools
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The programs of tests of groups, which have their clients' versions pinned.
+# The group tests' programs, which pin their clients' versions.
 _PROGRAMS: Final = Path(__file__).parents[1] / "groups"
 
 
@@ -79,5 +79,4 @@ CLIENTS: Final[dict[str, tuple[str, Callable[[], str]]]] = {
 
 
 def version_of(client: str) -> str:
-    """Return the version that tests run."""
     return CLIENTS[client][1]()

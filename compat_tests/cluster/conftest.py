@@ -1,4 +1,4 @@
-"""A cluster of a test's own, and what its tests ask it by."""
+"""Fixture: clusters for single tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartCluster]:
-    """Start clusters whose controllers are Apache Kafka's; the arguments are Cluster's own."""
+    """Start clusters with Apache Kafka's controllers; the arguments are those of Cluster."""
     started: list[Cluster] = []
 
     def start(**arguments: object) -> Cluster:

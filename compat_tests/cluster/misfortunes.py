@@ -1,10 +1,10 @@
-"""What befalls the nodes of a cluster, one at a time: killed, frozen, restarted.
+"""Faults of a cluster's nodes, one at a time: kill, freeze, restart.
 
-    begin()  --> one node is killed (-9), or frozen (SIGSTOP), or stops cleanly
+    begin()  --> one node is killed (-9), frozen (SIGSTOP), or stopped cleanly
     end()    --> it is back, with its port and its folder
 
-In between others lead what it led, once its session is over; a frozen one goes on in the belief
-that nothing has happened.
+In between, other nodes take over its leaderships once its session expires; a frozen node continues
+later without noticing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 Kind = Literal["kill", "freeze", "restart"]
 
-# After so long who was frozen has heard from its controller what has happened meanwhile.
+# By then a frozen node has caught up with its controller.
 _ZOMBIE_S = 3.0
 
 
 class Misfortunes:
-    """Each node meets each kind, in an order by chance.
+    """Each kind of fault for each node, in random order.
 
     Attributes:
-        counts: How often each kind has befallen somebody.
-        most_s: How long one lasts at most: longer than a broker's session.
+        counts: Number of faults by kind.
+        most_s: Maximum duration of a fault: longer than a broker's session.
     """
 
     def __init__(
@@ -48,27 +48,23 @@ class Misfortunes:
 
     @property
     def total(self) -> int:
-        """How many there are in all."""
         return len(self._due) + self.counts.total()
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a node is missed now."""
         return self._under_way is not None
 
     @property
     def has_lasted(self) -> bool:
-        """Whether the one that is under way must end now."""
         return time.monotonic() - self._since >= self.most_s
 
     @property
     def has_zombies(self) -> bool:
-        """Whether somebody may answer from before he was frozen: Kafka's brokers have no leases."""
+        """Whether a recently frozen node may send stale responses: Kafka has no leases."""
         is_frozen = self._under_way is not None and self._under_way[0] == "freeze"
         return is_frozen or time.monotonic() - self._thawed_at < _ZOMBIE_S
 
     def begin(self) -> None:
-        """Let the next one happen."""
         assert self._under_way is None, "one at a time"
         kind, broker = self._under_way = self._due.pop()
         self._since = time.monotonic()
@@ -81,7 +77,6 @@ class Misfortunes:
             broker.stop()
 
     def end(self) -> None:
-        """Have the node back; do nothing if none is missed."""
         if self._under_way is None:
             return
         kind, broker = self._under_way

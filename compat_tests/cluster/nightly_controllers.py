@@ -1,7 +1,7 @@
-"""Apache Kafka's controllers under load: who leads them is killed or frozen.
+"""Apache Kafka's active controller is killed or frozen under load.
 
-Of three the active one is killed, and nobody is fenced; a single one is frozen for longer than a
-session, and killed.
+The active one of three is killed, which must fence no broker; a single one is frozen for longer
+than a session, and killed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def ask(cluster: Cluster, key: ApiKey, body: dict[str, object]) -> object:
 
 
 def active(cluster: Cluster) -> int:
-    """Return which controller leads the quorum; -1 while nobody knows."""
+    """Return the quorum's leader; -1 while it is unknown."""
     log = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
     answer = ask(cluster, ApiKey.DESCRIBE_QUORUM, {"topics": [log]})
     topics = answer.topics  # type: ignore[attr-defined]
@@ -45,7 +45,7 @@ def active(cluster: Cluster) -> int:
 
 
 def leader_epochs(cluster: Cluster) -> dict[str, tuple[int, int]]:
-    """Return who leads partition 0 of each topic, and the epoch: a fence would change both."""
+    """Return leader and epoch of partition 0 of each topic: fencing would change both."""
     requests = Requests((HOST, cluster.brokers[1].port))
     answer = requests.ask(ApiKey.METADATA, 12, {"topics": None})
     requests.close()

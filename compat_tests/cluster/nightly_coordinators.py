@@ -1,12 +1,12 @@
-"""Coordinators of groups and transactions are killed, frozen and restarted under stock clients.
+"""Group and transaction coordinators are killed, frozen and restarted under stock clients.
 
 pytest compat_tests/cluster/nightly_coordinators.py --long --seed 7 -s
 
 Stages of librdkafka's consumers and transactional producers, as in ../transactions/test_churn.py,
-and Java's transactional producers, go on while each broker in turn is killed (-9), frozen
-(SIGSTOP) and restarted. All internal topics have three replicas, so that each of these moves
-coordinators. Each record is in each stage once, no reader ever sees a part of a transaction, and
-what a group has committed never goes back.
+and Java's transactional producers continue while each broker in turn is killed (-9), frozen
+(SIGSTOP) and restarted. All internal topics have three replicas, so each fault moves coordinators.
+Each record must be in each stage once, no reader may see part of a transaction, and committed
+offsets never decrease.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEMBERS = 2  # of each stage
 NAMES = ("in", "middle", "out")
 JAVA_TOPICS = ("java-a", "java-b")
 RECORDS = 9_000
-# Beyond what a client of a frozen broker waits for before it asks another.
+# Longer than a client waits for a frozen broker before it tries another.
 REQUEST_S = 20
 PATIENCE_S = 180.0
 _REPLICATED = {
@@ -55,7 +55,6 @@ _REPLICATED = {
 
 @pytest.fixture
 def our_cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Run three wirebrokers under a wirebroker's controller."""
     cluster = own_cluster(tmp_path / "cluster", _REPLICATED)
     try:
         for node_id in (1, 2, 3):
@@ -129,9 +128,9 @@ def _copy_under_misfortunes(cluster: Cluster, folder: Path, seed: int) -> None:
 
 
 def _run(churn: Churn, watchers: Sequence[Watcher], misfortunes: Misfortunes) -> None:
-    """Let the members work and everything befall the brokers until all records are through."""
+    """Let the members work and the brokers fail until all records are processed."""
     last = watchers[-1]
-    # A misfortune begins and ends as records come through: in the midst of transactions.
+    # Progress starts and ends each fault, so it occurs during transactions.
     step = RECORDS // (2 * misfortunes.total + 2)
     progress, threshold, deadline = -1, step, time.monotonic() + PATIENCE_S
     while len(last.seen) < RECORDS or misfortunes.counts.total() < misfortunes.total:

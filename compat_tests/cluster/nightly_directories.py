@@ -1,7 +1,7 @@
-"""Brokers of either kind, under controllers of either kind, start without one of their directories.
+"""Brokers of either kind start without one of their directories, under either kind of controller.
 
-What lies there is led by the other broker, what lies elsewhere is served on; once the
-directory is back it catches up. And new replicas are kept out of cordoned ones.
+The other broker leads the missing partitions, the rest stay available; once the directory is back
+its replicas catch up. New replicas are not placed in cordoned directories.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def cordon(cluster: Cluster, node_id: int, value: str) -> None:
 
 
 def told_by_controller(cluster: Cluster, node_id: int, value: str) -> ErrorCode:
-    """Set a broker's cordoned directories at a controller; return what that says."""
+    """Set a broker's cordoned directories at a controller; return the response."""
     config = {"name": "cordoned.log.dirs", "config_operation": SET, "value": value}
     resource = {"resource_type": BROKER_RESOURCE, "resource_name": str(node_id)}
     body = {"resources": [{**resource, "configs": [config]}], "validate_only": False}
@@ -98,7 +98,6 @@ def told_by_controller(cluster: Cluster, node_id: int, value: str) -> ErrorCode:
 
 
 def refuses(cluster: Cluster, replicas: int) -> bool:
-    """Tell whether so many replicas are too many."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     wanted = NewTopic("tried", 1, replication_factor=replicas)
     (future,) = admin.create_topics([wanted], validate_only=True).values()
@@ -110,9 +109,9 @@ def refuses(cluster: Cluster, replicas: int) -> bool:
 
 
 def keep_new_replicas_away(cluster: Cluster, node_id: int, other: int) -> None:
-    """Cordon a broker: nothing new is placed there, until that is taken back."""
+    """Cordon a broker, check that it gets no new replicas, and undo it."""
     assert not refuses(cluster, 2)
-    # No controller knows a broker's directories: it takes back, and cordons nothing.
+    # Controllers do not know a broker's directories: they can uncordon, but not cordon.
     assert told_by_controller(cluster, node_id, "*") is ErrorCode.INVALID_CONFIG
     cordon(cluster, node_id, "*")
     eventually(lambda: refuses(cluster, 2), timeout_s=WAIT_S)

@@ -1,4 +1,4 @@
-"""Each node of a cluster meets each misfortune while replicas in every order are written to."""
+"""Each node of a cluster has each fault while a load writes to replicas in every order."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_wirebrokers_alone_are_killed_frozen_and_restarted(
 
 
 def _suffer(cluster: Cluster, seed: int) -> None:
-    """Produce to replicas in every order while each node meets each misfortune, controllers too."""
+    """Produce to replicas in every order while each node, controllers included, has each fault."""
     assignment = {"-".join(map(str, each)): each for each in permutations((1, 2, 3))}
     create(cluster, assignment)
     nodes = [*cluster.brokers.values(), *cluster.controllers.values()]

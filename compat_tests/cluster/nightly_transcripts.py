@@ -1,8 +1,8 @@
-"""The transcripts at a member of a cluster, `python -m tests.nightly cluster-transcripts`.
+"""The transcripts at a cluster member, `python -m tests.nightly cluster-transcripts`.
 
-The broker that is asked is node 1; its controller is another process, so that whatever the
-controller decides is forwarded with the client's name, answered there, and followed here before
-the client has its answer. It says what a single broker says: what Apache Kafka was recorded to say.
+The tested broker is node 1; its controller is another process, so node 1 forwards requests with the
+client's name and applies the result before it responds. The responses must equal the recorded ones
+of Apache Kafka.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.long
 
-# By transcript, the sentences in which a member differs; each stands in docs/compatibility.md.
+# By transcript, the sentences in which a member differs; see docs/compatibility.md.
 AGREED_OF_MEMBERS: Final[dict[str, list[str]]] = {}
 
 
 @contextlib.contextmanager
 def driver_of_member(directory: Path, steps: Sequence[Step]) -> Iterator[Driver]:
-    """Start a controller and its one member, with the configs that the steps ask for."""
     wanted = [word for step in steps if step.command[0] == "settings" for word in step.command[1:]]
     settings = dict(word.split("=", 1) for word in wanted)
     cluster = Cluster(directory, controllers=0, settings=settings)

@@ -1,8 +1,8 @@
-"""A cluster of an earlier version is upgraded node by node under load, and goes back.
+"""A cluster of an earlier version is upgraded node by node under load, and downgraded.
 
-Node 1 has the controller, so it is upgraded last and goes back first. In between the cluster is
-one of mixed versions: once two nodes are of today and one is of the earlier version. A transaction
-is open while the nodes are upgraded and committed after that, and another one on the way back.
+Node 1 has the controller, so it is upgraded last and downgraded first. In between, the versions
+are mixed; two of three nodes then have the new version. A transaction stays open during the
+upgrade and is committed after it, and another one on the way back.
 """
 
 from __future__ import annotations
@@ -35,19 +35,16 @@ TOPICS = {"led-by-1": (1, 2, 3), "led-by-2": (2, 3, 1), "led-by-3": (3, 1, 2)}
 TRANSACTIONS = "transactions"
 SETTINGS = {"transaction.state.log.replication.factor": "3"}
 UPGRADE = (3, 2, 1)
-# Of topics with three replicas, this many acknowledged records between two restarts.
+# Number of acknowledged records between two restarts, in topics with three replicas.
 BETWEEN = 2_000
 
 
 @dataclass
 class MixedCluster:
-    """Three brokers, each of either version."""
-
     brokers: dict[int, EitherFirst | EitherJoined]
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all three."""
         return ",".join(each.bootstrap for each in self.brokers.values())
 
     def stop(self) -> None:
@@ -95,7 +92,7 @@ def test_a_cluster_is_upgraded_under_load_and_goes_back(tmp_path: Path) -> None:
 
 
 def transactional_producer(bootstrap: str) -> Producer:
-    """Return a producer whose transactions may stay open for longer than an upgrade takes."""
+    """Return a producer whose transaction timeout exceeds the duration of an upgrade."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,4 +1,4 @@
-"""Processes of one cluster: Apache Kafka's controllers and brokers, and wirebroker's.
+"""Processes of one cluster: controllers and brokers of Apache Kafka and wirebroker.
 
     cluster = Cluster(folder)
     cluster.start_controllers()
@@ -7,8 +7,8 @@
     ...
     cluster.stop()
 
-Each keeps its port and its folder over restarts. Sessions are short, so that a test needn't wait
-nine seconds for what it kills.
+Each keeps its port and folder across restarts. Short sessions save tests from waiting nine seconds
+after a kill.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qk"
-# Ids of controllers begin here: Apache Kafka refuses a broker whose id is a voter's.
+# First controller id: Apache Kafka refuses a broker with the id of a voter.
 FIRST_CONTROLLER: Final = 101
 _SHORT_SESSIONS: Final = {
     "broker.session.timeout.ms": "3000",
@@ -46,16 +46,17 @@ _SHORT_SESSIONS: Final = {
 
 
 class Cluster:
-    """Some controllers, and the brokers that join them.
+    """Controllers and the brokers that join them.
 
     Args:
-        folder: Of the cluster's own; each node has one within.
-        controllers: How many of Apache Kafka's vote.
-        settings: Configs of every node, beyond the common profile and short sessions.
-        features: Levels that the cluster begins with, `group.version=1`; Kafka's defaults if empty.
-        is_secured: Whether the settings protect listeners: whoever listens is taken for ready.
-        has_dynamic_voters: Whether the voters are in the metadata (kraft.version 1) and may change;
-            the first controller begins alone.
+        folder: Contains a folder per node.
+        controllers: Number of Apache Kafka's voters.
+        settings: Configs of every node, in addition to the common profile and short sessions.
+        features: Initial feature levels, such as `group.version=1`; Kafka's defaults if empty.
+        is_secured: Whether the settings protect listeners: a node that listens counts as ready.
+        has_dynamic_voters: Whether the metadata holds the voters (kraft.version 1), which may
+            change;
+            the first controller starts alone.
 
     Attributes:
         controllers: Apache Kafka's, by node id.
@@ -84,12 +85,10 @@ class Cluster:
 
     @property
     def voters(self) -> str:
-        """The value of controller.quorum.voters."""
         return ",".join(f"{each}@{HOST}:{port}" for each, port in self.places.items())
 
     @property
     def quorum(self) -> dict[str, str]:
-        """The settings that name the controllers."""
         if self.has_dynamic_voters:
             places = ",".join(f"{HOST}:{port}" for port in self.places.values())
             return {"controller.quorum.bootstrap.servers": places}
@@ -97,30 +96,27 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all brokers that were made."""
         return ",".join(each.bootstrap for each in self.brokers.values())
 
     def start_controllers(self) -> None:
-        """Start them; each is formatted before its first start."""
+        """Start the controllers; format each before its first start."""
         for each in self.controllers.values():
             each.start()
 
     def java_broker(self, node_id: int, settings: Mapping[str, str] | None = None) -> JavaBroker:
-        """Make and start a broker of Apache Kafka's."""
         broker = JavaBroker(self, node_id, settings)
         self.brokers[node_id] = broker
         broker.start()
         return broker
 
     def wirebroker(self, node_id: int, settings: Mapping[str, str] | None = None) -> MemberBroker:
-        """Make and start a wirebroker that joins by a server.properties."""
         broker = MemberBroker(self, node_id, settings)
         self.brokers[node_id] = broker
         broker.start()
         return broker
 
     def stop(self) -> None:
-        """Stop all, brokers first; one that doesn't stop by itself is killed."""
+        """Stop all nodes, brokers first; kill those that do not stop."""
         for each in (*self.brokers.values(), *self.controllers.values()):
             try:
                 each.stop()
@@ -129,7 +125,6 @@ class Cluster:
 
 
 def is_open(port: int) -> bool:
-    """Tell whether somebody listens, who may answer no client."""
     try:
         socket.create_connection((HOST, port), timeout=5).close()
     except OSError:
@@ -138,7 +133,7 @@ def is_open(port: int) -> bool:
 
 
 class _Member(Broker):
-    """A node of a cluster; it keeps a server.properties in its folder."""
+    """A node with a server.properties in its folder."""
 
     def __init__(
         self, cluster: Cluster, node_id: int, settings: Mapping[str, str] | None = None
@@ -149,7 +144,7 @@ class _Member(Broker):
 
     @property
     def properties(self) -> Path:
-        """The file that the node is started with."""
+        """The file that configures the node."""
         return self.directory / "server.properties"
 
     def _prepare(self) -> None:
@@ -177,7 +172,7 @@ class _Member(Broker):
 
 
 class _Java(_Member):
-    """A node of Apache Kafka's, formatted on its first start."""
+    """A node of Apache Kafka, formatted on its first start."""
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -204,7 +199,7 @@ class _Java(_Member):
 
 
 class JavaController(_Java):
-    """A voter; it serves no client."""
+    """A voter of Apache Kafka."""
 
     def __init__(self, cluster: Cluster, node_id: int) -> None:
         super().__init__(cluster, node_id)
@@ -233,11 +228,11 @@ class JavaController(_Java):
 
 
 class JavaBroker(_Java):
-    """A broker of Apache Kafka's, without a controller of its own."""
+    """A broker of Apache Kafka without a controller."""
 
 
 class OwnNode(_Member):
-    """A wirebroker, started by the file that a Java node takes; it says its port when it serves."""
+    """A wirebroker started with a Java node's file; it prints its port once it serves."""
 
     @property
     def _port_file(self) -> Path:

@@ -1,4 +1,4 @@
-"""A cluster whose controller is a wirebroker: alone, or beside a broker in one process."""
+"""A cluster whose controller is a wirebroker, alone or combined with a broker."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class OwnController(OwnNode):
     """A wirebroker with the controller role.
 
     Args:
-        cluster: Whose only voter it is.
+        cluster: The cluster; this node is its only voter.
         node_id: Its id.
         has_broker: Whether it is a broker as well.
-        settings: Of its own.
+        settings: Additional settings.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class OwnController(OwnNode):
 def own_cluster(
     folder: Path, settings: Mapping[str, str] | None = None, *, has_broker: bool = False
 ) -> Cluster:
-    """Start a cluster whose only voter is a wirebroker; it is node 101.
+    """Start a cluster whose only voter is a wirebroker, node 101.
 
     Args:
-        folder: Of the cluster's own.
+        folder: The cluster's folder.
         settings: Configs of every node.
         has_broker: Whether that node is a broker as well.
     """

@@ -1,4 +1,4 @@
-"""A load on replicated topics, and what must hold of their replicas behind it."""
+"""A load on replicated topics, and checks of the replicas after it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compat_tests.cluster.nodes import Cluster
 
 WAIT_S = 60
-# Followers ask soon again, and who is gone leaves the ISR soon.
+# Followers retry soon, and missing ones leave the ISR soon.
 QUICK = {
     "replica.lag.time.max.ms": "4000",
     "offsets.topic.replication.factor": "3",
@@ -32,7 +32,7 @@ QUICK = {
 
 
 class Load(InBackground):
-    """One idempotent producer with acks=all that never rests, into partition 0 of each topic."""
+    """An idempotent producer with acks=all that sends continuously to partition 0 of each topic."""
 
     def __init__(self, cluster: Cluster, topics: Sequence[str]) -> None:
         super().__init__()
@@ -56,7 +56,6 @@ class Load(InBackground):
         return sum(len(each) for each in self.acknowledged.values())
 
     def go_on(self, more: int = 200) -> None:
-        """Wait until so many more are acknowledged."""
         wanted = self.count + more
         eventually(lambda: self.count >= wanted, timeout_s=WAIT_S)
 
@@ -70,7 +69,7 @@ class Load(InBackground):
             time.sleep(0.003)
 
     def _send(self, topic: str, value: str) -> None:
-        """Send it as soon as the client has room for it; what is over by then isn't sent."""
+        """Send when the client's queue has room, unless the load has ended by then."""
         while not self._is_over.is_set():
             try:
                 self._producer.produce(
@@ -102,14 +101,13 @@ def create(cluster: Cluster, assignment: Mapping[str, Sequence[int]]) -> None:
 
 
 def isrs(cluster: Cluster, topics: Sequence[str]) -> dict[str, set[int]]:
-    """Return who is in sync; nobody where the broker that is asked knows nothing of it yet."""
     found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=WAIT_S).topics
     known = {topic: found[topic].partitions for topic in topics if topic in found}
     return {topic: set(known[topic][0].isrs) if known.get(topic) else set() for topic in topics}
 
 
 def views(cluster: Cluster, topics: Sequence[str]) -> str:
-    """Tell who leads and who is in sync by what each broker says, and what a new producer gets."""
+    """Describe leaders and ISRs as each broker reports them, and the results of a new producer."""
     lines = []
     for node_id, broker in cluster.brokers.items():
         try:
@@ -129,7 +127,7 @@ def views(cluster: Cluster, topics: Sequence[str]) -> str:
 
 
 def answers_to_new_producer(cluster: Cluster, topics: Sequence[str]) -> dict[str, str]:
-    """Write a record into each topic by a client without a past; return what becomes of each."""
+    """Write a record to each topic with a new client; return the results."""
     answers: dict[str, str] = {}
     producer = Producer(
         {"bootstrap.servers": cluster.bootstrap, "acks": "all", "message.timeout.ms": 10_000}
@@ -175,17 +173,20 @@ def stored(cluster: Cluster, node_id: int, topic: str) -> bytes:
 
 
 def are_equal(cluster: Cluster, topic: str) -> bool:
-    """Tell whether all replicas hold the same bytes, and some."""
+    """Return whether all replicas hold the same bytes, and at least some."""
     first, second, third = (stored(cluster, each, topic) for each in (1, 2, 3))
     return first == second == third != b""
 
 
 def twice_in(records: bytes) -> list[tuple[int, bytes | None]]:
-    """Return what is there twice in one epoch of its producer, with that epoch.
+    """Return the duplicates within one epoch of their producer, with that epoch.
 
-    Where an ISR was too small for one batch and not for the next, the next is out of sequence, at
-    either broker. librdkafka then takes a new epoch and sends in it again whatever of any partition
-    was not answered, though a broker that died may have had it: no broker knows these for copies.
+    If an ISR was too small for one batch but not for the next, both brokers refuse the next as out
+    of
+    sequence. librdkafka then starts a new epoch and sends all unacknowledged batches of any
+    partition
+    in it again. A broker that died may have appended them before; no broker detects such
+    duplicates.
     """
     counts = Counter(
         (header.producer_epoch, record.value) for header, record in records_in(records)
@@ -194,7 +195,7 @@ def twice_in(records: bytes) -> list[tuple[int, bytes | None]]:
 
 
 def check(cluster: Cluster, load: Load) -> None:
-    """Nothing acknowledged is lost, no broker let anything in twice, replicas are the same."""
+    """Check that no acknowledged record is lost or duplicated, and replicas are equal."""
     assert not load.failed
     topics = list(load.acknowledged)
     all_in_sync(cluster, topics)
@@ -206,7 +207,7 @@ def check(cluster: Cluster, load: Load) -> None:
 
 
 def verify(cluster: Cluster, topics: Sequence[str]) -> None:
-    """Stop the brokers: `wirebroker verify` has nothing to say of what they leave."""
+    """Stop the brokers and check their logs with `wirebroker verify`."""
     for broker in cluster.brokers.values():
         broker.stop()
         command = [sys.executable, "-m", "wirebroker", "verify", "--json", str(broker.data_dirs[0])]

@@ -1,4 +1,4 @@
-"""Brokers are added to a cluster of wirebrokers, and take all partitions over, under load."""
+"""Brokers added to a cluster of wirebrokers take over all partitions under load."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_what_is_moved_to_them_is_neither_lost_nor_there_twice(
             for left in (2, 101):
                 folder = cluster.brokers[left].data_dirs[0]
                 eventually(lambda: not (folder / f"{topic}-0").exists())  # noqa: B023 - at once
-        for node_id in (4, 3, 2):  # whoever has the controller comes last
+        for node_id in (4, 3, 2):  # the node with the controller comes last
             cluster.brokers[node_id].stop()
         verify(cluster, [])
     finally:

@@ -30,7 +30,6 @@ def describe(broker: MemberBroker) -> str:
 
 
 def voters(broker: MemberBroker) -> set[int]:
-    """Return who votes, as Kafka's tool is told through the broker."""
     line = next(each for each in describe(broker).splitlines() if "CurrentVoters" in each)
     return {int(each) for each in re.findall(r'"id": (\d+)', line)}
 
@@ -42,7 +41,6 @@ def leader(broker: MemberBroker) -> int:
 
 
 def add(broker: MemberBroker, controller: JavaController) -> None:
-    """Have a controller that follows vote, as its own tool asks, when it has caught up."""
     tool = java_tool("-Xmx128m", QUORUM, java_start.options())
     tool += ["--bootstrap-server", broker.bootstrap, "--command-config"]
     tool += [str(controller.properties), "add-controller"]
@@ -50,7 +48,7 @@ def add(broker: MemberBroker, controller: JavaController) -> None:
     def is_added() -> bool:
         done = subprocess.run(tool, capture_output=True, text=True, check=False)
         said = done.stdout + done.stderr
-        # Who lags behind is refused as one that times out.
+        # A controller that lags is refused with a timeout.
         assert done.returncode == 0 or "TimeoutException" in said, said
         return done.returncode == 0
 
@@ -91,7 +89,7 @@ def test_voters_come_and_go_and_the_member_goes_on(start_cluster: StartCluster) 
     )
     eventually(lambda: voters(ours) == {102}, timeout_s=WAIT_S)
     cluster.controllers.pop(101).stop()
-    # The broker was told of 101 alone; it has learned of the other meanwhile.
+    # The broker was configured with 101 only; it has learned of the other since.
     eventually(lambda: leader(ours) == 102, timeout_s=WAIT_S)
     create(cluster, "after", [[1]])
     produce(cluster, "t", values(10, 20))

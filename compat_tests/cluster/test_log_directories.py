@@ -1,4 +1,4 @@
-"""A directory of several fails, on a broker of either kind, under a controller of either kind."""
+"""One of several log directories fails, with brokers and controllers of either kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.java
 
 WAIT_S = 60
 PARTITIONS = 6
-# A disk is found out by the next checkpoint at the latest.
+# The next checkpoint detects a failed disk at the latest.
 QUICK = {
     "replica.high.watermark.checkpoint.interval.ms": "500",
     "log.flush.offset.checkpoint.interval.ms": "500",
@@ -58,7 +58,6 @@ def in_sync(cluster: Cluster, topic: str) -> bool:
 
 
 def produce(cluster: Cluster, topic: str) -> None:
-    """Have a record acknowledged in each partition, whoever leads it by then."""
     settings = {"bootstrap.servers": cluster.bootstrap, "message.timeout.ms": WAIT_S * 1000}
     producer = Producer({**settings, "topic.metadata.refresh.interval.ms": 500})
     errors: list[object] = []
@@ -77,7 +76,7 @@ def held(directory: Path, topic: str) -> set[int]:
 def spread(
     cluster: Cluster, topic: str, broker: Broker, node_id: int, other: int
 ) -> tuple[set[int], set[int]]:
-    """Make a topic that a broker leads; return what lies in its first and in its second directory.
+    """Create a topic that a broker leads; return the partitions in its first and second directory.
 
     Both replicas of each partition are in sync and have a record.
     """
@@ -96,15 +95,15 @@ def spread(
 
 
 def until_led_by(cluster: Cluster, topic: str, indexes: Collection[int], node_id: int) -> None:
-    """Wait until whichever broker is asked says who leads: each hears of it when it does."""
+    """Wait until all brokers report the leader: each learns of it separately."""
     eventually(lambda: leaders(cluster, topic, indexes) == {node_id}, timeout_s=WAIT_S)
 
 
 def lose_a_directory(cluster: Cluster, failing: Broker, node_id: int, other: int) -> None:
-    """Take a directory away under a broker that leads; what lay there goes to the other."""
+    """Remove a directory of a leading broker; the other broker takes over its partitions."""
     topic = f"led-by-{node_id}"
     kept, lost = spread(cluster, topic, failing, node_id, other)
-    # By another name first: while it is emptied the broker would write into it.
+    # Renamed first: the broker would write to it while it is being deleted.
     shutil.rmtree(failing.data_dirs[1].rename(failing.data_dirs[1].with_name("gone")))
     produce(cluster, topic)
     until_led_by(cluster, topic, lost, other)
@@ -123,7 +122,7 @@ def test_under_kafkas_controller_only_what_lay_in_the_directory_moves(
 
 
 def move_to_the_other_directory(cluster: Cluster, broker: Broker) -> None:
-    """Have Kafka's own tool move a replica between two directories, and see that it has."""
+    """Move a replica between two directories with Kafka's tool, and verify the move."""
     create(cluster, "moving", [[2]])
     send(cluster, "moving", values(0, 1000))
     before, after = broker.data_dirs

@@ -1,4 +1,4 @@
-"""A wirebroker joins Apache Kafka's controllers, serves, goes and comes back."""
+"""A wirebroker joins Apache Kafka's controllers, serves, stops and returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 WAIT_S = 30
-# So small that a controller has snapshots, and its log begins behind one, after some topics.
+# So small that after some topics a controller has snapshots and deletes earlier log segments.
 SMALL_LOGS = {
     "metadata.log.max.record.bytes.between.snapshots": "4000",
     "internal.metadata.log.segment.bytes": "4096",
@@ -37,7 +37,6 @@ SMALL_LOGS = {
 
 
 def create(cluster: Cluster, topic: str, assignment: Sequence[Sequence[int]]) -> None:
-    """Make a topic whose partitions have these replicas."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     replicas = [list(each) for each in assignment]
     made = NewTopic(topic, len(replicas), replica_assignment=replicas)
@@ -46,7 +45,6 @@ def create(cluster: Cluster, topic: str, assignment: Sequence[Sequence[int]]) ->
 
 
 def produce(cluster: Cluster, topic: str, values: Sequence[str]) -> None:
-    """Write values to partition 0, each acknowledged by all."""
     failed: list[object] = []
 
     def delivered(error: object, _message: object) -> None:
@@ -61,7 +59,6 @@ def produce(cluster: Cluster, topic: str, values: Sequence[str]) -> None:
 
 
 def read(cluster: Cluster, topic: str, count: int) -> list[str]:
-    """Return the first values of partition 0."""
     consumer = Consumer(
         {"bootstrap.servers": cluster.bootstrap, "group.id": "reader", "enable.auto.commit": False}
     )
@@ -89,7 +86,7 @@ def test_a_member_serves_stops_is_killed_and_comes_back(start_cluster: StartClus
     ours.start()
     produce(cluster, "first", values(200, 300))
     assert read(cluster, "first", 300) == values(0, 300)
-    # What one of them has configured counts for all of them.
+    # Configs set at one broker apply at all.
     entity = ("--entity-type", "topics", "--entity-name", "first")
     run(ours.bootstrap, CONFIGS, "--alter", *entity, "--add-config", "retention.ms=1234567")
     eventually(
@@ -105,7 +102,7 @@ def test_a_member_serves_stops_is_killed_and_comes_back(start_cluster: StartClus
     java.stop()
     admin = AdminClient({"bootstrap.servers": ours.bootstrap})
     eventually(lambda: list(admin.list_topics(timeout=WAIT_S).brokers) == [2])
-    # It is not to come back: the controllers forget it, once.
+    # Unregister it for good, once.
     requests = Requests((HOST, ours.port))
     asked = (ApiKey.UNREGISTER_BROKER, 0, {"broker_id": 1})
     assert requests.try_ask(*asked).error_code == ErrorCode.NONE
@@ -120,7 +117,7 @@ def test_a_snapshot_is_loaded_and_the_log_goes_on_behind_it(start_cluster: Start
         create(cluster, f"topic-{number}", [[2]] * 20)
     (controller,) = cluster.controllers.values()
     log = controller.data_dir / "__cluster_metadata-0"
-    # Apache Kafka looks once a minute whether it can cut its log behind a snapshot.
+    # Apache Kafka deletes log segments before a snapshot once a minute.
     eventually(lambda: not (log / f"{0:020d}.log").exists(), timeout_s=90)
     other = cluster.wirebroker(3)
     assert "loading metadata snapshot" in other.log.read_text()
@@ -161,7 +158,7 @@ def test_a_directory_of_another_cluster_is_refused(start_cluster: StartCluster) 
         [*command, "--data-dir", str(data)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    line = done.stderr.splitlines()[-1]  # behind what it is at
+    line = done.stderr.splitlines()[-1]  # after the progress output
     assert "belongs to cluster AAAAAAAAAAAAAAAAAAAAAA" in line
     assert CLUSTER_ID in line
 
@@ -177,7 +174,7 @@ def test_no_broker_has_the_id_of_a_voter(start_cluster: StartCluster) -> None:
     line = done.stderr.splitlines()[-1]
     assert f"{voter} is the node id of one of the cluster's controllers" in line
     assert not data.exists()
-    # Apache Kafka's, told no more than that, ends as soon as it has heard who leads.
+    # With only these settings, Apache Kafka's broker ends once it knows the leader.
     places = {"controller.quorum.bootstrap.servers": f"127.0.0.1:{port}"}
     theirs = JavaBroker(cluster, voter, {**places, "controller.quorum.voters": ""})
     theirs.directory = cluster.folder / "theirs"

@@ -1,4 +1,4 @@
-"""Apache Kafka's brokers under a wirebroker's controller: join, fail over, and go on without it."""
+"""Apache Kafka's brokers with a wirebroker controller: they join, fail over, and outlive it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def replicas_of(admin: AdminClient, topic: str) -> list[int]:
 
 
 def move(cluster: Cluster, folder: Path, topic: str, replicas: list[int]) -> None:
-    """Have Kafka's own tool begin to move partition 0."""
     plan = folder / "plan.json"
     partition = {"topic": topic, "partition": 0, "replicas": replicas}
     plan.write_text(json.dumps({"version": 1, "partitions": [partition]}))
@@ -64,7 +63,6 @@ def create(admin: AdminClient, *topics: NewTopic) -> None:
 
 
 def producer_of(cluster: Cluster) -> Producer:
-    """Return one with acks=all and idempotence; it takes its id when the controller is there."""
     return Producer(
         {
             "bootstrap.servers": cluster.bootstrap,
@@ -75,7 +73,6 @@ def producer_of(cluster: Cluster) -> Producer:
 
 
 def produce(producer: Producer, topic: str, values: list[str]) -> None:
-    """Produce; all are acknowledged."""
     errors: list[Any] = []
     for value in values:
         producer.produce(
@@ -133,7 +130,7 @@ def test_javas_brokers_fail_over_and_go_on_while_the_controller_is_down(tmp_path
         produce(producer, "t", [f"c{number}" for number in range(100)])
         cluster.brokers[1].start()
         eventually(lambda: in_sync(admin, "t") == {1, 2}, timeout_s=PATIENCE_S)
-        # A clean stop gives the leadership away before it ends.
+        # A clean stop transfers the leadership first.
         cluster.brokers[2].stop()
         assert leader_of(admin, "t") == 1
         cluster.brokers[2].start()

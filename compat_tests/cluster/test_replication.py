@@ -1,4 +1,4 @@
-"""Replicas on brokers of either kind, the same to the byte, whoever leads, dies and comes back."""
+"""Replicas on both kinds of brokers stay byte-identical through leader changes and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers of a cluster become wirebrokers and Apache Kafka's again, one by one, under load."""
+"""A cluster's brokers are replaced by wirebrokers and back, one by one, under load."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SETTINGS = {
     "replica.lag.time.max.ms": "4000",
     "offsets.topic.replication.factor": "2",
     "offsets.topic.num.partitions": "4",
-    # Such as either kind coordinates.
+    # Only protocols that both kinds coordinate.
     "group.coordinator.rebalance.protocols": "classic",
 }
 
 
 class Reader(InBackground):
-    """A consumer of a group that never rests; what it was given, in order."""
+    """A group's consumer that reads continuously and keeps its records in order."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Reader(InBackground):
 
 
 def become(cluster: Cluster, node_id: int, kind: type[JavaBroker | MemberBroker]) -> None:
-    """Stop a broker and start one of the other kind in its folder, at its port."""
+    """Replace a broker by one of the other kind, with the same folder and port."""
     before = cluster.brokers[node_id]
     before.stop()
     after = kind(cluster, node_id)
@@ -74,7 +74,7 @@ def test_a_cluster_is_moved_and_back_while_it_is_used(start_cluster: StartCluste
         with Load(cluster, ["t"]) as load:
             load.go_on()
             for node_id, kind in (
-                (1, MemberBroker),  # wirebrokers alone
+                (1, MemberBroker),  # only wirebrokers
                 (2, JavaBroker),
                 (2, MemberBroker),
                 (1, JavaBroker),  # as in the beginning
@@ -87,6 +87,6 @@ def test_a_cluster_is_moved_and_back_while_it_is_used(start_cluster: StartCluste
     found = read(cluster, "t")
     assert len(found) == len(set(found))
     assert acknowledged <= set(found)
-    # The group may be given again what it had not committed, but passes nothing over.
+    # The group may read uncommitted records again, but skips none.
     order = {value: place for place, value in enumerate(found)}
     assert set(reader.values) == set(order)

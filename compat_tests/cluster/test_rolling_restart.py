@@ -78,7 +78,7 @@ class Creator:
                 self.created += 1
             except KafkaException as error:
                 code = error.args[0].code()
-                # The broker that was asked has stopped.
+                # The broker that received the request has stopped.
                 if code in {KafkaError._TRANSPORT, KafkaError._TIMED_OUT}:
                     continue
                 is_legal = code == KafkaError.INVALID_REPLICATION_FACTOR
@@ -105,13 +105,11 @@ def test_clients_create_topics_throughout_a_rolling_restart(cluster: Cluster) ->
 
 
 def auto_create(cluster: Cluster, topic: str) -> None:
-    """Produce to a topic that does not exist yet."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     producer.produce(topic, b"value")
     assert producer.flush(PATIENCE_S) == 0
 
 
 def begin_transactions(cluster: Cluster) -> None:
-    """Initialize the first transactional producer, which creates __transaction_state."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "first"})
     producer.init_transactions(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""A member beside a Java broker, under a Java controller, where every listener is SASL_SSL."""
+"""A member and a Java broker with a Java controller, where every listener is SASL_SSL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _JAAS = (
 
 
 def settings(folder: Path) -> dict[str, str]:
-    """Return what all nodes have: PLAIN over TLS everywhere, and ACLs."""
     return {
         **tls_configs(folder),
         "listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:SASL_SSL",
@@ -66,7 +65,7 @@ def test_each_leads_and_follows_the_other_and_forwards_who_asks(
     cluster = start_cluster(settings=settings(tmp_path), is_secured=True)
     cluster.java_broker(1)
     ours = cluster.wirebroker(2)
-    # Through ours alone: what it forwards has the client's name.
+    # Through wirebroker only: its forwarded requests carry the client's name.
     admin = AdminClient(client(ours.bootstrap, tmp_path))
     topics = [
         NewTopic(f"led-by-{each}", 1, replica_assignment=[[each, 3 - each]]) for each in (1, 2)
@@ -91,7 +90,7 @@ def test_each_leads_and_follows_the_other_and_forwards_who_asks(
         place = TopicPartition(topic.topic, 0, 100)
         eventually(partial(confluent.has_committed, consumer, place), timeout_s=WAIT_S)
     consumer.close()
-    # Bob may do nothing: by whom the request comes to the controller makes no difference.
+    # Bob has no permissions, whichever broker forwards the request.
     refused = AdminClient(client(ours.bootstrap, tmp_path, "bob"))
     with pytest.raises(KafkaException, match=r"(?i)authorization"):
         refused.create_topics([NewTopic("bobs", 1, 1)])["bobs"].result(WAIT_S)

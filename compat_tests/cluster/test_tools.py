@@ -1,4 +1,4 @@
-"""Kafka's own tools and newer groups against a cluster with brokers of both kinds."""
+"""Kafka's tools and newer groups with a cluster of both kinds of brokers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ SHARE_CONSUMER = f"{_TOOLS}.consumer.ConsoleShareConsumer"
 
 
 def roles(broker: Broker) -> dict[str, str]:
-    """Return what each node is in the quorum, as Kafka's tool says."""
     rows = run(broker.bootstrap, QUORUM, "describe", "--replication").splitlines()[1:]
     return {row.split()[0]: row.split()[-1] for row in rows if row.strip()}
 
 
 def held(broker: Broker, topic: str) -> dict[int, int]:
-    """Return how many partitions of a topic each broker has, as Kafka's tool says."""
     told = run(broker.bootstrap, LOG_DIRS, "--describe", "--topic-list", topic)
     places = json.loads(told.splitlines()[-1])["brokers"]
     return {each["broker"]: len(each["logDirs"][0]["partitions"]) for each in places}
@@ -77,7 +75,7 @@ def test_tools_see_a_broker_like_any_other(start_cluster: StartCluster) -> None:
 def test_groups_of_newer_kinds_read_what_a_wirebroker_leads(start_cluster: StartCluster) -> None:
     cluster = start_cluster()
     java = cluster.java_broker(1)
-    # The topics that such groups live in are made while there is no other broker.
+    # Create these groups' internal topics while there is no other broker.
     create(cluster, "before", [[1]])
     produce(cluster, "before", values(0, 1))
     share = ("--timeout-ms", "8000", "--group")
@@ -91,7 +89,7 @@ def test_groups_of_newer_kinds_read_what_a_wirebroker_leads(start_cluster: Start
     produce(cluster, "ours", values(0, 50))
     servers = {"bootstrap.servers": cluster.bootstrap}
     assert _consumed({**servers, **newer, "group.id": "g"}, "ours", 50) == values(0, 50)
-    # A share group whose members ask a wirebroker first reads what a Java broker leads.
+    # A share group whose members connect to a wirebroker first reads from a Java leader.
     group = ("--entity-type", "groups", "--entity-name", "early")
     earliest = ("--alter", "--add-config", "share.auto.offset.reset=earliest")
     run(java.bootstrap, CONFIGS, *group, *earliest)

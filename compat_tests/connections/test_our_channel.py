@@ -30,7 +30,7 @@ pytestmark = pytest.mark.java
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 NODE_ID = 17
-# Every feature that Apache Kafka finalizes when it formats a directory.
+# All features that Apache Kafka finalizes when it formats a directory.
 FEATURES = dict.fromkeys(
     ("metadata.version", "transaction.version", "group.version", "share.version"), 1
 ) | dict.fromkeys(("streams.version", "eligible.leader.replicas.version"), 1)
@@ -38,7 +38,6 @@ FEATURES = dict.fromkeys(
 
 @contextlib.asynccontextmanager
 async def member(broker: ApacheKafka) -> AsyncIterator[tuple[RemoteChannel, BrokerLifecycle]]:
-    """Register broker 17, which says that it has followed everything, and unfence it."""
     channel = RemoteChannel(controller_of(broker), SystemClock())
     metadata: Any = SimpleNamespace(image=SimpleNamespace(offset=1 << 40, features=FEATURES))
     lifecycle = BrokerLifecycle(channel, metadata, node_id=NODE_ID)

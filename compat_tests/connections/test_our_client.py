@@ -1,4 +1,4 @@
-"""Our own connections (wirebroker/net/client) to Apache Kafka: its broker, and its controller."""
+"""wirebroker's own connections (wirebroker/net/client) to Apache Kafka's broker and controller."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_the_metadata_log_is_fetched_from_the_controller(kafka: ApacheKafk
     fields |= {"max_wait_ms": 500, "max_bytes": 1 << 20}
     answer = await node.request(ApiKey.FETCH, fields)
     (found,) = answer.responses[0].partitions
-    if found.error_code:  # the first epoch is over: it says which one it is
+    if found.error_code:  # the first epoch is outdated; the response has the current one
         assert found.error_code == ErrorCode.FENCED_LEADER_EPOCH
         partition["current_leader_epoch"] = found.current_leader.leader_epoch
         answer = await node.request(ApiKey.FETCH, fields)
@@ -129,7 +129,7 @@ async def test_what_is_produced_is_fetched(kafka: ApacheKafka) -> None:
     data = {"topic_id": topic_id, "partition_data": [{"index": 0, "records": records}]}
     produce = {"acks": -1, "timeout_ms": 10_000, "topic_data": [data]}
     async with asyncio.timeout(60):
-        while True:  # its leader learns of it a little later
+        while True:  # its leader learns of it later
             produced = await node.request(ApiKey.PRODUCE, produce)
             code = produced.responses[0].partition_responses[0].error_code
             if code == 0:

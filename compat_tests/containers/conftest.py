@@ -1,4 +1,4 @@
-"""The image under test, where there is an engine and an image: `make test-image`."""
+"""Fixtures for the tested image, if there is an engine and an image: `make test-image`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from compat_tests.containers.harness import engine_output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Tags are read as versions of cp-kafka by some classes: by KRaft without being asked from 8 on.
+# Some classes parse tags as cp-kafka versions and use KRaft by default from 8 on.
 TAGS = ("7.2.0", "7.6.0", "8.0.0")
 
 
 @pytest.fixture(scope="session")
 def images() -> Iterator[dict[str, str]]:
-    """Return names of the image by its tags; what runs of it in the end is removed."""
+    """Return the image's names by tag; remove remaining containers at the end."""
     image = os.environ.get("WIREBROKER_IMAGE")
     if not image:
         pytest.skip("WIREBROKER_IMAGE names no image: make test-image")

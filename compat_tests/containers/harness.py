@@ -1,8 +1,8 @@
-"""Programs that start an image by testcontainers' own Kafka classes, in four languages.
+"""Programs in four languages that start an image by testcontainers' own Kafka classes.
 
     program IMAGE VARIANT     prints "started HOST:PORT" when the class says so, stops at a line
 
-What they need is taken from the registries on first use, into `.venv/tools`.
+Their packages are installed from the registries on first use, into `.venv/tools`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 JAVA_JARS = ("org.testcontainers:testcontainers-kafka:2.0.2", "org.slf4j:slf4j-simple:1.7.36")
-# Pulling, linking and starting on a busy machine.
+# For pulling, linking and starting on a busy machine.
 START_S = 120
-# The reaper is an image of its own, which not every machine can pull: programs stop theirs.
+# The programs stop their containers, because not every machine can pull the reaper's image.
 ENVIRONMENT = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"}
 
 
 @contextlib.contextmanager
 def started(language: str, image: str, variant: str) -> Iterator[str]:
-    """Start an image in a class's own way; give where it says that Kafka is.
+    """Start an image with a testcontainers class; yield its bootstrap address.
 
     Args:
         language: "python", "java", "go" or "node".
-        image: With its tag, which some classes read.
-        variant: What else its program can be told.
+        image: With its tag, which some classes parse.
+        variant: Another argument of the program.
     """
     command, environment = PROGRAMS[language]()
     with subprocess.Popen(
@@ -122,7 +122,6 @@ PROGRAMS = {"python": _python, "go": _go, "node": _node, "java": _java}
 
 
 def engine_output(*arguments: str) -> str:
-    """Run the engine's program; return what it prints."""
     done = subprocess.run(
         [os.environ.get("ENGINE", "docker"), *arguments], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The compose files: started with the image, reached from this machine, and a broker is killed."""
+"""The compose files start with the image, are reachable from the host, and survive a kill."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
-# Three brokers that start at once on a busy machine.
+# Three simultaneous brokers on a busy machine.
 START_S = 120
 
 
 @pytest.fixture(scope="session")
 def compose() -> list[str]:
-    """Return the command of compose: the engine's plugin, or the program of its own."""
+    """Return the compose command: the engine's plugin, or the separate program."""
     for command in ([os.environ.get("ENGINE", "docker"), "compose"], ["docker-compose"]):
         with contextlib.suppress(OSError):
             if (
@@ -39,7 +39,6 @@ def compose() -> list[str]:
 
 @pytest.fixture
 def started(compose, images) -> Iterator[Callable[[str], Callable[..., str]]]:
-    """Start a compose file; what is returned runs commands of compose on it."""
     begun: list[Callable[..., str]] = []
 
     def start(file: str) -> Callable[..., str]:
@@ -93,7 +92,7 @@ def test_a_single_node_keeps_its_data_over_a_restart(started):
     produced("localhost:9092", "orders", b"a book")
     run("restart")
     assert consumed("localhost:9092", "orders", 1) == {b"a book"}
-    # Services beside it are told its name, and so are its own programs.
+    # Its own programs use the same name as other services.
     listed = run("exec", "-T", "kafka", "wirebroker", "topic", "list", "-b", "kafka:19092")
     assert "orders" in listed
     for script in ("kafka-topics", "/opt/kafka/bin/kafka-topics.sh"):

@@ -1,4 +1,4 @@
-"""What the image holds: nothing that each start would have to make anew."""
+"""The image contains everything that containers would otherwise generate at each start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`WirebrokerContainer` and `KafkaContainer` with an engine: the kit's methods reach inside."""
+"""Methods of `WirebrokerContainer` and `KafkaContainer` work with a real engine."""
 
 from __future__ import annotations
 

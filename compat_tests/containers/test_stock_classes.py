@@ -1,4 +1,4 @@
-"""testcontainers' own Kafka classes start the image unmodified; clients reach it as they say."""
+"""testcontainers' Kafka classes start the unmodified image; clients reach it at their addresses."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""A broker killed at random moments under load: nothing acknowledged is lost, nothing is twice.
+"""A broker killed at random moments under load loses and duplicates no acknowledged message.
 
-pytest compat_tests/faults/test_kills.py --kills 100 --seed 7      a hundred kills, from this seed
+pytest compat_tests/faults/test_kills.py --kills 100 --seed 7      100 kills with this seed
 
-Idempotent producers of librdkafka go on over all kills by themselves. In the end every partition
-must hold each producer's messages once and in order, the acknowledged ones at the offsets that
-they were acknowledged with. Of transactional producers, readers of what is committed see what was
-committed and nothing else, and at no time a part of a transaction.
+Idempotent producers of librdkafka continue through all kills. In the end every partition must
+hold each producer's messages once and in order, at the offsets of their acknowledgments.
+read_committed readers must see exactly the committed transactions, and never part of one.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ if TYPE_CHECKING:
 
 PARTITIONS = 4
 PRODUCERS = 3
-# What one producer has on its way at most, so that a kill finds some of it.
+# Maximum of unacknowledged messages per producer, so that a kill interrupts some.
 MOST_IN_FLIGHT = 2_000
 SETTINGS = {"transaction.state.log.num.partitions": "4"}
-# Of load between a start and the next kill.
+# Time under load between a start and the next kill.
 SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.05, 1.5
 
 
 class Load:
-    """An idempotent producer that sends until it is told to stop; runs in a thread of its own.
+    """A thread with an idempotent producer that sends until it is stopped.
 
     Attributes:
-        sent: How many messages each partition was sent.
+        sent: Number of messages sent to each partition.
         acknowledged: (partition, number of the message) -> offset.
-        errors: What was not delivered, and why.
+        errors: Undelivered messages and the reasons.
     """
 
     def __init__(self, broker: Broker, topic: str, number: int) -> None:
@@ -71,13 +70,12 @@ class Load:
         self._thread.start()
 
     def finish(self) -> None:
-        """Send nothing more, and wait until everything is delivered."""
         self._is_over.set()
         self._thread.join()
         assert self._producer.flush(WAIT_S) == 0
 
     def value(self, number: int) -> bytes:
-        """Return a message: larger and smaller ones."""
+        """Return a message, of varying size."""
         return f"{self.name} {number} ".encode() * (1 + number % 7 * 20)
 
     def _run(self) -> None:
@@ -162,25 +160,22 @@ def test_what_was_committed_is_there_whole_and_nothing_else(
 
 
 def plan(request: pytest.FixtureRequest) -> tuple[random.Random, int]:
-    """Return the choices of a test, and how many of the kills are its own."""
+    """Return a test's random generator and its share of the kills."""
     kills = int(request.config.getoption("--kills", default=12))
     return random.Random(request.config.getoption("--seed")), max(1, kills // 4)
 
 
 def create_topic(broker: Broker, topic: str) -> None:
-    """Create the topic, of small segments."""
     configs = {"segment.bytes": str(4 << 20)}
     topics.create(broker.bootstrap, topic, partitions=PARTITIONS, configs=configs)
 
 
 def wait_for_load(progress: Callable[[], int]) -> None:
-    """Wait until something more is done: a kill that finds no load under way shows nothing."""
     before = progress()
     eventually(lambda: progress() > before)
 
 
 def check_committed(broker: Broker, topic: str, loads: list[TransactionalLoad]) -> None:
-    """Compare what a new reader of what is committed sees with what the producers know."""
     reader = Watcher(broker.bootstrap, topic, PARTITIONS)
     try:
         deadline = time.monotonic() + WAIT_S
@@ -194,13 +189,12 @@ def check_committed(broker: Broker, topic: str, loads: list[TransactionalLoad]) 
     for load in loads:
         expected += load.committed
         for transaction, values in load.undecided.items():
-            if transaction in reader.wholes:  # as a whole, as check_transactions has seen
+            if transaction in reader.wholes:  # whole, as check_transactions has verified
                 expected += values
     assert reader.seen == expected
 
 
 def check(broker: Broker, topic: str, partition: int, loads: list[Load]) -> None:
-    """Compare a partition with what its producers know."""
     found = dict(read_all(broker, topic, partition))
     assert sorted(found) == list(range(len(found))), "offsets have gaps"
     for load in loads:
@@ -214,7 +208,6 @@ def check(broker: Broker, topic: str, partition: int, loads: list[Load]) -> None
 
 
 def read_all(broker: Broker, topic: str, partition: int) -> list[tuple[int, bytes]]:
-    """Return (offset, value) of every message."""
     consumer: Consumer = confluent.make_consumer(broker.bootstrap)
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])

@@ -1,7 +1,7 @@
-"""Producers whose connection is lost.
+"""Producers that lose their connection.
 
-Idempotent ones store each message once, and in order. One without idempotence may store a batch
-twice, but with max.in.flight.requests.per.connection=1 the order stays.
+Idempotent ones store each message once, in order. Others may store a batch twice, but
+max.in.flight.requests.per.connection=1 keeps the order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COUNT = 300
 VALUES = [b"%d" % number for number in range(COUNT)]
-# Once at the first batch, twice in a row (so that a retry is lost too), and once later.
+# The first batch, two in a row (so that a retry is lost too), and a later one.
 CUTS = {1, 4, 5, 9}
 
 
@@ -43,7 +43,6 @@ def proxy() -> Iterator[CuttingProxy]:
 def hidden_broker(
     broker_kind: str, proxy: CuttingProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """Run a broker that sends its clients to the proxy."""
     directory: Path = tmp_path_factory.mktemp("hidden-broker")
     settings = {"advertised.listeners": f"PLAINTEXT://{proxy.address}"}
     with make_broker(broker_kind, directory, settings) as one:
@@ -108,7 +107,7 @@ def produce_with_java(bootstrap: str, topic: str, *, is_idempotent: bool) -> Non
 
 
 def safety(is_idempotent: bool) -> dict[str, bool | int]:
-    """Return what keeps the order."""
+    """Return the settings that keep the order."""
     if is_idempotent:
         return {"enable.idempotence": True}
     return {"enable.idempotence": False, "max.in.flight.requests.per.connection": 1}
@@ -142,14 +141,15 @@ def test_one_request_in_flight_keeps_the_order_without_idempotence(
 
 
 def check_in_order(proxy: CuttingProxy, topic: str, *, is_lost_before: bool) -> None:
-    """Check that the numbers stand in order, but for whole batches that were written again."""
+    """Check that the numbers are in order, except for whole duplicate batches."""
     assert proxy.cut_count == len(CUTS)
     proxy.cut("before", set())
     stored = end_of(proxy, topic)
     read = confluent.Confluent().consume(proxy.address, topic, stored)
     numbers = [int(one.value or b"") for one in read]
-    assert list(dict.fromkeys(numbers)) == list(range(COUNT))  # by where each stands first
-    assert list(dict.fromkeys(reversed(numbers))) == list(reversed(range(COUNT)))  # and last
+    assert list(dict.fromkeys(numbers)) == list(range(COUNT))  # by first occurrence
+    # by last occurrence
+    assert list(dict.fromkeys(reversed(numbers))) == list(reversed(range(COUNT)))
     assert (stored == COUNT) == is_lost_before
 
 
@@ -162,7 +162,6 @@ def check_once_and_in_order(proxy: CuttingProxy, topic: str) -> None:
 
 
 def end_of(proxy: CuttingProxy, topic: str) -> int:
-    """Return the offset after the last record."""
     consumer = kafka_python.make_consumer(proxy.address)
     try:
         partition = kafka_python.TopicPartition(topic, 0)

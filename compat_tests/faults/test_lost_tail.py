@@ -1,8 +1,8 @@
-"""A log that has lost its end under a consumer that had read it, as a power loss leaves it.
+"""A consumer after its log has lost already consumed records, as after a power loss.
 
-The broker's process is killed, the end of the log's file is cut off by hand, and before the
-consumer looks again, other records stand at the lost offsets, and beyond. It has to come back for
-them (KIP-320): by offsets alone it would go on behind them.
+The test kills the broker, truncates the log file, and appends other records at the lost offsets and
+beyond before the consumer fetches again. The consumer must detect the truncation (KIP-320) and read
+them; by offsets alone it would skip them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECOND = [f"second {number}" for number in range(12)]
 KEPT = 5
 assert len(FIRST) < KEPT + len(SECOND), "the new records go beyond the consumer's position"
 
-# Prints each value, for ever.
+# Prints each value, forever.
 _LIBRDKAFKA = """
 import sys
 from confluent_kafka import Consumer, TopicPartition
@@ -83,7 +83,6 @@ def test_a_consumer_that_has_read_a_lost_tail_comes_back_for_what_took_its_place
 
 @contextlib.contextmanager
 def consuming(command: list[str], output: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a consumer that prints values to a file."""
     with output.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
         try:
@@ -94,12 +93,10 @@ def consuming(command: list[str], output: Path) -> Iterator[subprocess.Popen[byt
 
 
 def lines_of(output: Path) -> list[str]:
-    """Return the whole lines in a file."""
     return output.read_text().split("\n")[:-1]
 
 
 def produce(bootstrap: str, topic: str, values: list[str]) -> None:
-    """Produce values, each in a batch of its own."""
     producer = confluent.make_producer(bootstrap, {"linger.ms": 0})
     for value in values:
         producer.produce(topic, value.encode(), partition=0)
@@ -107,7 +104,6 @@ def produce(bootstrap: str, topic: str, values: list[str]) -> None:
 
 
 def cut(log: Path, offset: int) -> None:
-    """Take away the batches from an offset on."""
     content = log.read_bytes()
     position = next(
         position

@@ -1,4 +1,4 @@
-"""A broker that is killed or stopped and started again: what was acknowledged is there."""
+"""A killed or stopped broker has all acknowledged records after its restart."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_everything_acknowledged_is_there_after_kill_9(
             killed.set()
     before = dict(acknowledged)
     broker.start()
-    # The producer goes on by itself: what was in flight is retried, once and in order.
+    # The producer continues by itself: records in flight are retried, once and in order.
     assert producer.flush(WAIT_S) == 0
     assert sorted(acknowledged) == list(range(number))
     read = CLIENT.consume(broker.bootstrap, topic, number)

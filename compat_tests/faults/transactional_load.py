@@ -1,4 +1,4 @@
-"""A transactional producer that goes on while its broker is killed, and knows what it committed."""
+"""A transactional producer that continues through kills of its broker and records its commits."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 ABORTED_SHARE = 0.25
-MOST_MESSAGES = 20  # of a transaction
-CALL_S = 5.0  # then a call is made again
+MOST_MESSAGES = 20  # per transaction
+CALL_S = 5.0  # timeout of one call
 MOST_CALLS = 12
 
 
 class TransactionalLoad(BackgroundLoad):
-    """Commits and aborts transactions until it is told to stop.
+    """Commits and aborts transactions until it is stopped.
 
-    Each message names its transaction and how many messages that has in each partition, as
-    `compat_tests.transactions.watcher` reads it.
+    Each message names its transaction and the transaction's message count per partition, as
+    `compat_tests.transactions.watcher` expects.
 
     Attributes:
-        committed: The messages of transactions whose commit was confirmed.
-        undecided: By transaction, the messages whose commit was asked for but not confirmed.
-        aborted: The names of transactions that were not committed.
+        committed: Messages of transactions with a confirmed commit.
+        undecided: By transaction, messages with an unconfirmed commit.
+        aborted: Names of transactions that were not committed.
     """
 
     def __init__(self, broker: Broker, topic: str, partitions: int, number: int, seed: str) -> None:
@@ -48,7 +48,7 @@ class TransactionalLoad(BackgroundLoad):
         producer = self._open()
         while not self._is_over.is_set():
             if not self._is_served(producer):
-                producer = self._open()  # it finds the last transaction ended, or aborts it
+                producer = self._open()  # aborts the last transaction unless it has ended
 
     def _open(self) -> Producer:
         settings = {
@@ -65,13 +65,13 @@ class TransactionalLoad(BackgroundLoad):
         return producer
 
     def _is_served(self, producer: Producer) -> bool:
-        """Run one transaction; false if its producer is of no use any more."""
+        """Run one transaction; return false if its producer must be replaced."""
         self.count += 1
         transaction = f"{self.name}-{self.count}"
         messages = self._messages()
         values = Counter(value for _, value in messages)
         is_commit = self._choice.random() >= ABORTED_SHARE
-        self.aborted.add(transaction)  # until its commit is asked for
+        self.aborted.add(transaction)  # until its commit is requested
         try:
             producer.begin_transaction()
             self._write(producer, transaction, messages)
@@ -93,7 +93,7 @@ class TransactionalLoad(BackgroundLoad):
         return True
 
     def _messages(self) -> list[tuple[int, bytes]]:
-        """Return (partition, value) of the next transaction's messages: larger and smaller ones."""
+        """Return (partition, value) of the next transaction's messages, of varying size."""
         return [
             (
                 self._choice.randrange(self._partitions),
@@ -115,7 +115,7 @@ class TransactionalLoad(BackgroundLoad):
 
 
 def _again(call: Callable[[float], None]) -> None:
-    """Call until it works.
+    """Retry a call until it succeeds.
 
     Raises:
         KafkaException: It fails for good, or still fails after MOST_CALLS.

@@ -1,4 +1,4 @@
-"""Every stock client as a group member: its program, its assignors, what it can and can't do."""
+"""Every stock client as a group member: its program, assignors and abilities."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class GroupClient:
     """One client.
 
     Args:
-        name: What tests are called by.
-        command: Gives the command line of the member program; builds what it needs.
-        assignors: All that it has, by Apache Kafka's names; the first is for the quick tests.
-        has_static_members: Whether it can be given a group.instance.id.
-        commits_soon: Whether what it has consumed is committed within a moment.
-        environment: Gives what the program needs in its environment.
+        name: Name in test ids.
+        command: Returns the command line of the member program; builds its dependencies.
+        assignors: All of its assignors, by Apache Kafka's names; quick tests use the first.
+        has_static_members: Whether it supports group.instance.id.
+        commits_soon: Whether it commits consumed records promptly.
+        environment: Returns the program's environment.
     """
 
     name: str
@@ -45,7 +45,6 @@ def _python(module: str) -> Callable[[], list[str]]:
 
 
 def java_program(main_class: str) -> list[str]:
-    """Return the command of a program in java/, compiled on first use."""
     classes = java_programs.compiled("member", JAVA_PROGRAMS)
     return java_start.command("-Xmx128m", main_class, more_classes=classes)
 

@@ -1,4 +1,4 @@
-"""A broker that allows sessions of a second, for the whole run; a group on it for a test."""
+"""Fixtures: a broker that allows sessions of a second, and a group for each test."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# The common profile forms groups without delay; short sessions make a lost member a short wait.
+# The common profile has no rebalance delay; with short sessions a lost member expires soon.
 SETTINGS = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "4"}
 
 
 @pytest.fixture(scope="session")
 def group_broker(broker_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Run one broker for all tests of groups."""
     address = environment_address()
     if address:
         yield RunningBroker(address)

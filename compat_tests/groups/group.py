@@ -1,8 +1,7 @@
-"""A consumer group of member programs, watched by a test: who owns what, what has been processed.
+"""A consumer group of member programs; a test observes its assignments and consumed records.
 
-All members write into one pipe, so that their events have one order. From it the law of a group is
-checked as events come in: a member that is assigned a partition consumes no record that had been
-committed by then.
+All members write to one pipe, so that their events have one order. Each event is checked: a member
+consumes no record that was committed before its partition was assigned.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ if TYPE_CHECKING:
     from compat_tests.groups.clients import GroupClient
 
 PARTITIONS = 6
-SESSION_MS = 2000  # short, because a member that is gone is waited for
-_LOOK_S = 0.25  # how often a wait looks whether a member has ended
+SESSION_MS = 2000  # short, because tests wait for sessions to expire
+_LOOK_S = 0.25  # interval of checks whether a member has ended
 _LAST_EVENTS = 40
 
 
 class Member:
-    """One member program, from its start to its end."""
+    """One member program, from start to end."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes], errors: Path) -> None:
         self.name = name
         self.process = process
-        self.errors = errors  # what the program writes on standard error
+        self.errors = errors  # standard error of the program
         self.owned: set[int] = set()
-        self.floors: dict[int, int] = {}  # partition -> what was committed when it was assigned
-        self.rebalances = 0  # events that assigned partitions, or none
+        self.floors: dict[int, int] = {}  # partition -> committed offset at its assignment
+        self.rebalances = 0  # events with assigned partitions, or none
         self.records: list[tuple[int, int]] = []
         self.complaints: list[str] = []
         self.has_left = False
@@ -54,8 +53,8 @@ class Group:
 
     Args:
         bootstrap: Address of the broker.
-        topic: Name of a topic that does not exist yet.
-        directory: Where the members' standard error is kept.
+        topic: Name of a new topic.
+        directory: Folder for the members' standard error.
         session_ms: The members' session timeout.
     """
 
@@ -77,10 +76,9 @@ class Group:
         topics.create(bootstrap, topic, partitions=PARTITIONS)
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
         config = {"bootstrap.servers": bootstrap, "group.id": self.name}
-        self._offsets: Any = Consumer(config)  # asks for offsets; never joins
+        self._offsets: Any = Consumer(config)  # fetches offsets; never joins
 
     def close(self) -> None:
-        """End every process that still runs."""
         for member in self.members.values():
             _signal(member, signal.SIGKILL)
             member.process.wait(WAIT_S)
@@ -90,12 +88,12 @@ class Group:
         os.close(self._reading)
         os.close(self._writing)
 
-    # Members come and go
+    # Members
 
     def start(
         self, client: GroupClient, name: str, assignors: str, *, instance_id: str = "-"
     ) -> Member:
-        """Start a member program; it joins when it gets to it."""
+        """Start a member program without waiting until it joins."""
         assert name not in self.members or self.members[name].process.poll() is not None
         arguments = [name, self.bootstrap, self.topic, self.name, assignors, instance_id]
         errors = self.directory / f"{name}.stderr"
@@ -107,14 +105,13 @@ class Group:
                 stderr=error_file,
                 cwd=tools.PROJECT,
                 env={**os.environ, **client.environment()},
-                start_new_session=True,  # signals reach the programs that it starts, too
+                start_new_session=True,  # signals reach child processes too
             )
         member = Member(name, process, errors)
         self.members[name] = member
         return member
 
     def leave(self, member: Member) -> None:
-        """Ask a member to leave, and wait until its program has ended."""
         assert member.process.stdin
         member.process.stdin.write(b"leave\n")
         member.process.stdin.flush()
@@ -123,18 +120,18 @@ class Group:
         self._forget(member)
 
     def kill9(self, member: Member) -> None:
-        """End a member without a word to the broker."""
+        """Kill a member, so that it does not leave the group."""
         _signal(member, signal.SIGKILL)
         member.process.wait(WAIT_S)
         self._read()
         self._forget(member)
 
     def stop(self, member: Member) -> None:
-        """Make a member stand still, its connections open."""
+        """Suspend a member; its connections stay open."""
         _signal(member, signal.SIGSTOP)
 
     def resume(self, member: Member) -> None:
-        """Let a member that stands still go on; it learns that the group went on without it."""
+        """Resume a suspended member, which may have lost its partitions."""
         _signal(member, signal.SIGCONT)
 
     def _forget(self, member: Member) -> None:
@@ -142,10 +139,9 @@ class Group:
         member.process.stdin.close()
         del self.members[member.name]
 
-    # What is produced and consumed
+    # Records
 
     def produce(self, count: int = 5) -> None:
-        """Write `count` records to each partition; return when all are acknowledged."""
         errors: list[Any] = []
 
         def on_delivery(error: Any, _: Any) -> None:
@@ -163,7 +159,6 @@ class Group:
         assert not errors
 
     def wait_until_processed(self, *, and_committed: bool = True) -> None:
-        """Wait until every record has been consumed, and the coordinator has all of that."""
 
         def is_processed() -> bool:
             return all((p, end - 1) in self.processed for p, end in self.ends.items() if end)
@@ -177,7 +172,7 @@ class Group:
             self.fetch_committed()
 
     def fetch_committed(self) -> dict[int, int]:
-        """Ask the coordinator for the group's offsets; they never go back."""
+        """Fetch the group's committed offsets and check that none decreased."""
         asked = [TopicPartition(self.topic, partition) for partition in range(PARTITIONS)]
         known = dict(self.committed)
         answer = self._offsets.committed(asked, timeout=WAIT_S)
@@ -185,7 +180,7 @@ class Group:
         for partition, offset in offsets.items():
             before = known[partition]
             assert offset >= before, f"partition {partition} went back from {before} to {offset}"
-        self._read()  # whoever was assigned before these commits is not held to them
+        self._read()  # earlier assignments are not checked against these commits
         for partition, offset in offsets.items():
             self.committed[partition] = max(self.committed[partition], offset)
         return offsets
@@ -193,7 +188,7 @@ class Group:
     # Waiting
 
     def wait_until_shared_by(self, *members: Member) -> None:
-        """Wait until these own every partition once, and as many each as can be."""
+        """Wait until these members own all partitions, evenly and each one once."""
         fair = {PARTITIONS // len(members), -(-PARTITIONS // len(members))}
 
         def is_shared() -> bool:
@@ -205,7 +200,6 @@ class Group:
         self.wait(is_shared, f"{names} share the partitions")
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Read events until the condition holds."""
         deadline = time.monotonic() + WAIT_S
         while True:
             self._read()
@@ -268,7 +262,6 @@ class Group:
 def group_on(
     bootstrap: str, topic: str, directory: Path, *, session_ms: int = SESSION_MS
 ) -> Iterator[Group]:
-    """Make a group, and end its members whatever the test comes to."""
     group = Group(bootstrap, topic, directory, session_ms=session_ms)
     try:
         yield group

@@ -1,4 +1,4 @@
-"""A program that hosts members of groups, and what a test knows of each of them."""
+"""A program that hosts group members, and a test's view of each member."""
 
 from __future__ import annotations
 
@@ -20,47 +20,44 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SESSION_MS = 2000
-METADATA_AGE_MS = 300  # how soon a member sees that a topic has grown
+METADATA_AGE_MS = 300  # delay until a member sees new partitions
 _NEVER_MS = 300_000
-_LOOK_S = 0.25  # how often a wait looks whether the program has ended
+_LOOK_S = 0.25  # interval of checks whether the program has ended
 _LAST_EVENTS = 40
 
 
 @dataclass(slots=True, eq=False)
 class Hosted:
-    """One member, as its events tell. Partitions are named topic-number."""
-
     host: Host
     name: str
     owned: set[str] = field(default_factory=set)
-    released: set[str] = field(default_factory=set)  # whatever was taken from it
+    released: set[str] = field(default_factory=set)  # all partitions taken from it
     records: list[tuple[str, int]] = field(default_factory=list)
-    rebalances: int = 0  # events that assigned partitions, or none
-    commits: int = 0  # by `commit` that were taken
+    rebalances: int = 0  # events with assigned partitions, or none
+    commits: int = 0  # successful calls of `commit`
     complaints: list[str] = field(default_factory=list)
     is_stalled: bool = False
     has_left: bool = False
 
     def subscribe(self, *topics: str) -> None:
-        """Want these topics and no others; the first time begins to poll."""
+        """Replace the subscription; the first one also starts polling."""
         self.host.tell("subscribe", self.name, ",".join(topics))
 
     def stall(self) -> None:
-        """Stop polling, as a program does that is long over a record; heartbeats go on."""
+        """Stop polling, like a program that is busy with a record; heartbeats continue."""
         self.host.tell("stall", self.name)
         self.host.wait(lambda: self.is_stalled, f"{self.name} does not poll")
 
     def poll(self) -> None:
-        """Go on after `stall`."""
+        """Resume polling after `stall`."""
         self.is_stalled = False
         self.host.tell("poll", self.name)
 
     def commit(self, topic: str, partition: int, offset: int) -> None:
-        """Commit this offset, polling or not; `commits` or `complaints` has what came of it."""
+        """Commit this offset, polling or not; `commits` or `complaints` shows the result."""
         self.host.tell("commit", self.name, topic, str(partition), str(offset))
 
     def close(self) -> None:
-        """Leave the group."""
         self.host.tell("close", self.name)
         self.host.wait(lambda: self.has_left, f"{self.name} has left")
 
@@ -69,9 +66,9 @@ class Host:
     """The program and its members.
 
     Args:
-        command: Of the program; the address of the broker follows.
+        command: The program's command, without the address of the broker.
         bootstrap: That address.
-        errors: A file for what it writes on standard error.
+        errors: A file for its standard error.
     """
 
     def __init__(self, command: Sequence[str], bootstrap: str, errors: Path) -> None:
@@ -90,7 +87,6 @@ class Host:
         self._unread = b""
 
     def open(self, group: str, assignor: str, *, max_poll_interval_ms: int = _NEVER_MS) -> Hosted:
-        """Make a member; it joins once it has subscribed."""
         member = Hosted(self, f"m{len(self._members)}")
         self._members[member.name] = member
         times = (SESSION_MS, max_poll_interval_ms, METADATA_AGE_MS)
@@ -106,13 +102,11 @@ class Host:
         self._process.stdout.close()
 
     def tell(self, *command: str) -> None:
-        """Send a command."""
         assert self._process.stdin
         self._process.stdin.write("\t".join(command).encode() + b"\n")
         self._process.stdin.flush()
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Read events until the condition holds."""
         assert self._process.stdout
         deadline = time.monotonic() + WAIT_S
         while True:
@@ -162,10 +156,8 @@ class Host:
 
 
 def confluent_command() -> list[str]:
-    """Return the command of the host on confluent-kafka."""
     return [sys.executable, "-m", "compat_tests.groups.members.hosting"]
 
 
 def java_command() -> list[str]:
-    """Return the command of the host on Apache Kafka's consumer."""
     return clients.java_program("Host")

@@ -1,4 +1,4 @@
-"""Clients as parameters of tests, each with the marks that it needs."""
+"""Clients as test parameters, each with its marks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 _LONG, _NIGHTLY = [pytest.mark.long], [pytest.mark.nightly]
-# Whose other assignors are tried with each change; those of the rest are the nightly's.
+# Clients whose other assignors are tested with each change; the others' are tested nightly.
 _WITH_ALL_ASSIGNORS = (CONFLUENT, KAFKA_PYTHON, JAVA)
 
 
 def clients(chosen: Iterable[GroupClient], *, quick: Collection[GroupClient]) -> list[Any]:
-    """Return these clients; all but the quick ones are for long runs."""
+    """Return these clients; only the quick ones run by default."""
     return [
         pytest.param(client, id=str(client), marks=_marks(client, [] if client in quick else _LONG))
         for client in chosen
@@ -34,7 +34,7 @@ def clients(chosen: Iterable[GroupClient], *, quick: Collection[GroupClient]) ->
 
 
 def clients_and_assignors() -> list[Any]:
-    """Return each client with each of its assignors; only its first is for the quick run."""
+    """Return each client with each of its assignors; quick runs use its first."""
     return [
         pytest.param(client, one, id=f"{client}-{one}", marks=_marks(client, _run_of(client, one)))
         for client in CLIENTS
@@ -49,12 +49,11 @@ def _run_of(client: GroupClient, assignor: str) -> list[pytest.MarkDecorator]:
 
 
 def _marks(client: GroupClient, run: list[pytest.MarkDecorator]) -> list[pytest.MarkDecorator]:
-    """Return what a client needs, and which runs it is for."""
     marks: list[pytest.MarkDecorator] = []
     if client is JAVA:
         marks.append(pytest.mark.java)
     if client is RUST_RDKAFKA:
         reason = "needs cargo, a C compiler and make on PATH"
         marks.append(pytest.mark.skipif(not tools_rust.is_here(), reason=reason))
-        run = _NIGHTLY  # its build takes a minute and more
+        run = _NIGHTLY  # its build takes over a minute
     return [*marks, *run]

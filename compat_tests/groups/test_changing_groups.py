@@ -1,4 +1,4 @@
-"""Groups whose members, topics or subscriptions change, and members that stop polling."""
+"""Groups with changing members, topics and subscriptions, and members that stop polling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.support.brokers.brokers import Broker
 
-# The least that librdkafka takes is the session timeout.
+# The session timeout is librdkafka's minimum.
 SHORT_POLL_INTERVAL_MS = SESSION_MS
 
 
@@ -44,7 +44,6 @@ def host(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Host]:
-    """Start one program for all members on a client."""
     command: Callable[[], list[str]] = request.param
     errors = tmp_path_factory.mktemp("host") / "stderr"
     one = Host(command(), group_broker.bootstrap, errors)
@@ -54,7 +53,6 @@ def host(
 
 @pytest.fixture
 def group() -> str:
-    """Return the name of a group that does not exist yet."""
     return f"group-{new_topic_name()}"
 
 
@@ -63,7 +61,6 @@ def partitions_of(topic: str, *numbers: int) -> set[str]:
 
 
 def produce(host: Host, topic: str, *numbers: int, count: int = 3) -> None:
-    """Write `count` records to each of these partitions."""
     producer = Producer({"bootstrap.servers": host.bootstrap, "linger.ms": 5})
     for partition in numbers:
         for number in range(count):
@@ -72,7 +69,7 @@ def produce(host: Host, topic: str, *numbers: int, count: int = 3) -> None:
 
 
 def committed(host: Host, group: str, topic: str, partitions: int) -> list[int]:
-    """Ask the coordinator for a group's offsets of a topic; without one it is 0."""
+    """Return a group's committed offsets of a topic, 0 by default."""
     consumer = Consumer({"bootstrap.servers": host.bootstrap, "group.id": group})
     try:
         asked = [TopicPartition(topic, number) for number in range(partitions)]
@@ -89,7 +86,6 @@ def wait_until_owned(host: Host, expected: dict[Hosted, set[str]]) -> None:
 
 
 def wait_until_shared(host: Host, members: list[Hosted], partitions: set[str]) -> None:
-    """Wait until each partition has one owner, and each member as many as can be."""
     fair = {len(partitions) // len(members), -(-len(partitions) // len(members))}
 
     def is_shared() -> bool:
@@ -102,7 +98,7 @@ def wait_until_shared(host: Host, members: list[Hosted], partitions: set[str]) -
 def wait_until_consumed(
     host: Host, members: list[Hosted], partitions: set[str], offsets: range
 ) -> None:
-    """Wait until these have consumed these offsets of each partition, each at least once."""
+    """Wait until these members have consumed these offsets of each partition, at least once."""
     wanted = {(partition, offset) for partition in partitions for offset in offsets}
     host.wait(
         lambda: wanted <= {record for member in members for record in member.records},
@@ -110,7 +106,7 @@ def wait_until_consumed(
     )
 
 
-# librdkafka now and then never joins again after a cooperative change, on either broker.
+# After a cooperative change librdkafka sometimes never rejoins, with either broker.
 @pytest.mark.parametrize(("host", "assignor"), [CLIENTS[0], *CLIENTS[2:]], indirect=["host"])
 def test_members_get_the_partitions_of_what_they_are_subscribed_to_now(
     host: Host, group: str, topic: str, assignor: str
@@ -128,7 +124,7 @@ def test_members_get_the_partitions_of_what_they_are_subscribed_to_now(
     wait_until_consumed(host, [first], mine, range(3))
     wait_until_consumed(host, [second], others, range(3))
 
-    first.subscribe(other)  # nobody wants the first topic now
+    first.subscribe(other)  # no member subscribes to the first topic now
     wait_until_shared(host, [first, second], others)
     for one in (topic, other):
         produce(host, one, 0, 1)
@@ -141,7 +137,7 @@ def test_members_get_the_partitions_of_what_they_are_subscribed_to_now(
     )
     assert not first.owned & second.owned
     wait_until_consumed(host, [second], mine, range(3, 6))
-    # What the first had consumed before it turned to the other topic was committed.
+    # The first member committed its consumed offsets before it changed topics.
     assert min(offset for partition, offset in second.records if partition in mine) == 3
 
     first.close()
@@ -227,7 +223,7 @@ def test_a_member_that_heartbeats_but_does_not_poll_loses_its_partitions_and_may
     stalling.stall()
     before = set(stalling.owned)
     stalling.released.clear()
-    # The rebalance that this begins waits for the one that doesn't poll, as long as it may.
+    # This rebalance waits for the member that does not poll, up to the timeout.
     joining = host.open(group, assignor, max_poll_interval_ms=SHORT_POLL_INTERVAL_MS)
     joining.subscribe(topic)
     produce(host, topic, *range(4))

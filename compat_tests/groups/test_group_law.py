@@ -1,4 +1,4 @@
-"""The law that groups are held to is not broken by events that are read late."""
+"""Events that are read late do not break the group's checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMITTED = {"event": "committed", "partition": 0, "offset": 5}
 
 
 class LateAnswer:
-    """Stands for who asks the coordinator; the member goes on before or while it answers."""
+    """A fake offsets consumer; the member continues before or during its response."""
 
     def __init__(self, group: Group, events: Sequence[dict[str, Any]], offset: int) -> None:
         self._group, self._events, self._offset = group, events, offset
@@ -35,7 +35,7 @@ class LateAnswer:
         return [TopicPartition(each.topic, each.partition, self._offset) for each in asked]
 
     def close(self) -> None:
-        """Have nothing to close."""
+        """Do nothing."""
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""A group of three through all that happens to one, with every stock client and assignor.
+"""The whole life of a group of three, with every stock client and assignor.
 
-Whatever happens, every record is consumed, and none again that had been committed before the
-partition was assigned (the group checks that with each event).
+Every record is consumed, and none that was committed before its partition was assigned (the group
+checks that with each event).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def test_different_clients_share_one_group(group: Group, clients: tuple[GroupCli
     group.wait_until_shared_by(*members)
     group.produce()
     group.wait_until_processed(and_committed=KCAT not in clients)
-    while len(members) > 1:  # so that each of the others leads the group, and the last alone
+    while len(members) > 1:  # so that each member leads the group, and one stays alone
         group.leave(members.pop(0))
         group.produce()
         group.wait_until_shared_by(*members)

@@ -1,7 +1,7 @@
-"""A consumer of the newer group protocol (KIP-848), which wirebroker doesn't serve yet.
+"""A consumer of the newer group protocol (KIP-848), which wirebroker does not support yet.
 
-librdkafka's looks up the coordinator, waits and tells its application nothing, so the broker's log
-does. Apache Kafka serves it.
+librdkafka finds the coordinator and waits without an error, so the broker logs one. Apache Kafka
+supports the protocol.
 """
 
 from __future__ import annotations

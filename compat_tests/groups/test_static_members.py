@@ -1,4 +1,4 @@
-"""Members with a group.instance.id: they come back to what they had, and nobody notices."""
+"""Members with a group.instance.id regain their assignments without a rebalance."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 STATIC = [client for client in CLIENTS if client.has_static_members]
-# Longer than a restart takes on a busy machine; nothing here waits for it.
+# Longer than a restart on a busy machine; nothing here waits for it.
 SESSION_MS = 20_000
 
 
 @pytest.fixture
 def group(group_broker: Broker, topic: str, tmp_path: Path) -> Iterator[Group]:
-    """Return a group whose members may be gone for a while."""
     with group_on(group_broker.bootstrap, topic, tmp_path, session_ms=SESSION_MS) as one:
         yield one
 
@@ -53,7 +52,7 @@ def test_static_members_killed_and_started_again_keep_their_partitions_without_a
 
 @pytest.mark.long
 @pytest.mark.java
-# kafka-python's close, of a leader, now and then sends one more JoinGroup: a rebalance.
+# When kafka-python's leader closes, it sometimes sends another JoinGroup: a rebalance.
 @pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)
 def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile(
     group: Group, client: GroupClient
@@ -64,7 +63,7 @@ def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile
     group.wait_until_processed()
     first, second = members
     owned, rebalances = set(first.owned), second.rebalances
-    group.leave(first)  # these clients send no LeaveGroup when they have an instance id
+    group.leave(first)  # with an instance id, these clients send no LeaveGroup
     group.produce()
     first = group.start(client, "a", "range", instance_id="a")
     group.wait_until_shared_by(first, second)
@@ -75,7 +74,8 @@ def test_a_static_member_that_closes_and_comes_back_stays_in_the_group_meanwhile
 
 @pytest.mark.long
 @pytest.mark.java
-@pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)  # others don't tell their program
+# others do not report it to the application
+@pytest.mark.parametrize("client", [CONFLUENT, JAVA], ids=str)
 def test_a_second_process_with_the_same_instance_id_takes_the_place_of_the_first(
     group: Group, client: GroupClient
 ) -> None:

@@ -1,4 +1,4 @@
-"""What a broker serves, as one value: it must be the same when another broker has taken over."""
+"""A broker's whole contents as one value, for comparison after another broker has taken over."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _EARLIEST, _LATEST, _MAX_TIMESTAMP = -2, -1, -3
-# Where a value of DescribeConfigs comes from, if somebody has set it in the cluster.
+# Sources of explicitly set values in DescribeConfigs.
 _TOPIC_SOURCE, _BROKER_SOURCE, _CLUSTER_SOURCE = 1, 2, 3
 _FETCH_BYTES = 64 << 20
 
 
 class PartitionContents(NamedTuple):
-    """A partition: its offsets, and its batches byte for byte."""
-
     earliest: int
     latest: int
     max_timestamp: tuple[int, int]
@@ -28,15 +26,13 @@ class PartitionContents(NamedTuple):
 
 
 class TopicContents(NamedTuple):
-    """A topic: its id, the configs that it sets, its partitions."""
-
     topic_id: bytes
     configs: dict[str, str | None]
     partitions: dict[int, PartitionContents]
 
 
 class Contents(NamedTuple):
-    """Everything that clients may ask for and that a restart must not change."""
+    """Everything that clients can read and that a restart must not change."""
 
     topics: dict[str, TopicContents]
     configs: dict[str, dict[str, str | None]]
@@ -44,13 +40,12 @@ class Contents(NamedTuple):
 
 
 def contents_of(requests: Requests) -> Contents:
-    """Ask a broker for everything."""
     request = {"topics": None, "allow_auto_topic_creation": False}
     answer = requests.ask_until_served(ApiKey.METADATA, 12, request)
     topics: dict[str, TopicContents] = {}
     for topic in answer.topics:
         if topic.is_internal:
-            continue  # who serves it writes into it
+            continue  # the serving broker writes to it
         requests.wait_for_partitions(topic.name, len(topic.partitions))
         topics[topic.name] = TopicContents(
             topic.topic_id,
@@ -83,14 +78,14 @@ def _partition(requests: Requests, topic: str, index: int) -> PartitionContents:
 
 
 def read_batches(requests: Requests, topic: str, index: int, start: int, end: int) -> bytes:
-    """Fetch from one offset to another; the first batch comes whole."""
+    """Fetch from one offset to another; the first batch is always whole."""
     return read_transactions(requests, topic, index, start, end, isolation_level=0)[0]
 
 
 def read_transactions(
     requests: Requests, topic: str, index: int, start: int, end: int, *, isolation_level: int = 1
 ) -> tuple[bytes, set[tuple[int, int]]]:
-    """Fetch as read_committed does; return the batches and the aborted transactions among them.
+    """Fetch as read_committed; return the batches and the aborted transactions among them.
 
     These are (producer id, first offset) each.
     """

@@ -1,4 +1,4 @@
-"""What one broker after the other does to a shared folder: a bit of all that leaves traces."""
+"""Actions of alternating brokers on a shared folder, of every kind that changes its files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 _WAIT_S = 30.0
 _POLL_S = 0.05
-_BATCHES = 12  # of the idempotent producer, in each broker's time
+_BATCHES = 12  # of the idempotent producer, per broker
 
 
 class History:
-    """Adds to the same topics, by the same producer and groups, whoever serves.
+    """Writes to the same topics with the same producer and groups, whichever broker serves.
 
     Args:
-        folder: For the checkpoint that must be on the disk before a kill.
+        folder: For the checkpoint that must be on disk before a kill.
     """
 
     def __init__(self, folder: SharedFolder) -> None:
@@ -39,11 +39,10 @@ class History:
         self._turn = 0
         self._producer_id = -1
         self._sequence = 0
-        self._last: tuple[bytes, int] = b"", -1  # the newest batch of the producer, its offset
+        self._last: tuple[bytes, int] = b"", -1  # the producer's last batch and its offset
         self._start = 0  # of cut-0
 
     def add(self, requests: Requests) -> None:
-        """Let one broker serve a while."""
         self._turn += 1
         if self._turn == 1:
             self._begin(requests)
@@ -80,7 +79,7 @@ class History:
         data = batch(
             record(0, b"k", b"one"),
             record(1, b"k", b"two"),
-            # A producer of long ago would have expired at the next start.
+            # A producer with old timestamps would expire at the next start.
             start=time.time_ns() // 1_000_000 - TIMESTAMP_MS,
             producer_id=self._producer_id,
             producer_epoch=0,
@@ -90,7 +89,7 @@ class History:
         self._sequence += 2
 
     def _repeat_newest(self, requests: Requests) -> None:
-        """Check that the producer is known: what it repeats is not appended, gaps are refused."""
+        """Check that the producer is known: duplicates are not appended, gaps are refused."""
         data, offset = self._last
         assert requests.append("sequenced", data) == offset, "a duplicate has its old offset"
         gap: dict[str, Any] = {
@@ -106,7 +105,7 @@ class History:
         for number in range(5):
             data = batch(record(number, b"k", b"r" * 600), start=self._turn * 1000)
             latest = requests.append("retained", data) + 1
-        # One batch of 671 bytes in each segment: beyond 1,000 bytes two are left.
+        # One batch of 671 bytes per segment: retention by 1,000 bytes leaves two.
         requests.wait_for_start("retained", latest - 2)
 
     def _commit(self, requests: Requests) -> None:
@@ -134,7 +133,7 @@ class History:
         requests.delete("passing")
 
     def _cut(self, requests: Requests) -> None:
-        """Delete records inside a segment, and see that the checkpoint says so."""
+        """Delete records inside a segment, and check the checkpoint."""
         end = 0
         for number in range(4):
             records = record(number, b"k", b"c" * 300), record(number, b"k", b"d")

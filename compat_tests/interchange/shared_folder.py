@@ -1,4 +1,4 @@
-"""A folder that Apache Kafka and wirebroker take in turns."""
+"""A folder that Apache Kafka and wirebroker serve in turns."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SETTINGS = {
     "log.retention.check.interval.ms": "300",
     "log.initial.task.delay.ms": "300",
     "log.segment.delete.delay.ms": "0",
-    # What is deleted must be on the disk before a kill: checked by the tests in the file itself.
+    # Deletions must be on disk before a kill; the tests check the file.
     "log.flush.start.offset.checkpoint.interval.ms": "300",
-    # A snapshot every few changes, so that each broker starts on the other's.
+    # Frequent snapshots, so that each broker starts from the other's.
     "metadata.log.max.record.bytes.between.snapshots": "2000",
 }
 
 
 class SharedFolder:
-    """The data of one cluster of one node, and a broker of each kind to serve it.
+    """The data of a one-node cluster, and a broker of each kind to serve it.
 
     Args:
-        folder: Where everything lies.
-        layout: "one" log directory; "several", the metadata log in one of its own.
+        folder: Contains everything.
+        layout: "one" log directory; "several": a separate one for the metadata log.
         has_dynamic_voters: Format with the voters in the metadata log (kraft.version 1).
     """
 
@@ -59,13 +59,12 @@ class SharedFolder:
         all_settings = {**SETTINGS, **where, **(settings or {})}
         quickly = java_start.options()
         self.apache = ApacheKafka(folder / "apache", all_settings, java_options=quickly)
-        self.apache.format_options = []  # the features that a new cluster has by default
+        self.apache.format_options = []  # the default features of a new cluster
         self.apache.has_dynamic_voters = has_dynamic_voters
         self.wirebroker = Wirebroker(folder / "wirebroker", all_settings)
 
     @contextlib.contextmanager
     def run(self, kind: str, end: End = "stop") -> Iterator[Broker]:
-        """Run one of them; then stop it, or kill it."""
         broker: Broker = self.apache if kind == "apache" else self.wirebroker
         broker.start()
         try:
@@ -79,7 +78,7 @@ class SharedFolder:
             broker.kill9()
 
     def checkpoint(self, name: str) -> dict[tuple[str, int], int]:
-        """Return the rows of a checkpoint file, of all log directories."""
+        """Return the rows of a checkpoint file in all log directories."""
         rows: dict[tuple[str, int], int] = {}
         for directory in self.log_dirs:
             with contextlib.suppress(FileNotFoundError):
@@ -90,5 +89,4 @@ class SharedFolder:
 
 
 def address(broker: Broker) -> tuple[str, int]:
-    """Return where a broker listens."""
     return HOST, broker.port

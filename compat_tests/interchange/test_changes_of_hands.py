@@ -37,7 +37,7 @@ def change_hands(folder: SharedFolder, kinds: tuple[str, ...], end: End) -> None
 
 
 def assert_same(found: Contents, expected: Contents) -> None:
-    """Compare piece by piece: megabytes of batches would drown a message."""
+    """Compare piece by piece, for readable messages despite megabytes of batches."""
     assert found.topics.keys() == expected.topics.keys()
     for name, topic in found.topics.items():
         other = expected.topics[name]

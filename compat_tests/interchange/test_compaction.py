@@ -1,8 +1,8 @@
-"""The same directory, compacted by Apache Kafka's cleaner and by ours: the same bytes.
+"""Compaction by Apache Kafka's cleaner and by wirebroker's results in the same bytes.
 
-A log is written here and handed to Apache Kafka, whose cleaner takes it up at once; ours compacts a
-copy, with the time of day that Kafka's delete horizons tell. Then both get more records, on top of
-what Kafka left, and the same again: by then the horizons of the first round have passed.
+The test writes a log for Apache Kafka, whose cleaner runs immediately; wirebroker compacts a copy
+with the clock that Kafka's delete horizons imply. In a second round both append more records to
+Kafka's result and compact again, after the delete horizons of the first round.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-# The records' time: not so long ago that a producer would have expired.
+# The records' time: recent enough that no producer has expired.
 NOW = SystemClock().now_ms() - 60_000
 DELETE_RETENTION_MS = 100
 CONFIGS = {
@@ -53,7 +53,7 @@ CONFIGS = {
     "index.interval.bytes": "300",
     "compression.type": "producer",
 }
-# How the log is written: in far smaller segments than Kafka allows to ask for.
+# Settings for writing: segments far smaller than Kafka's minimum.
 SMALL = TopicSettings(
     segment_bytes=3_000,
     index_interval_bytes=300,
@@ -70,7 +70,7 @@ PRODUCERS = 4
 
 
 def write_plain(log: Log, rng: Random) -> None:
-    """Write batches of several records: few keys, tombstones, headers, times out of order."""
+    """Write batches of several records: few keys, tombstones, headers, unordered times."""
     for number in range(120):
         records = [
             (
@@ -84,7 +84,7 @@ def write_plain(log: Log, rng: Random) -> None:
 
 
 def write_idempotent(log: Log, rng: Random) -> None:
-    """Write as idempotent producers do, whose last batches stay, empty if need be."""
+    """Write as idempotent producers, whose last batches are retained, even if empty."""
     sequences = dict.fromkeys(range(PRODUCERS), 0)
     known = log.producer_state.producers
     for number in range(120):
@@ -118,7 +118,7 @@ def write_log_append_time(log: Log, rng: Random) -> None:
 
 
 def write_transactions(log: Log, rng: Random) -> None:
-    """Write transactions that overlap, half of them aborted, with plain batches in between."""
+    """Write overlapping transactions, half of them aborted, and plain batches in between."""
     known = log.producer_state.producers
     is_open: set[int] = set()
     for number in range(160):
@@ -145,7 +145,6 @@ def write_transactions(log: Log, rng: Random) -> None:
 
 
 def write_compressed(log: Log, rng: Random) -> None:
-    """Write in every codec."""
     for number in range(150):
         records = [(b"key-%d" % rng.randrange(30), b"value-%d" % number * 20, ()) for _ in range(4)]
         codec = Codec(1 + number % 4)
@@ -177,7 +176,7 @@ def open_log(directory: Path, settings: TopicSettings) -> Log:
 
 
 def add_records(directory: Path, case: str, seed: int) -> None:
-    """Write a case's records behind what is there, and a closed segment's worth of end."""
+    """Append a case's records, and enough to close their last segment."""
     log = open_log(directory, SMALL)
     log.roll(now_ms=NOW)
     CASES[case](log, random.Random(f"{case} {seed}"))
@@ -187,7 +186,6 @@ def add_records(directory: Path, case: str, seed: int) -> None:
 
 
 def closed_segments(directory: Path) -> dict[str, bytes]:
-    """Return the files of all segments but the active one, by their names."""
     suffixes = (".log", ".index", ".timeindex", ".txnindex")
     active = max(path.name for path in directory.glob("*.log")).partition(".")[0]
     return {
@@ -208,7 +206,7 @@ def horizons(files: dict[str, bytes]) -> list[int]:
 
 
 def decoded(files: dict[str, bytes]) -> list[object]:
-    """Return headers and records without what a compressor decides."""
+    """Return headers and records without values that depend on the compressor."""
     return [
         (header._replace(length=0, crc=0), *iterate_records(memoryview(content)[position:], header))
         for name, content in files.items()
@@ -218,7 +216,7 @@ def decoded(files: dict[str, bytes]) -> list[object]:
 
 
 class CleaningKafka:
-    """Apache Kafka, which cleans what lies in its directory whenever it is started."""
+    """Apache Kafka, which compacts its directory after each start."""
 
     def __init__(self, directory: Path) -> None:
         settings = {
@@ -239,7 +237,7 @@ class CleaningKafka:
         return self.broker.data_dir / f"{case}-0"
 
     def clean(self) -> None:
-        """Let it clean all logs up to their active segments."""
+        """Compact all logs up to their active segments."""
         wanted = {
             (case, 0): int(max(path.stem for path in self.partition(case).glob("*.log")))
             for case in CASES
@@ -252,16 +250,16 @@ class CleaningKafka:
             self.broker.stop()
 
 
-# Topic -> how many of the old segments had their last names when the crash came.
+# Topic -> number of old segments with final names at the crash.
 INTERRUPTED = {"swap-begun": 0, "swap-half-done": 3, "swap-nearly-done": 99}
 
 
 def interrupt_a_swap(directory: Path, *, old_names: int) -> None:
-    """Leave a directory as a crash in the middle of our swap does.
+    """Leave a directory as after a crash during wirebroker's swap of segments.
 
     Args:
-        directory: A partition's, without segments.
-        old_names: How many of the old segments have got their last names.
+        directory: A partition's directory, without segments.
+        old_names: Number of old segments that already have their final names.
     """
     log = open_log(directory, SMALL)
     write_plain(log, random.Random(1))
@@ -287,7 +285,7 @@ Rounds = list[dict[str, tuple[dict[str, bytes], dict[str, bytes]]]]
 
 @pytest.fixture(scope="module")
 def rounds(tmp_path_factory: pytest.TempPathFactory) -> Rounds:
-    """Return, for each round and case, the files as Kafka left them and as we did."""
+    """Return Kafka's and wirebroker's files for each round and case."""
     folder = tmp_path_factory.mktemp("compaction")
     kafka = CleaningKafka(folder / "kafka")
     found: Rounds = []

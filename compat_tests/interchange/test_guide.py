@@ -1,4 +1,4 @@
-"""The guide's section on moving: its settings and its commands, run one after the other."""
+"""Run the settings and commands of the guide's section on moving, in order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def blocks(language: str) -> list[str]:
 
 
 def command_of(line: str) -> list[str]:
-    """Return what a line of the guide comes to here, where Kafka is a folder of jars."""
+    """Return a guide's command for this machine, where Kafka is a folder of jars."""
     program, *arguments = shlex.split(line)
     if program == "wirebroker":
         return [sys.executable, "-m", "wirebroker", *arguments]
@@ -45,7 +45,7 @@ def command_of(line: str) -> list[str]:
 
 
 class Guide:
-    """A folder in which the lines of one block are run; ports 9092 and 9093 stand for free ones."""
+    """A folder in which one block's lines run; free ports replace 9092 and 9093."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -80,7 +80,6 @@ class Guide:
             process.wait()
 
     def read_and_append(self) -> None:
-        """Check that the records of all before are there, then append one."""
         with contextlib.closing(Requests((brokers.HOST, self.port))) as requests:
             if not self.appended:
                 requests.create("t", 1)

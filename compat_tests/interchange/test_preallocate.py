@@ -1,4 +1,4 @@
-"""Segments that are longer than what they hold change hands after a kill: nothing is lost."""
+"""Preallocated segments change brokers after a kill without loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ VALUE = b"x" * 300_000
 
 
 def sizes(folder: SharedFolder) -> list[int]:
-    """Return the lengths of the topic's segment files, the active one last."""
     (directory,) = folder.log_dirs
     return [file.stat().st_size for file in sorted((directory / "t-0").glob("*.log"))]
 
@@ -48,7 +47,7 @@ def test_a_preallocated_segment_survives_kills_under_both_brokers(
                 assert requests.append("t", batch(record(0, b"k", VALUE))) == end_offset
                 end_offset += 1
             stored = bytes(requests.fetch("t", 0, 0).records)
-            # What is closed has its own length; what was begun here, a whole segment's.
+            # Closed segments are trimmed; this broker's active one has a whole segment's length.
             *closed, active = sizes(folder)
             assert active == SEGMENT_BYTES
             assert max(closed) < SEGMENT_BYTES

@@ -1,4 +1,4 @@
-"""A shadow of Apache Kafka: both brokers serve the copy as the source was served."""
+"""Both brokers serve a shadow copy of Apache Kafka like the source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ PATIENCE_S = 60
 
 
 def transact(bootstrap: str) -> None:
-    """Commit a transaction, and abort one."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "copied"})
     producer.init_transactions(PATIENCE_S)
     for end in (producer.commit_transaction, producer.abort_transaction):
@@ -76,7 +75,7 @@ def assert_copied(found: Contents, expected: Contents) -> None:
         assert (topic.topic_id, topic.configs) == (other.topic_id, other.configs), name
         for index, partition in topic.partitions.items():
             known = other.partitions[index]
-            # A copy keeps what retention takes from the source between two runs.
+            # A copy keeps records that retention deletes from the source between two runs.
             assert partition.latest == known.latest
             assert partition.earliest <= known.earliest
             assert partition.batches.endswith(known.batches), f"{name}-{index}"

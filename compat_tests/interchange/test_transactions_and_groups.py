@@ -1,4 +1,4 @@
-"""Transactions by either broker; and groups that wirebroker does not serve, but keeps whole."""
+"""Both brokers' transactions, and groups that wirebroker keeps but does not serve."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> SharedFolder:
 
 
 def make_transactions(requests: Requests) -> OpenTransaction:
-    """One committed, one aborted, one that stays open; return the producer of the last."""
+    """Commit, abort and leave open one transaction each; return the producer of the last."""
     requests.create("t", 1)
     requests.ask_until_served(ApiKey.FIND_COORDINATOR, 2, {"key": "any", "key_type": 0})
     committed = OpenTransaction(requests, "committed")
@@ -66,7 +66,7 @@ def make_transactions(requests: Requests) -> OpenTransaction:
 
 
 def view_of_committed(requests: Requests) -> tuple[int, list[int], bytes]:
-    """Return the last stable offset, where aborted transactions begin, the batches below."""
+    """Return the last stable offset, the starts of aborted transactions and the batches below."""
     end, _ = requests.offset("t", 0, LATEST, isolation_level=READ_COMMITTED)
     answer = requests.fetch("t", 0, 0, isolation_level=READ_COMMITTED)
     assert answer.last_stable_offset == end
@@ -98,7 +98,7 @@ def test_transactions_are_seen_alike_and_the_one_left_open_is_ended_by_the_other
         assert view_of_committed(requests) == committed
         requests.append("t", batch(record(0, b"k", b"more")))
         assert view_of_committed(requests) == committed
-        # Its producer comes back: what it left open is aborted.
+        # The producer's restart aborts its open transaction.
         OpenTransaction(requests, "open")
         requests.wait_for_end("t", 12)
         requests.wait_for_end("t", 12, isolation_level=READ_COMMITTED)
@@ -119,7 +119,7 @@ def test_consumer_groups_of_the_newer_protocol_keep_their_offsets_and_their_memb
             requests.append("t", batch(record(0, b"k", b"v")))
         join_and_leave(broker.bootstrap, "left")
         staying = joined(broker.bootstrap, "occupied")
-    # Its broker has died: it cannot leave any more.
+    # Its broker has died: it can no longer leave.
     staying.close()
     with serving(folder, "wirebroker") as requests:
         assert types_of_groups(requests) == {"left": "consumer", "occupied": "consumer"}
@@ -139,7 +139,7 @@ def test_consumer_groups_of_the_newer_protocol_keep_their_offsets_and_their_memb
             assert contents_of(requests).offsets["left"] == {("t", 0): (0, "by an administrator")}
         join_and_leave(broker.bootstrap, "left")
     with serving(folder, "wirebroker") as requests:
-        # A classic consumer may take the group over while nobody is in it.
+        # A classic consumer may take over an empty group.
         requests.join_alone("left")
         assert types_of_groups(requests) == {"left": "classic", "occupied": "consumer"}
     with serving(folder, "apache") as requests:
@@ -161,7 +161,7 @@ def test_share_groups_and_their_state_are_kept(folder: SharedFolder) -> None:
     with folder.run("apache") as broker:
         with contextlib.closing(Requests(address(broker))) as requests:
             assert types_of_groups(requests) == {"shared": "share"}
-        # It goes on where it was: the first record is not given again.
+        # It continues: the first record is not delivered again.
         assert read_by_share_group(broker.bootstrap) == ["second"]
 
 
@@ -181,14 +181,13 @@ def read_by_share_group(bootstrap: str) -> list[str]:
 
 
 def state_of_shares(requests: Requests) -> int:
-    """Return how many records `__share_group_state` holds."""
     return sum(
         requests.offset("__share_group_state", partition, LATEST)[0] for partition in range(2)
     )
 
 
 def joined(bootstrap: str, group: str) -> Consumer:
-    """Return a member by the newer protocol that has read one record and committed."""
+    """Return a member with the consumer protocol that has read one record and committed."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

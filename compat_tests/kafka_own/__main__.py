@@ -45,7 +45,7 @@ def chosen(
     part: tuple[int, int],
     left_out: Collection[str] = (),
 ) -> list[str]:
-    """Return the classes that match a pattern, and of those every N-th from the I-th on.
+    """Return every N-th matching class, from the I-th on.
 
     Without patterns, return all classes except those in `left_out` (names without the package).
     """
@@ -63,7 +63,6 @@ def _say(line: str) -> None:
 
 
 def _run(names: Sequence[str], broker: suite.Broker, output: Path, jobs: int) -> list[Outcome]:
-    """Run classes, print a line for each, and return the outcomes of all tests."""
     outcomes: list[Outcome] = []
     with ThreadPoolExecutor(jobs) as pool:
         runs = pool.map(partial(suite.run_class, broker=broker, output=output), names)

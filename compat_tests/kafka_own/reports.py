@@ -1,4 +1,4 @@
-"""The outcome of each test of a class: from the reports of JUnit and two lists in this folder.
+"""The outcome of each test of a class, from JUnit's reports and two lists in this folder.
 
 `outside.txt` names tests that fail with any released broker in a separate process, and
 `known_failures.txt` those that wirebroker does not pass yet; each with its reason.
@@ -15,8 +15,8 @@ from typing import Final
 from compat_tests.suites.outcomes import Outcome
 
 _FOLDER: Final = Path(__file__).parent
-# A test that reads a field of the broker object gets an exception: from java/Seen.java (also inside
-# a wait loop), or because the object cannot be cast to Kafka's class.
+# A test that reads a field of the broker object gets an exception, from java/Seen.java (also inside
+# a wait loop) or because it cannot be cast to Kafka's class.
 _ABORTED: Final = "TestAbortedException: "
 _CAST: Final = re.compile(r"Proxy\d+ cannot be cast to class kafka\.")
 _MOST_WORDS: Final = 220
@@ -24,14 +24,12 @@ _MOST_WORDS: Final = 220
 
 @cache
 def reasons(name: str) -> dict[str, str]:
-    """Return the reasons in a list of this folder, by CLASS.METHOD."""
     lines = (_FOLDER / name).read_text("utf-8").splitlines()
     rows = (line.partition("\t") for line in lines if line and not line.startswith("#"))
     return {test: reason for test, _, reason in rows}
 
 
 def outcomes_in(class_name: str, folder: Path) -> list[Outcome]:
-    """Return the outcome of each test of a class, from the reports in a folder."""
     simple = class_name.rpartition(".")[2]
     cases = [case for path in folder.glob("TEST-*.xml") for case in ET.parse(path).iter("testcase")]
     return [_outcome(f"{simple}.{_method(case)}", case) for case in cases]
@@ -67,7 +65,6 @@ def _shortened(text: str) -> str:
 
 
 def unexpected(outcomes: list[Outcome]) -> list[Outcome]:
-    """Return the failures that are not in the list of known failures."""
     known = reasons("known_failures.txt")
     return [one for one in outcomes if one.result == "failed" and one.test not in known]
 

@@ -1,7 +1,7 @@
-"""Apache Kafka's published integration tests: their jars, class names, and how to run one class.
+"""Apache Kafka's published integration tests: their jars, class names, and how to run a class.
 
-Kafka's test library starts the nodes of a cluster inside the JVM. The classes in `java/` come first
-on the class path and start each node as a process instead (`Nodes.java`).
+Kafka's test library starts a cluster's nodes inside the JVM. The classes in `java/` precede it on
+the class path and start each node as a process instead (`Nodes.java`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _HEAP: Final = "-Xmx700m"
 
 
 class Broker(NamedTuple):
-    """The broker that the tests run against.
+    """The broker under test.
 
     Attributes:
         command: The `wirebroker` program, or APACHE.
         protocols: "classic": tests for all group protocols use only that one; "": all.
-        controllers: How many controllers a cluster has at most.
+        controllers: Maximum number of controllers in a cluster.
     """
 
     command: str
@@ -52,12 +52,10 @@ class Broker(NamedTuple):
 
 
 def own_command() -> str:
-    """Return the `wirebroker` program that is installed next to this Python."""
     return str(Path(sys.executable).parent / "wirebroker")
 
 
 def missing_program() -> str | None:
-    """Return the name of a program that the suite needs and that is not on PATH."""
     return next((name for name in ("mvn", "java", "javac") if shutil.which(name) is None), None)
 
 
@@ -74,7 +72,6 @@ def jars() -> Path:
 
 
 def class_names() -> list[str]:
-    """Return the names of the test classes that use a cluster."""
     names: list[str] = []
     for jar in sorted(jars().glob("*-test.jar")):
         with zipfile.ZipFile(jar) as archive:

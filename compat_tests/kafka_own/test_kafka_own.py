@@ -1,4 +1,4 @@
-"""Apache Kafka's own integration tests, and how their reports are read."""
+"""Apache Kafka's own integration tests, and the parser of their reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compat_tests.suites.outcomes import Outcome
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Short classes of several areas, two minutes together.
+# Short classes of several areas, two minutes in total.
 CLASSES = (
     "AdminFenceProducersTest",
     "BrokerApiVersionsCommandTest",

@@ -1,8 +1,8 @@
-"""Runs of the lockstep by hand.
+"""Run the lockstep from the command line.
 
 python -m compat_tests.lockstep --kind records --seeds 7 --steps 123    again, to a step
 python -m compat_tests.lockstep --seeds 1-50                            all kinds, many seeds
-python -m compat_tests.lockstep --kind groups --seeds 3 --print         every step and answer
+python -m compat_tests.lockstep --kind groups --seeds 3 --print         every step and response
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what the command line asks for; 1 if any run found a difference."""
     parser = argparse.ArgumentParser(description="Random steps to both brokers.")
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="all")
     parser.add_argument("--seeds", default="1000", metavar="FIRST[-LAST]")
@@ -43,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
             is_good = True
             while runs and is_good:
                 is_good = _run(pair, *runs.pop(0), options)
-            # What one run left different could make the next ones fail: they get fresh brokers.
+            # A difference could make the next runs fail: they get new brokers.
             bad += not is_good
     return 1 if bad else 0
 

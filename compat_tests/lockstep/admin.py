@@ -1,6 +1,6 @@
-"""Administration: topics, partitions and configs made, changed and deleted, rightly and wrongly.
+"""Steps about administration: valid and invalid changes of topics, partitions and configs.
 
-And what describes the cluster. Few records: a topic here is a name with settings.
+Other steps describe the cluster. A topic here is a name with settings and has few records.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ _VALUES: dict[str, tuple[str | None, ...]] = {
 
 
 class Admin(Topics):
-    """Steps about topics, partitions, configs and the cluster."""
-
     name = "admin"
     keys = frozenset(
         {
@@ -67,12 +65,10 @@ class Admin(Topics):
     )
 
     def beginning(self) -> Moves:
-        """Make two topics."""
         yield from self.create(2)
         yield from self.create(1, {"retention.ms": "86400000"})
 
     def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
-        """Return each move with its weight."""
         return [
             (14, self.create_topics),
             (6, self.delete_topics),
@@ -98,7 +94,6 @@ class Admin(Topics):
         ]
 
     def ending(self) -> Moves:
-        """Compare all topics and their configs."""
         yield from self.survey()
         for topic in self.topics:
             resource = {"resource_type": _TOPIC, "resource_name": topic.name}
@@ -110,7 +105,6 @@ class Admin(Topics):
     # -- topics ------------------------------------------------------------------------------
 
     def create_topics(self) -> Moves:
-        """Create one topic or several in one request, possible or not."""
         if len(self.topics) >= _MOST_TOPICS:
             yield from self.delete(self.any_topic())
             return
@@ -131,7 +125,6 @@ class Admin(Topics):
             yield from self.settle_topic(made)
 
     def delete_topics(self) -> Moves:
-        """Delete topics, among them such as aren't there."""
         gone = self.some(self.topics, 0, 1) if len(self.topics) > 1 else []
         version = self.version(ApiKey.DELETE_TOPICS)
         asked: list[dict[str, Any]] = [
@@ -146,7 +139,7 @@ class Admin(Topics):
             names.append(f"{self.prefix}nowhere")
         if self.maybe(0.2):
             asked.append({"name": None, "topic_id": UNKNOWN_ID})
-        # Ids that are wrong in several ways are answered in the order of a hash table.
+        # Apache Kafka responds to several kinds of invalid ids in the order of a hash table.
         if self.maybe(0.1) and len(asked) == 1:
             asked.append(asked[0])
             names.append(names[0] if names else "")
@@ -158,7 +151,7 @@ class Admin(Topics):
                 yield command(["wait", topic.name, "0"])
 
     def create_partitions(self) -> Moves:
-        """Add partitions: more, fewer, as many as there are, assigned well or badly."""
+        """Set a higher, lower or unchanged partition count, with a valid or invalid assignment."""
         topic = self.strange_topic() if self.maybe(0.1) else self.any_topic()
         count = len(topic.ends) + self.random.choice((1, 1, 2, 0, -1, -len(topic.ends)))
         added = max(0, count - len(topic.ends))
@@ -177,7 +170,7 @@ class Admin(Topics):
             yield command(["wait", topic.name, str(count)])
 
     def produce(self) -> Moves:
-        """Give a topic some records, so that it has a size."""
+        """Produce some records, so that a topic has a size."""
         topic = self.any_topic()
         data = [{"index": 0, "records": sound(self.random, codec="none").records}]
         request = {
@@ -192,7 +185,6 @@ class Admin(Topics):
     # -- configs -----------------------------------------------------------------------------
 
     def alter_configs(self) -> Moves:
-        """Change configs of a topic, one or several, possible or not."""
         topic = self.strange_topic() if self.maybe(0.08) else self.any_topic()
         changes = [
             {
@@ -222,7 +214,6 @@ class Admin(Topics):
             yield from self._until_applied(topic)
 
     def replace_configs(self) -> Moves:
-        """Give a topic these configs and no others, as AlterConfigs does."""
         topic = self.strange_topic() if self.maybe(0.08) else self.any_topic()
         configs = [
             {"name": name, "value": self.random.choice(_VALUES[name])}
@@ -238,7 +229,6 @@ class Admin(Topics):
             yield from self._until_applied(topic)
 
     def describe_configs(self) -> Moves:
-        """Describe some configs of topics."""
         keys: list[str] | None = self.some([*_VALUES], 0, 4)
         if self.maybe(0.2):
             keys = None
@@ -256,14 +246,13 @@ class Admin(Topics):
         yield from self.ask(ApiKey.DESCRIBE_CONFIGS, request)
 
     def list_resources(self) -> Moves:
-        """List what has configs of its own: topics are not among it."""
+        """List resources with configs, which do not include topics."""
         request = {"resource_types": self.random.choice(([16], [32], [4], [16, 32], [99]))}
         yield from self.ask(ApiKey.LIST_CONFIG_RESOURCES, request)
 
     # -- the cluster -------------------------------------------------------------------------
 
     def metadata(self) -> Moves:
-        """Ask for topics by name and by id."""
         version = self.version(ApiKey.METADATA)
         topics = self.some(self.topics, most=3)
         if self.maybe(0.15):
@@ -282,7 +271,6 @@ class Admin(Topics):
         yield from self.ask(ApiKey.METADATA, request, version=version)
 
     def describe_topic_partitions(self) -> Moves:
-        """Page through partitions."""
         topics = self.some(self.topics, most=3)
         if self.maybe(0.1):
             topics.append(self.strange_topic())
@@ -299,7 +287,6 @@ class Admin(Topics):
         yield from self.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, request)
 
     def describe_cluster(self) -> Moves:
-        """Describe the cluster."""
         request = {
             "include_cluster_authorized_operations": self.maybe(0.5),
             "endpoint_type": self.random.choice((1, 1, 3)),
@@ -308,7 +295,6 @@ class Admin(Topics):
         yield from self.ask(ApiKey.DESCRIBE_CLUSTER, request)
 
     def log_directories(self) -> Moves:
-        """Describe directories, or move partitions to one that is not there."""
         topics = self.some(self.topics, most=2)
         if self.maybe(0.2):
             topics.append(self.strange_topic())
@@ -321,7 +307,6 @@ class Admin(Topics):
         yield from self.ask(ApiKey.ALTER_REPLICA_LOG_DIRS, request)
 
     def elect(self) -> Moves:
-        """Elect leaders: there is one replica, and it leads."""
         topic = self.strange_topic() if self.maybe(0.2) else self.any_topic()
         partitions = self.some([*topic.partitions, 9])
         request = {
@@ -332,7 +317,6 @@ class Admin(Topics):
         yield from self.ask(ApiKey.ELECT_LEADERS, request)
 
     def reassign(self) -> Moves:
-        """List reassignments, ask for one, cancel one."""
         topic = self.strange_topic() if self.maybe(0.2) else self.any_topic()
         indexes = self.some([*topic.partitions, 9], most=2)
         if self.maybe(0.4):
@@ -350,20 +334,19 @@ class Admin(Topics):
         yield from self.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, request)
 
     def versions_of_apis(self) -> Moves:
-        """Ask what is served, as clients do that have sound names and such as don't."""
+        """Send ApiVersions with valid and invalid client names."""
         name = self.random.choice(("client", "", "-client", "a b"))
         request = {"client_software_name": name, "client_software_version": "1.0"}
         yield from self.ask(ApiKey.API_VERSIONS, request)
 
     def describe_quorum(self) -> Moves:
-        """Describe the quorum of the metadata log, or of another."""
         name = "another" if self.maybe(0.1) else "__cluster_metadata"
         partitions = [{"partition_index": 1 if self.maybe(0.1) else 0}]
         topic = {"topic_name": name, "partitions": partitions}
         yield from self.ask(ApiKey.DESCRIBE_QUORUM, {"topics": [topic]})
 
     def try_feature(self) -> Moves:
-        """Ask whether a feature could have another level."""
+        """Validate another level of a feature."""
         update = {
             "feature": self.random.choice(("metadata.version", "transaction.version", "unknown")),
             "max_version_level": self.random.choice((0, 1, 2, 7, 1000)),
@@ -375,19 +358,17 @@ class Admin(Topics):
         yield from self.ask(ApiKey.UPDATE_FEATURES, request, version=version)
 
     def unregister(self) -> Moves:
-        """Ask to forget a broker that nobody knows."""
         request = {"broker_id": self.random.choice((-1, 0, 7, 2**31 - 1))}
         yield from self.ask(ApiKey.UNREGISTER_BROKER, request)
 
     def unregister_controller(self) -> Moves:
-        """Request to unregister the active controller, or an unknown one."""
         request = {"controller_id": self.random.choice((-1, 1, 7, 2**31 - 1))}
         yield from self.ask(ApiKey.UNREGISTER_CONTROLLER, request)
 
     # -- parts -------------------------------------------------------------------------------
 
     def _until_applied(self, topic: Topic) -> Moves:
-        """Wait until the broker has what its controller answered: a last change tells."""
+        """Wait until the broker has applied the controller's changes, by making one more."""
         self._names += 1
         yield from self.alter(topic, "flush.messages", str(1_000_000 + self._names))
 

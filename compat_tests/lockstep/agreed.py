@@ -1,11 +1,11 @@
-"""Differences that are agreed on: each with its reason, and what it would cost whom.
+"""Agreed differences, each with its reason and its cost to users.
 
-A row says in which kind of steps ("any" in all), in answers to which step (a pattern for its
-command), by which sentence (a pattern for what `tests/transcripts/comparing.py` says of a line),
-why, and what the difference costs. What a kind doesn't even ask for is told where it doesn't ask.
+A row names the kind of steps ("any" for all), the step (a pattern for its command), the difference
+(a pattern for a sentence of `tests/transcripts/comparing.py`), the reason, and the cost. Where a
+kind avoids a request, its code says why.
 
-No row may stand here for nothing: 300 steps of the default seed come upon it (test_lockstep.py
-checks that they did), or it says why they don't.
+Every row must be used: 300 steps of the default seed need it (checked by test_lockstep.py), or the
+row says why they do not.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from tests.support.tools.tools import KAFKA_VERSION
 
 
 class Agreed(NamedTuple):
-    """One row."""
-
     kind: str
     command: str
     sentence: str
@@ -93,7 +91,6 @@ AGREED: tuple[Agreed, ...] = (
 def row_for(
     kind: str, command: str, sentence: str, table: tuple[Agreed, ...] = AGREED
 ) -> Agreed | None:
-    """Return the row that explains a difference, if there is one."""
     for row in table:
         is_meant = row.kind in ("any", kind) and re.fullmatch(row.command, command)
         if is_meant and re.fullmatch(row.sentence, sentence):

@@ -1,4 +1,4 @@
-"""What members of classic groups send: each request as its client would make it by now."""
+"""Requests of classic group members, as their clients would build them."""
 
 from __future__ import annotations
 
@@ -13,34 +13,30 @@ if TYPE_CHECKING:
     from compat_tests.lockstep.kind import Asking, Moves
     from compat_tests.lockstep.steps import Answer
 
-TIMEOUT_MS = 300_000  # nobody is removed during a run
+TIMEOUT_MS = 300_000  # no member is removed during a run
 FIRST_STATIC_JOIN = 5
 FIRST_STATIC = 3  # of Heartbeat, LeaveGroup and SyncGroup
 
 
 @dataclass(slots=True)
 class Member:
-    """A member as its client knows it; its connection has a name of its own."""
-
     connection: str
     instance: str | None
-    topics: tuple[str, ...]  # it subscribes to
+    topics: tuple[str, ...]  # subscription
     member_id: Expression | str = ""
 
 
 @dataclass(slots=True)
 class Group:
-    """A group as the generator knows it."""
-
     group_id: str
     generation: int = -1
     leader: Expression | str = ""
-    is_synced: bool = False  # else the leader's SyncGroup is due, if there are members
+    is_synced: bool = False  # if false, the leader's SyncGroup is pending, if there are members
     members: list[Member] = field(default_factory=list)
 
 
 class GroupRequests(Topics):
-    """Requests about classic groups; who sends which, and when, is for `Groups`."""
+    """Requests about classic groups; `Groups` selects member and time."""
 
     def _join_fields(self, group: Group, member: Member) -> dict[str, Any]:
         metadata = call("subscription", *member.topics)

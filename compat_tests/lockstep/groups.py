@@ -1,11 +1,11 @@
-"""Classic groups: members that come, rejoin and leave, static ones too; offsets; administration.
+"""Steps about classic groups: joins, rejoins, leaves, static members, offsets, administration.
 
-JoinGroup is answered when all members have joined, SyncGroup when the leader has spoken. A request
-that waits is begun on the member's own connection and awaited within the same move, so the model
-has to know only who is in a group and whether it is stable.
+The broker responds to JoinGroup when all members have joined, and to SyncGroup when the leader
+has synced. A request that waits is sent on the member's own connection and awaited within the
+same move, so the model only tracks the members of a group and whether it is stable.
 
-Never asked, because Apache Kafka leaves it to a hash table: who leads after a leader has left two
-others behind; which protocol wins a tied vote.
+Two outcomes are never tested because Apache Kafka's hash table order decides them: the new leader
+after a leader has left two other members, and the protocol that wins a tied vote.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ _FIRST_ASKING_FOR_IDS = 4
 
 
 class Groups(GroupRequests):
-    """Steps about classic groups."""
-
     name = "groups"
     keys = frozenset(
         {
@@ -58,7 +56,6 @@ class Groups(GroupRequests):
         self._made = 0
 
     def beginning(self) -> Moves:
-        """Make topics to commit for, and two groups."""
         yield from self.create(3)
         yield from self.create(1)
         yield command(["coordinator"])
@@ -67,7 +64,6 @@ class Groups(GroupRequests):
             yield from self.join()
 
     def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
-        """Return each move with its weight."""
         return [
             (10, self.join),
             (6, self.rejoin),
@@ -91,21 +87,20 @@ class Groups(GroupRequests):
         ]
 
     def ending(self) -> Moves:
-        """Compare groups and their offsets."""
         for group in self.groups:
             yield from self.ask(ApiKey.DESCRIBE_GROUPS, {"groups": [group.group_id]}, version=6)
             yield from self._all_offsets(group, version=8)
             yield from self._all_offsets(group, version=2)
 
     def forget(self) -> None:
-        """Leave all groups as they are and go on with new ones."""
+        """Abandon all groups and continue with new ones."""
         self.groups.clear()
         self._new_group()
 
     # -- members that come and go ------------------------------------------------------------
 
     def join(self) -> Moves:
-        """A new member comes, everybody else joins again or leaves; perhaps they sync."""
+        """Add a member; the others rejoin or leave; perhaps all sync."""
         group = self._group()
         if len(group.members) >= _MOST_MEMBERS:
             yield from self.leave()
@@ -125,9 +120,9 @@ class Groups(GroupRequests):
         yield from self._rebalance(group, member, version)
 
     def rejoin(self) -> Moves:
-        """The leader, or a member with another subscription, joins again: so must all.
+        """Let the leader, or a member with a new subscription, rejoin, which forces a rebalance.
 
-        Before the generation has synced the leader, too, needs another subscription for that.
+        Before the generation has synced, the leader also needs a new subscription for that.
         """
         group = self._group()
         if not group.members:
@@ -141,7 +136,7 @@ class Groups(GroupRequests):
         yield from self._rebalance(group, member, self._join_version(member))
 
     def follow_again(self) -> Moves:
-        """A follower joins again with nothing new: it is told the present generation."""
+        """Let a follower rejoin unchanged: the response describes the current generation."""
         group = self._group()
         followers = [each for each in group.members if each.member_id != group.leader]
         if not group.is_synced or not followers:
@@ -150,7 +145,7 @@ class Groups(GroupRequests):
         yield from self._send_join(group, member, self._join_version(member))
 
     def return_as_static(self) -> Moves:
-        """A static member comes back without its id, unchanged: the group stays as it is."""
+        """Let a static member rejoin unchanged without its member id: the group stays stable."""
         group = self._group()
         static = [each for each in group.members if each.instance]
         if not group.is_synced or not static:
@@ -166,13 +161,12 @@ class Groups(GroupRequests):
         leader = group.leader
         self._learn_generation(group, answer)
         if leader == old_id:
-            group.leader = given  # whatever the answer says: below version 9 it is the old id
+            group.leader = given  # the response has the old id before version 9
         if self.maybe(0.5):
             fenced = Member(member.connection, member.instance, member.topics, old_id)
             yield from self._beat(group, fenced)
 
     def leave(self) -> Moves:
-        """Members leave; those who stay join again."""
         group = self._group()
         if not group.members:
             return
@@ -185,7 +179,6 @@ class Groups(GroupRequests):
             yield from self._rebalance(group, first, self._join_version(first), is_begun=True)
 
     def sync(self) -> Moves:
-        """All members of a generation sync, the leader first, last or between."""
         group = self._group()
         if not group.members:
             return
@@ -194,16 +187,14 @@ class Groups(GroupRequests):
     # -- single requests ---------------------------------------------------------------------
 
     def heartbeat(self) -> Moves:
-        """A member beats, rightly or not."""
         group = self._group()
         yield from self._beat(group, self._anybody(group))
 
     def commit(self) -> Moves:
-        """Commit offsets, as a member or as nobody."""
         group = self._group() if self.maybe(0.8) else Group(f"{self.prefix}simple")
         member = self._anybody(group) if self.maybe(0.7) else Member("", None, ())
-        # Apache Kafka keeps an empty group when every commit for an unknown one is refused;
-        # wirebroker doesn't (docs/compatibility.md). So long metadata is for groups that are there.
+        # Apache Kafka keeps an empty group after it has refused every commit for an unknown one;
+        # wirebroker does not (docs/compatibility.md). So only existing groups get long metadata.
         metadata = ["", "mark", None, "m" * 30] if group.members else ["", "mark", None]
         topics = [
             {
@@ -234,7 +225,6 @@ class Groups(GroupRequests):
         yield from self.ask(ApiKey.OFFSET_COMMIT, request, version=version)
 
     def fetch_offsets(self) -> Moves:
-        """Fetch offsets of some partitions or of all, of one group or several."""
         if self.maybe(0.4):
             yield from self._all_offsets(self._group())
             return
@@ -258,7 +248,6 @@ class Groups(GroupRequests):
         yield from self.ask(ApiKey.OFFSET_FETCH, request, version=version)
 
     def delete_offsets(self) -> Moves:
-        """Delete offsets: of a topic somebody subscribes to, or of another."""
         group = self._group() if self.maybe(0.6) else Group(f"{self.prefix}simple")
         topics = [
             {
@@ -270,7 +259,7 @@ class Groups(GroupRequests):
         yield from self.ask(ApiKey.OFFSET_DELETE, {"group_id": group.group_id, "topics": topics})
 
     def wrong_join(self) -> Moves:
-        """Join as nobody, with a wrong time-out, without protocols or with others' protocols."""
+        """Join with an unknown id, a wrong timeout, or missing or inconsistent protocols."""
         group = self._group()
         member = Member("third", None, self._subscription(), "nobody")
         version = self.version(ApiKey.JOIN_GROUP)
@@ -290,11 +279,11 @@ class Groups(GroupRequests):
             case _:
                 fields["group_id"] = ""
         if fields["member_id"] == "" and version >= _FIRST_ASKING_FOR_IDS:
-            version = 3  # later ones are given an id first, which then is waited for
+            version = 3  # later versions require a member id first and wait
         yield from self.ask(ApiKey.JOIN_GROUP, fields, version=version, to="third")
 
     def wrong_sync(self) -> Moves:
-        """Sync as nobody, in another generation, or by another protocol."""
+        """Sync with an unknown id, another generation or another protocol."""
         group = self._group()
         if not group.members:
             return
@@ -315,7 +304,6 @@ class Groups(GroupRequests):
         yield from self.ask(ApiKey.SYNC_GROUP, fields, version=version, to="third")
 
     def wrong_leave(self) -> Moves:
-        """Members leave who never came, or by a wrong name."""
         group = self._group()
         nobody = {"member_id": "nobody", "group_instance_id": None, "reason": None}
         unknown = {"member_id": "", "group_instance_id": "unknown", "reason": "why not"}
@@ -328,14 +316,12 @@ class Groups(GroupRequests):
         yield from self.ask(ApiKey.LEAVE_GROUP, request)
 
     def describe(self) -> Moves:
-        """Describe groups, known and not."""
         names = [group.group_id for group in self.some(self.groups)]
         names += self.some([f"{self.prefix}simple", f"{self.prefix}unknown", ""], 0, 2)
         request = {"groups": names, "include_authorized_operations": self.maybe(0.3)}
         yield from self.ask(ApiKey.DESCRIBE_GROUPS, request)
 
     def list_groups(self) -> Moves:
-        """List groups, all or in some states."""
         states = ["Stable", "Empty", "CompletingRebalance", "stable", "Nonsense"]
         request = {
             "states_filter": self.some(states, 0, 2),
@@ -344,14 +330,13 @@ class Groups(GroupRequests):
         yield from self.ask(ApiKey.LIST_GROUPS, request)
 
     def find_coordinator(self) -> Moves:
-        """Look coordinators up."""
         keys = [group.group_id for group in self.some(self.groups)]
         kind = self.random.choice((0, 0, 1, 3) if self.maybe(0.3) else (0, 1))
         request = {"key": keys[0], "coordinator_keys": keys, "key_type": kind}
         yield from self.ask(ApiKey.FIND_COORDINATOR, request)
 
     def delete_groups(self) -> Moves:
-        """Delete groups: with members, without, or unknown."""
+        """Delete groups that have members, are empty or are unknown."""
         group = self._group()
         names = [group.group_id]
         names += self.some([f"{self.prefix}simple", f"{self.prefix}unknown"], 0, 2)
@@ -380,7 +365,6 @@ class Groups(GroupRequests):
             yield from self._sync_all(group)
 
     def _amid(self, group: Group, others: list[Member]) -> Moves:
-        """Ask for something while a rebalance waits."""
         if self.maybe(0.4):
             yield from self._beat(group, self.random.choice(others))
         if self.maybe(0.2):
@@ -389,7 +373,7 @@ class Groups(GroupRequests):
             yield from self.describe()
 
     def _follow(self, group: Group, waiting: list[Member], others: list[Member]) -> Moves:
-        """Let the others join or leave; then take all answers."""
+        """Let the others join or leave; then await all responses."""
         staying = [each for each in others if each.member_id == group.leader or self.maybe(0.9)]
         for member in others:
             if member not in staying:
@@ -410,7 +394,7 @@ class Groups(GroupRequests):
         self.random.shuffle(followers)
         early = followers[: self.random.randint(0, len(followers))]
         if group.is_synced:
-            early = []  # nobody waits: the generation's assignments are there
+            early = []  # no request waits: the assignments exist
         for member in early:
             fields = self._sync_fields(group, member)
             yield begin(
@@ -461,7 +445,7 @@ class Groups(GroupRequests):
         return [each for each in group.members if each.member_id != group.leader]
 
     def _anybody(self, group: Group) -> Member:
-        """Return a member, or somebody who claims to be one."""
+        """Return a member, or a fake one."""
         if group.members and self.maybe(0.85):
             return self.random.choice(group.members)
         instance = self.random.choice((None, None, "unknown"))

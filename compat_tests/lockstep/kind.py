@@ -1,10 +1,10 @@
-"""What all kinds of steps have in common: a model, moves by weight, and their randomness.
+"""Common parts of all kinds of steps: a model, weighted moves, and their randomness.
 
-A move is a generator: it yields steps and is given Apache Kafka's answers, from which it learns
-what there is now (base offsets, ids, errors). wirebroker's answers were the same, or the run is
-over. So a kind needs no model of what a broker decides, only of what there is to ask about.
+A move is a generator: it yields steps and receives Apache Kafka's responses, from which it learns
+the current state (base offsets, ids, errors). wirebroker's responses were the same, or the run
+ends. So a kind does not model a broker's decisions, only the objects that requests can name.
 
-Law: which steps come depends on the seed and on the answers alone.
+Invariant: the steps depend on the seed and the responses only.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Kind(abc.ABC):
     """One kind of steps.
 
     Args:
-        random: Where every choice comes from.
-        versions: What both brokers advertise.
-        prefix: What all names of this run begin with.
+        random: Source of every choice.
+        versions: Versions that both brokers advertise.
+        prefix: Prefix of all names of this run.
     """
 
     name: ClassVar[str]
-    # The APIs that a run of a few hundred steps is sure to send.
+    # APIs that every run of a few hundred steps sends.
     keys: ClassVar[frozenset[ApiKey]]
 
     def __init__(
@@ -57,7 +57,7 @@ class Kind(abc.ABC):
         self.prefix = prefix
 
     def beginning(self) -> Moves:
-        """Make what the moves need."""
+        """Create what the moves need."""
         yield from ()
 
     @abc.abstractmethod
@@ -65,32 +65,29 @@ class Kind(abc.ABC):
         """Return each move with its weight."""
 
     def move(self) -> Moves:
-        """Make one move."""
         weights, choices = zip(*self.moves(), strict=True)
         yield from self.random.choices(choices, weights)[0]()
 
     def ending(self) -> Moves:
-        """Compare at leisure what is there at the end; every move is complete."""
+        """Compare the final state; every move is complete."""
         yield from ()
 
     # -- requests ----------------------------------------------------------------------------
 
     def version(self, key: ApiKey, lowest: int = 0, highest: int = 99) -> int:
-        """Draw a version that both brokers advertise."""
+        """Return a random version that both brokers advertise."""
         both = self.versions[key]
         return self.random.randint(max(lowest, both.first), min(highest, both.last))
 
     def ask(
         self, key: ApiKey, fields: Mapping[str, Any], *, version: int | None = None, to: str = ""
     ) -> Asking[Answer]:
-        """Send a request of a random version on one of a few connections."""
         if version is None:
             version = self.version(key)
         answer = yield send(key, version, fields, to=to or self.random.choice(_CONNECTIONS))
         return answer
 
     def unserved_version(self) -> Moves:
-        """Send a request in a version that nobody serves."""
         key = self.random.choice(sorted(self.keys))
         lowest, highest = self.versions[key]
         versions = [highest + 1, highest + 2, highest + 100]
@@ -103,10 +100,10 @@ class Kind(abc.ABC):
     # -- choices -----------------------------------------------------------------------------
 
     def maybe(self, probability: float) -> bool:
-        """Toss a coin."""
+        """Return true with this probability."""
         return self.random.random() < probability
 
     def some(self, choices: Sequence[Value], least: int = 1, most: int = 3) -> list[Value]:
-        """Draw a few different elements, in a random order."""
+        """Return a few distinct elements in random order."""
         count = self.random.randint(min(least, len(choices)), min(most, len(choices)))
         return self.random.sample(choices, count)

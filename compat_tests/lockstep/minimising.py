@@ -1,8 +1,8 @@
-"""Fewer steps that end in the same difference.
+"""Reduce a run to fewer steps that end in the same difference.
 
-The moves of a run are left out by halves, quarters, eighths, …, each time under a new prefix on the
-brokers that run already: what remains still ends in the difference. Steps that name an id which
-was never met are skipped, and names stay what they were (`StableNames`).
+It leaves out halves, quarters, eighths, … of the run's moves, each time with a new prefix on the
+running brokers, as long as the rest ends in the difference. Steps that name an unknown id are
+skipped, and names do not change (`StableNames`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tests.transcripts.script import Step
 
 _BUDGET_S = 40.0
-# Steps whose cause was left out wait in vain; sound ones are answered within milliseconds.
+# Steps that wait for a removed step time out; others are answered within milliseconds.
 _PATIENCE_S = 2.0
 _NAME = re.compile(r"\b[TPSM]\d+\b")
 _INTERRUPTIONS = frozenset({"restart", "kill"})
 
 
 def minimise(pair: Pair, outcome: Outcome) -> Iterator[str]:
-    """Yield the fewest steps that were found in time, as a transcript."""
+    """Yield the shortest steps found in time, as a transcript."""
     if any(each.step.command[0] in _INTERRUPTIONS for each in outcome.done):
         yield "restarts are among the steps: all of them are needed"
         return
@@ -56,7 +56,7 @@ def minimise(pair: Pair, outcome: Outcome) -> Iterator[str]:
 
 
 def _related(steps: list[Done], prefix: str) -> list[Done]:
-    """Return the moves that name something the last step names too, or what such a move needs."""
+    """Return the moves that share a name with the last step, and the moves that these need."""
     word = re.compile(rf"\b(?:{re.escape(prefix)}[\w.-]+|[TPSM]\d+)\b")
     texts: dict[int, str] = {}
     for each in steps:
@@ -74,7 +74,6 @@ def _related(steps: list[Done], prefix: str) -> list[Done]:
 
 
 def _moves(steps: list[Done]) -> list[int]:
-    """Return the moves that may be left out: all but the last step's."""
     return [move for move in dict.fromkeys(each.move for each in steps) if move != steps[-1].move]
 
 
@@ -85,7 +84,7 @@ def _chunks(steps: list[Done], size: int) -> Iterator[set[int]]:
 
 
 def _differs(pair: Pair, steps: list[Done], outcome: Outcome) -> bool:
-    """Tell whether these steps, under another prefix, end in a difference at the last."""
+    """Return whether these steps, under another prefix, end in a difference at the last."""
     prefix = pair.new_prefix()
     both = Run(pair, timeout_s=_PATIENCE_S)
     try:

@@ -1,7 +1,7 @@
-"""The two brokers, and a run on them: each step to Apache Kafka, then to wirebroker.
+"""The two brokers, and a run that sends each step to Apache Kafka and then to wirebroker.
 
-One pair serves any number of runs, one after the other: every run's names begin with a prefix of
-its own, and each begins with connections, and names for ids, of its own.
+One pair serves any number of consecutive runs: each run has its own connections, its own prefix of
+names and its own names for ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.transcripts.script import Step
 
-# Nothing happens by the clock while a run lasts, and nothing in the background.
+# During a run, nothing happens by the clock or in the background.
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "2",
@@ -37,22 +37,20 @@ SETTINGS = {
     "max.incremental.fetch.session.cache.slots": "100000",
     "offset.metadata.max.bytes": "20",
 }
-# A time so near to the run's begin is the broker's clock; steps that restart brokers take a while.
+# Times this close to the run's start come from the broker's clock; restart steps take a while.
 _NEAR_MS = 3_600_000
 
 
 class Answers(NamedTuple):
-    """What the two said to one step, as printed lines."""
+    """Both brokers' responses to one step, as printed lines."""
 
     apache: list[str]
     wirebroker: list[str]
 
 
 class Pair:
-    """Apache Kafka and wirebroker with the same settings."""
-
     def __init__(self, directory: Path) -> None:
-        quickly = java_start.options()  # it is started many times, and has little to do
+        quickly = java_start.options()  # it is started often and has little to do
         self.apache: Broker = ApacheKafka(directory / "apache", SETTINGS, java_options=quickly)
         self.wirebroker: Broker = Wirebroker(directory / "wirebroker", SETTINGS)
         self.versions: dict[ApiKey, Range] = {}
@@ -66,7 +64,7 @@ class Pair:
         self.stop()
 
     def start(self) -> None:
-        """Start both and learn which versions both advertise."""
+        """Start both and determine the API versions that both advertise."""
         self.each(lambda broker: broker.start())
         theirs, ours = (_advertised(broker) for broker in (self.apache, self.wirebroker))
         self.versions = {
@@ -76,18 +74,16 @@ class Pair:
         }
 
     def stop(self) -> None:
-        """Stop both; what was started is stopped even if the other fails to."""
+        """Stop both, even if one of them fails to stop."""
         self.each(lambda broker: broker.stop())
 
     def each(self, act: Callable[[Broker], object]) -> None:
-        """Do something to both at the same time."""
         with ThreadPoolExecutor(2) as pool:
             done = [pool.submit(act, broker) for broker in (self.apache, self.wirebroker)]
         for future in done:
             future.result()
 
     def new_prefix(self) -> str:
-        """Return what the names of the next run begin with."""
         self._runs += 1
         return f"r{self._runs}-"
 
@@ -96,8 +92,8 @@ class Run:
     """Both drivers over a series of steps.
 
     Args:
-        pair: The brokers, running.
-        timeout_s: How long each answer may take.
+        pair: The running brokers.
+        timeout_s: Timeout of each response.
     """
 
     def __init__(self, pair: Pair, *, timeout_s: float = 30.0) -> None:
@@ -111,25 +107,22 @@ class Run:
             driver.names = StableNames(now_ms=now_ms)
 
     def close(self) -> None:
-        """Close all connections."""
         for driver in self._drivers:
             driver.close()
 
     def ask(self, step: Step) -> Answers:
-        """Send one step to both brokers in turn."""
         if step.command[0] in ("restart", "kill"):
             return self._interrupt(is_clean=step.command[0] == "restart")
         apache, wirebroker = (_answer(driver, step) for driver in self._drivers)
         return Answers(apache, wirebroker)
 
     def expect_names(self, names: Iterable[str]) -> None:
-        """Say what the next step's new ids are to be called (see StableNames)."""
+        """Set the names of the next step's new ids (see StableNames)."""
         for driver in self._drivers:
             assert isinstance(driver.names, StableNames)
             driver.names.expected = list(names)
 
     def known_names(self) -> set[str]:
-        """Return the names that Apache Kafka's ids have so far."""
         return set(self._drivers[0].names.values)
 
     def _interrupt(self, *, is_clean: bool) -> Answers:
@@ -145,10 +138,10 @@ class Run:
 
 
 class StableNames(Names):
-    """Names that stay what they were when steps before them are left out.
+    """Names that do not change when earlier steps are left out.
 
     Attributes:
-        expected: What the ids that a step meets for the first time are called, in order.
+        expected: Names of a step's new ids, in order.
     """
 
     def __init__(self, *, now_ms: int) -> None:
@@ -156,7 +149,7 @@ class StableNames(Names):
         self.expected: list[str] = []
 
     def new_name(self, letter: str) -> str:
-        """Take the first expected name of this letter; else count on."""
+        """Return the first expected name with this letter, or else a new one."""
         for name in self.expected:
             if name[0] == letter and name not in self.values:
                 return name

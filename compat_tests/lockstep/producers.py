@@ -1,4 +1,4 @@
-"""Idempotent producers: sequences and epochs, right, repeated, late, ahead and made up."""
+"""Steps about idempotent producers: valid, repeated and invalid sequences and epochs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 _LAST_SEQUENCE = 2**31 - 1
 _LAST_EPOCH = 2**15 - 1
 _MOST_PRODUCERS = 5
-# From an id that a broker hands out to one that none will: each start has a new block of 1,000.
+# Distance to ids that no broker will generate: each start takes a new block of 1,000.
 _FAR_OFF = 10**7
 
 
 @dataclass(slots=True)
 class Producer:
-    """A producer's id and, by partition, what it has sent and is to send."""
-
     producer_id: Expression | int
     epoch: int = 0
-    # (topic's name, partition): the next sequence; and batches sent, with their sequences.
+    # (topic name, partition): the next sequence; and sent batches with their sequences.
     next: dict[tuple[str, int], int] = field(default_factory=dict)
     sent: dict[tuple[str, int], list[Any]] = field(default_factory=dict)
 
@@ -37,7 +35,7 @@ class Producers(Topics):
     """Steps about idempotent producers.
 
     Attributes:
-        has_small_segments: Whether a topic's segments hold but a few batches.
+        has_small_segments: Whether a topic's segments hold only a few batches.
     """
 
     name = "producers"
@@ -49,14 +47,12 @@ class Producers(Topics):
         self.has_small_segments = True
 
     def beginning(self) -> Moves:
-        """Make two topics and a producer."""
         yield from self.create(2)
         small = {"internal.segment.bytes": "400"} if self.has_small_segments else {}
         yield from self.create(1, {"compression.type": "gzip", **small})
         yield from self.init()
 
     def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
-        """Return each move with its weight."""
         return [
             (40, self.next_batch),
             (15, self.repeat),
@@ -70,13 +66,12 @@ class Producers(Topics):
         ]
 
     def ending(self) -> Moves:
-        """Read everything, producers' states among it."""
+        """Read everything, including producer states."""
         yield from self.survey()
 
     # -- moves -------------------------------------------------------------------------------
 
     def init(self) -> Moves:
-        """Take a producer id."""
         request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
         answer = yield from self.ask(ApiKey.INIT_PRODUCER_ID, request)
         found = answer.name("producer_id", "P")
@@ -85,7 +80,7 @@ class Producers(Topics):
             del self.producers[:-_MOST_PRODUCERS]
 
     def init_oddly(self) -> Moves:
-        """Name an id and an epoch, or a time-out that is none, without a transactional id."""
+        """Send an id and an epoch, or an invalid timeout, without a transactional id."""
         producer = self.random.choice(self.producers)
         request = {
             "transactional_id": None,
@@ -96,7 +91,6 @@ class Producers(Topics):
         yield from self.ask(ApiKey.INIT_PRODUCER_ID, request)
 
     def next_batch(self) -> Moves:
-        """Send the batch that is due."""
         producer = self.random.choice(self.producers)
         place = self._place()
         sequence = producer.next.get(place, 0)
@@ -105,7 +99,7 @@ class Producers(Topics):
         yield from self._send(producer, place, sequence)
 
     def repeat(self) -> Moves:
-        """Send one of the last batches once more, perhaps not one of the last five."""
+        """Repeat an earlier batch, perhaps older than the last five."""
         producer = self.random.choice(self.producers)
         if not producer.sent:
             return
@@ -114,7 +108,7 @@ class Producers(Topics):
         yield from self._produce(place, batch)
 
     def wrong_sequence(self) -> Moves:
-        """Send what is not due: another sequence, another epoch, an id of nobody."""
+        """Send an unexpected sequence, another epoch or an unknown id."""
         producer = self.random.choice(self.producers)
         place = self._place()
         due = producer.next.get(place, 0)
@@ -143,7 +137,6 @@ class Producers(Topics):
             producer.next[place] = _after(sequence, made.record_count)
 
     def next_epoch(self) -> Moves:
-        """Begin the next epoch at sequence 0, as a client does after an error."""
         producer = self.random.choice(self.producers)
         if producer.epoch >= _LAST_EPOCH:
             return
@@ -152,7 +145,7 @@ class Producers(Topics):
         yield from self._send(producer, self._place(), 0)
 
     def describe(self) -> Moves:
-        """Ask for the producers of some partitions, known and not."""
+        """Describe the producers of some partitions, known or not."""
         topics = [
             {"name": topic.name, "partition_indexes": self.some([*topic.partitions, 9])}
             for topic in self.some([*self.topics, self.strange_topic()], most=2)
@@ -160,7 +153,7 @@ class Producers(Topics):
         yield from self.ask(ApiKey.DESCRIBE_PRODUCERS, {"topics": topics})
 
     def delete_records(self) -> Moves:
-        """Delete all records of a partition: its producers stay known."""
+        """Delete all records of a partition: its producers remain known."""
         topic = self.any_topic()
         partition = {"partition_index": self.random.choice(topic.partitions), "offset": -1}
         request = {
@@ -203,5 +196,5 @@ class Producers(Topics):
 
 
 def _after(sequence: int, count: int) -> int:
-    """Return the sequence that follows `count` records: after the last comes 0."""
+    """Return the sequence after `count` more records; it wraps around to 0."""
     return (sequence + count) % (_LAST_SEQUENCE + 1)

@@ -1,7 +1,7 @@
-"""What a Produce request carries for a partition: sound batches, and every kind that isn't.
+"""Valid and malformed record sets for a partition of a Produce request.
 
-`HELD_BACK` names the shapes that are not sent, each with the reason; a broker that takes one and
-another that refuses it have different logs from then on, and every later answer differs.
+`HELD_BACK` names the shapes that are not sent, each with the reason: if only one broker accepts a
+shape, the logs and all later responses differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOW = Expression("NOW")
 HELD_BACK: dict[str, str] = {
     "null": "Apache Kafka never answers such a Produce, wirebroker refuses it",
 }
-# Not sent to topics of which each batch is packed anew.
+# Not sent to topics that recompress each batch.
 NOT_PACKED_ANEW: dict[str, str] = {
     "marked as dated by the broker": "Apache Kafka gives all its records the largest timestamp,"
     " wirebroker leaves each its own (docs/compatibility.md)",
@@ -30,15 +30,12 @@ NOT_PACKED_ANEW: dict[str, str] = {
 
 
 class RecordSet(NamedTuple):
-    """What is sent for a partition."""
-
     shape: str  # "sound", or a name from SHAPES
     records: Expression | bytes | None
-    record_count: int  # of records in it, 0 if that is not known
+    record_count: int  # number of records, 0 if unknown
 
 
 def sound(random: random.Random, *, codec: str | None = None, **header: Any) -> RecordSet:
-    """Return one sound batch of one to five records."""
     count = random.choice((1, 1, 2, 3, 5))
     values = [random.choice(("a", "bb", "c" * 30, "", "null")) for _ in range(count)]
     chosen: dict[str, Any] = {"key": f"k{random.randrange(4)}"}
@@ -52,12 +49,12 @@ def sound(random: random.Random, *, codec: str | None = None, **header: Any) -> 
 
 
 def recent(random: random.Random, **header: Any) -> RecordSet:
-    """Return a sound batch of the last hours: producers of older ones are soon forgotten."""
+    """Return a valid batch of the last hours: producers of older ones soon expire."""
     return sound(random, timestamp_ms=_timestamp(-random.randrange(3, 9) * _HOUR_MS), **header)
 
 
 def malformed(random: random.Random) -> RecordSet:
-    """Return a record set of a random shape that is unusual or wrong."""
+    """Return a record set of a random shape that is unusual or invalid."""
     names = [name for name in SHAPES if name not in HELD_BACK]
     name = random.choice(names)
     return RecordSet(name, SHAPES[name](random), 0)
@@ -75,7 +72,7 @@ def _timestamp(difference_ms: int) -> Expression:
     return Expression(f"NOW + {difference_ms}") if difference_ms else _NOW
 
 
-# By name: a function of the run's randomness.
+# By name: a function of the run's random generator.
 SHAPES: dict[str, Callable[[random.Random], Expression | bytes | None]] = {
     "null": lambda _: None,
     "empty": lambda _: b"",

@@ -1,6 +1,6 @@
-"""Records: produced, sound or not, by every version; read back, looked up, deleted.
+"""Steps about records: produced, validly or not, in every version; fetched, looked up, deleted.
 
-Topics are made, changed and made anew under them.
+Their topics are created, changed and recreated in between.
 """
 
 from __future__ import annotations
@@ -32,12 +32,10 @@ _CONFIGS: tuple[tuple[str, tuple[str, ...]], ...] = (
 _TIMESTAMP_MS = 1_700_000_000_000
 _LARGE = 10_000_000
 _MALFORMED_SHARE = 0.25
-_LOWEST_PRODUCE = 3  # 0 to 2 are advertised for librdkafka's sake, and refused
+_LOWEST_PRODUCE = 3  # 0 to 2 are advertised for librdkafka's sake, but refused
 
 
 class Records(Topics):
-    """Steps about records."""
-
     name = "records"
     keys = frozenset(
         {
@@ -56,12 +54,11 @@ class Records(Topics):
     )
 
     def beginning(self) -> Moves:
-        """Make topics: a plain one, and one of which each batch is packed anew."""
+        """Create a plain topic, and one that recompresses each batch."""
         yield from self.create(3)
         yield from self.create(1, {"compression.type": "lz4"})
 
     def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
-        """Return each move with its weight."""
         return [
             (45, self.produce),
             (25, self.fetch),
@@ -76,13 +73,11 @@ class Records(Topics):
         ]
 
     def ending(self) -> Moves:
-        """Read everything."""
         yield from self.survey()
 
     # -- moves -------------------------------------------------------------------------------
 
     def produce(self) -> Moves:
-        """Produce to one topic or two, one partition or several."""
         version = self.version(ApiKey.PRODUCE, lowest=_LOWEST_PRODUCE)
         topics = self.some(self.topics, most=2 if self.maybe(0.2) else 1)
         if self.maybe(0.04):
@@ -94,7 +89,6 @@ class Records(Topics):
         self.learn_ends(answer, topics)
 
     def fetch(self) -> Moves:
-        """Fetch without a session."""
         topics = self.some(self.topics, most=2)
         asked = [
             {
@@ -119,7 +113,7 @@ class Records(Topics):
             "topics": asked,
         }
         if any(_is_packed_anew(topic) for topic in topics):
-            # How much fits depends on the compressor, which is the broker's own.
+            # How much fits depends on the broker's compressor.
             request["max_bytes"] = _LARGE
             for each in asked:
                 for partition in each["partitions"]:
@@ -127,7 +121,6 @@ class Records(Topics):
         yield from self.ask(ApiKey.FETCH, request)
 
     def list_offsets(self) -> Moves:
-        """Look offsets up: the ends, and by time."""
         version = self.version(ApiKey.LIST_OFFSETS)
         topic = self.strange_topic() if self.maybe(0.03) else self.any_topic()
         special = [-1, -2, -3, -4, -5, -6]
@@ -148,7 +141,6 @@ class Records(Topics):
         yield from self.ask(ApiKey.LIST_OFFSETS, request, version=version)
 
     def offset_for_leader_epoch(self) -> Moves:
-        """Ask where epochs end."""
         topic = self.strange_topic() if self.maybe(0.05) else self.any_topic()
         asked = [
             {
@@ -161,7 +153,6 @@ class Records(Topics):
         yield from self.ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, request)
 
     def delete_records(self) -> Moves:
-        """Delete records before an offset, possible or not."""
         topic = self.strange_topic() if self.maybe(0.05) else self.any_topic()
         index = self.partition_of(topic)
         end = topic.ends[index] if index in topic.partitions else 0
@@ -174,7 +165,7 @@ class Records(Topics):
         yield from self.ask(ApiKey.DELETE_RECORDS, request)
 
     def another_topic(self) -> Moves:
-        """Make a topic with some configs; if there are many, delete one."""
+        """Create a topic with some configs; if there are many, delete one."""
         if len(self.topics) >= _MOST_TOPICS:
             yield from self.delete(self.any_topic())
             return
@@ -182,12 +173,10 @@ class Records(Topics):
         yield from self.create(self.random.choice((1, 1, 2, 3)), configs)
 
     def other_config(self) -> Moves:
-        """Change a config of a topic."""
         name, values = self.random.choice(_CONFIGS)
         yield from self.alter(self.any_topic(), name, self.random.choice(values))
 
     def again(self) -> Moves:
-        """Delete a topic and make it again."""
         yield from self.recreate(self.any_topic())
 
     # -- parts -------------------------------------------------------------------------------
@@ -202,7 +191,7 @@ class Records(Topics):
         indexes = self.some(topic.partitions, most=self._few())
         if self.maybe(0.04):
             indexes[0] = self.partition_of(topic)
-            # None twice: Apache Kafka looks at both before it takes the last (compatibility.md).
+            # No duplicates: Apache Kafka checks both before it uses the last (compatibility.md).
             indexes = list(dict.fromkeys(indexes))
         return [{"index": index, "records": self._record_set(topic).records} for index in indexes]
 

@@ -1,6 +1,6 @@
-"""Restarts: steps of the other kinds, and both brokers stopped cleanly or killed among them.
+"""Steps of the other kinds with clean and unclean restarts of both brokers in between.
 
-After each start everything that is there is compared, and the steps go on with it.
+After each start all state is compared, and the steps continue with it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ _MOVES_BETWEEN = 70  # restarts
 
 
 class Restarts(Kind):
-    """Steps of all kinds that survive a restart."""
-
     name = "restarts"
     keys = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.END_TXN})
 
@@ -38,8 +36,9 @@ class Restarts(Kind):
         self._records = Records(random, versions, f"{prefix}r-")
         self._groups = Groups(random, versions, f"{prefix}g-")
         producers = Producers(random, versions, f"{prefix}p-")
-        # After a kill Apache Kafka knows the batches since its last segment began, wirebroker those
-        # since the recovery point, up to five each: then repeated ones are known for longer.
+        # After a kill Apache Kafka knows the batches since the start of its last segment,
+        # wirebroker those since the recovery point, up to five each, so it detects duplicates for
+        # longer.
         producers.has_small_segments = False
         self._parts: list[Topics] = [
             self._records,
@@ -50,27 +49,25 @@ class Restarts(Kind):
         self._moves_left = _MOVES_BETWEEN // 2
         self._is_killed = self.maybe(0.5)
         for part in self._parts:
-            # Apache Kafka writes log start offsets down once a minute: a kill brings records back.
+            # Apache Kafka writes log start offsets once a minute: a kill restores deleted records.
             part.deletes_records = not self._is_killed
 
     def beginning(self) -> Moves:
-        """Make what each kind needs."""
         for part in self._parts:
             yield from part.beginning()
 
     def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
-        """Return each kind's moves; a restart comes after so many."""
+        """Return each kind's moves; a restart follows a number of them."""
         self._moves_left -= 1
         if self._moves_left <= 0:
             return [(1, self.restart)]
         return [(1, part.move) for part in self._parts]
 
     def ending(self) -> Moves:
-        """Stop and start once more, and compare all."""
+        """Restart once more, and compare everything."""
         yield from self.restart()
 
     def restart(self) -> Moves:
-        """Stop or kill both, start them and compare all."""
         self._moves_left = _MOVES_BETWEEN
         yield command(["kill" if self._is_killed else "restart"])
         yield command(["coordinator"])
@@ -80,5 +77,5 @@ class Restarts(Kind):
                 yield command(["wait", topic.name, str(len(topic.ends))])
         for part in self._parts:
             yield from part.ending()
-        # Members live on by their clients' heartbeats; which rebalance was under way is lost.
+        # Members survive by their clients' heartbeats; a rebalance in progress is lost.
         self._groups.forget()

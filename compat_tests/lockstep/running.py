@@ -1,4 +1,4 @@
-"""One run: so many steps of one kind from one seed, to the first difference."""
+"""One run: steps of one kind from one seed, up to the first difference."""
 
 from __future__ import annotations
 
@@ -21,44 +21,40 @@ if TYPE_CHECKING:
 
 
 class Done(NamedTuple):
-    """A step that was sent."""
-
     step: Step
     answers: Answers
-    move: int  # steps of one move belong together
-    new_names: frozenset[str]  # ids met for the first time in its answer
+    move: int  # number of the step's move
+    new_names: frozenset[str]  # ids that its response introduced
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a run."""
-
     kind: str
     seed: int
     prefix: str
     done: list[Done] = field(default_factory=list)
-    # The sentences about the last step, if it is the one that differs.
+    # The sentences about the last step, if it differs.
     difference: list[str] = field(default_factory=list)
     agreed: Counter[Agreed] = field(default_factory=Counter)
 
     @property
     def is_good(self) -> bool:
-        """Tell whether all answers were the same, or agreed to differ."""
+        """Return whether all responses were equal, apart from agreed differences."""
         return not self.difference
 
     @property
     def sent(self) -> Counter[str]:
-        """Return how often each command, and each API, was used."""
+        """Return the number of uses of each command and each API."""
         words = (each.step.command for each in self.done)
         return Counter(word[1] if word[0] in ("send", "begin") else word[0] for word in words)
 
     @property
     def refused(self) -> int:
-        """Return how many answers had an error in them, or none was given."""
+        """Return the number of error responses and missing responses."""
         return sum(not Answer(each.answers.apache).is_good for each in self.done)
 
     def report(self) -> Iterator[str]:
-        """Tell the first difference, and how to come there again."""
+        """Describe the first difference and how to reproduce it."""
         last = self.done[-1]
         number = len(self.done)
         yield f"{self.kind}, seed {self.seed}: step {number} is answered differently"
@@ -81,14 +77,14 @@ def run(
     steps: int,
     table: tuple[Agreed, ...] = AGREED,
 ) -> Outcome:
-    """Send so many steps, or a few more so that the last move is complete; then compare all.
+    """Send the steps, up to the end of the last move; then compare everything.
 
     Args:
-        pair: The brokers, running.
+        pair: The running brokers.
         kind_type: The kind of steps.
-        seed: Where all choices come from.
-        steps: How many to send before the comparison at the end.
-        table: The differences that are agreed on.
+        seed: Seed of all choices.
+        steps: Number of steps before the final comparison.
+        table: The agreed differences.
     """
     prefix = pair.new_prefix()
     outcome = Outcome(kind_type.name, seed, prefix)
@@ -110,7 +106,7 @@ def run(
 def _perform(
     both: Run, moves: Moves, outcome: Outcome, move: int, table: tuple[Agreed, ...]
 ) -> bool:
-    """Send the steps of one move; tell whether the answers were the same."""
+    """Send the steps of one move; return whether the responses were equal."""
     step = next(moves, None)
     while step is not None:
         numbered = replace(step, line_number=len(outcome.done) + 1)
@@ -141,7 +137,7 @@ def _last_steps(outcome: Outcome) -> Iterator[str]:
 def unexplained(
     outcome: Outcome, step: Step, answers: Answers, table: tuple[Agreed, ...] = AGREED
 ) -> list[str]:
-    """Return the sentences that no row of the table explains; count the rows that explain some."""
+    """Return the sentences that no row of the table explains; count the used rows."""
     if answers.apache == answers.wirebroker:
         return []
     left: list[str] = []
@@ -155,5 +151,5 @@ def unexplained(
 
 
 def transcript_lines(step: Step) -> list[str]:
-    """Return a step as it stands in a transcript, without its answer."""
+    """Return a step as written in a transcript, without its response."""
     return [" ".join(step.command), *step.argument_lines]

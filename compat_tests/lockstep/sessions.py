@@ -1,6 +1,6 @@
-"""Fetch sessions (KIP-227): made, used, changed, misused and closed, by names and by ids.
+"""Steps about fetch sessions (KIP-227): opened, used, changed, misused and closed.
 
-Meanwhile records come, topics go and others of their name appear.
+In between, records are produced and topics are deleted and recreated.
 """
 
 from __future__ import annotations
@@ -27,18 +27,14 @@ _UNKNOWN_SESSION = 123_456
 
 @dataclass(slots=True)
 class Session:
-    """A session as the generator knows it."""
-
     session_id: Expression
     version: int
-    epoch: int = 1  # the next request's
-    # (topic's name, partition): the topic as it was when the session took it.
+    epoch: int = 1  # of the next request
+    # (topic name, partition): the topic when the session added it.
     held: dict[tuple[str, int], Topic] = field(default_factory=dict)
 
 
 class Sessions(Topics):
-    """Steps about fetch sessions."""
-
     name = "sessions"
     keys = frozenset({ApiKey.FETCH, ApiKey.PRODUCE})
 
@@ -47,12 +43,10 @@ class Sessions(Topics):
         self.sessions: list[Session] = []
 
     def beginning(self) -> Moves:
-        """Make three topics."""
         for partitions in (3, 2, 1):
             yield from self.create(partitions)
 
     def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
-        """Return each move with its weight."""
         return [
             (20, self.produce),
             (10, self.open),
@@ -65,7 +59,6 @@ class Sessions(Topics):
         ]
 
     def ending(self) -> Moves:
-        """Use each session once more, then read everything."""
         for session in list(self.sessions):
             yield from self._use(session, [], [])
         yield from self.survey()
@@ -73,7 +66,6 @@ class Sessions(Topics):
     # -- moves -------------------------------------------------------------------------------
 
     def produce(self) -> Moves:
-        """Produce a batch."""
         topic = self.any_topic()
         index = self.random.choice(topic.partitions)
         data = [{"index": index, "records": sound(self.random).records}]
@@ -88,7 +80,7 @@ class Sessions(Topics):
         self.learn_ends(answer, [topic])
 
     def open(self) -> Moves:
-        """Make a session, or at most ask for one: with no partitions there is none."""
+        """Request a session; without partitions the broker creates none."""
         version = self.version(ApiKey.FETCH, _FIRST_WITH_SESSIONS)
         wanted = self._wanted(3) if self.maybe(0.95) else []
         request = self._request(0, 0, wanted, [])
@@ -103,7 +95,7 @@ class Sessions(Topics):
             self.sessions.pop(0)
 
     def go_on(self) -> Moves:
-        """Use a session: nothing new, other offsets, more partitions, fewer of them."""
+        """Use a session: unchanged, with other offsets, or with more or fewer partitions."""
         if not self.sessions:
             yield from self.open()
             return
@@ -115,7 +107,7 @@ class Sessions(Topics):
         yield from self._use(session, wanted, forgotten)
 
     def misuse(self) -> Moves:
-        """Name a wrong epoch, an unknown session, or another version's kind of topics."""
+        """Send a wrong epoch, an unknown session, or topic names where the session uses ids."""
         if not self.sessions:
             return
         session = self.random.choice(self.sessions)
@@ -140,7 +132,7 @@ class Sessions(Topics):
             session.epoch += 1
 
     def close(self) -> Moves:
-        """Close a session, or make it anew in one request."""
+        """Close a session, perhaps opening a new one in the same request."""
         if not self.sessions:
             return
         session = self.sessions.pop(self.random.randrange(len(self.sessions)))
@@ -155,7 +147,7 @@ class Sessions(Topics):
             self.sessions.append(session)
 
     def delete_records(self) -> Moves:
-        """Move a partition's start: sessions are told."""
+        """Raise a partition's start offset, which sessions report."""
         topic = self.any_topic()
         index = self.random.choice(topic.partitions)
         partition = {

@@ -1,8 +1,8 @@
-"""One step: a command of a transcript, with arguments that the generator writes.
+"""One step: a command of a transcript, with generated arguments.
 
-A step is text in the form of tests/transcripts/script.py, so what a run has found is a transcript
-already. An `Expression` is the part of its arguments that only a driver can resolve: a name that
-the run has met (`T1`, `P2`, `M1`) or one of the helpers in tests/transcripts/batches.py.
+A step is text in the form of tests/transcripts/script.py, so a run's steps form a transcript. An
+`Expression` is a part of its arguments that only a driver can resolve: a name from the run (`T1`,
+`P2`, `M1`) or a helper of tests/transcripts/batches.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"-?\d+")
 
 
 class Expression:
-    """What stands in a step's arguments as it is: a name, a call, a sum."""
+    """Verbatim text in a step's arguments: a name, a call, a sum."""
 
     __slots__ = ("text",)
 
@@ -45,14 +45,13 @@ class Expression:
 
 
 def call(helper: str, *positional: object, **named: object) -> Expression:
-    """Return a call of one of the transcripts' helpers."""
     words = [repr(value) for value in positional]
     words += [f"{name}={value!r}" for name, value in named.items()]
     return Expression(f"{helper}({', '.join(words)})")
 
 
 class Answer:
-    """What a broker answered to a step: printed lines, by path."""
+    """A broker's response to a step: printed lines, by path."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = list(lines)
@@ -62,37 +61,33 @@ class Answer:
             self._values[path] = value
 
     def get(self, path: str, default: str = "") -> str:
-        """Return what is printed for a path."""
         return self._values.get(path, default)
 
     def number(self, path: str, default: int = -1) -> int:
-        """Return the number that a printed value begins with."""
+        """Return the leading number of a printed value."""
         match = _NUMBER.match(self.get(path))
         return default if match is None else int(match[0])
 
     def name(self, path: str, letter: str) -> Expression | None:
-        """Return the name of an id, be it with a client's id before it (`transcript-M1`)."""
+        """Return the name of an id, without a client id before it (`transcript-M1`)."""
         match = re.search(rf"\b{letter}\d+$", self.get(path).strip('"'))
         return None if match is None else Expression(match[0])
 
     def errors(self) -> set[int]:
-        """Return all error codes, wherever they stand."""
         found = (self.number(path) for path in self._values if path.endswith("error_code"))
         return set(found)
 
     @property
     def is_good(self) -> bool:
-        """Tell whether there is an answer and no error in it."""
+        """Return whether there is a response without errors."""
         return not self.errors() - {0} and not self.is_closed
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether the broker closed the connection."""
         return self.lines == ["the connection is closed"]
 
 
 def spelled(key: ApiKey) -> str:
-    """Return a key as transcripts spell it: CREATE_TOPICS -> CreateTopics."""
     return "".join(word.capitalize() for word in key.name.split("_"))
 
 
@@ -102,14 +97,13 @@ def send(key: ApiKey, version: int, fields: Mapping[str, Any], *, to: str = "fir
 
 
 def begin(key: ApiKey, version: int, fields: Mapping[str, Any], *, name: str) -> Step:
-    """Return a request whose answer comes later, on a connection of its own."""
+    """Return a request whose response is awaited later, on its own connection."""
     return command(
         ["begin", spelled(key), str(version), "as", name], _fitting(key, version, fields)
     )
 
 
 def command(words: Iterable[str], arguments: Mapping[str, Any] | None = None) -> Step:
-    """Return a step of any other kind."""
     lines = [f"{name} = {value!r}" for name, value in (arguments or {}).items()]
     return Step(
         line_number=0,

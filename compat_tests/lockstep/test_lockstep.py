@@ -1,7 +1,7 @@
-"""The same random steps are answered alike by Apache Kafka and by wirebroker.
+"""Apache Kafka and wirebroker respond alike to the same random steps.
 
 pytest compat_tests/lockstep                            300 steps of each kind, fixed seed
-pytest compat_tests/lockstep --seed random              steps that nobody has seen
+pytest compat_tests/lockstep --seed random              new steps
 pytest compat_tests/lockstep --lockstep-steps 5000      many, as every night
 """
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Run both brokers for all kinds of steps."""
     with Pair(tmp_path_factory.mktemp("lockstep")) as running:
         yield running
 
@@ -54,7 +53,7 @@ def test_random_steps_are_answered_as_apache_kafka_answers_them(
     assert outcome.refused < len(outcome.done) * 0.7, "most steps should mean something"
 
 
-# Logins, their users, tokens and quotas: compat_tests/security sends the same to both.
+# compat_tests/security sends logins, users, tokens and quotas to both.
 _TRIED_ELSEWHERE = {
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,

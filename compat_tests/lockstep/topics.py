@@ -1,4 +1,4 @@
-"""The topics of a run: what there is to write to and to read from."""
+"""The topics of a run, for reading and writing."""
 
 from __future__ import annotations
 
@@ -22,26 +22,22 @@ UNKNOWN_ID = b"\x07" * 16
 
 @dataclass(slots=True)
 class Topic:
-    """A topic as the generator knows it."""
-
     name: str
     topic_id: Expression | bytes = NO_ID
-    ends: list[int] = field(default_factory=list)  # where each partition is believed to end
+    ends: list[int] = field(default_factory=list)  # assumed end offset of each partition
     configs: dict[str, str] = field(default_factory=dict)
 
     @property
     def both(self) -> dict[str, Any]:
-        """Name and id, of which a version's fields keep one."""
+        """Name and id; each version's fields use one of them."""
         return {"name": self.name, "topic_id": self.topic_id}
 
     @property
     def both_in_fetch(self) -> dict[str, Any]:
-        """The same under the name that Fetch gives it."""
         return {"topic": self.name, "topic_id": self.topic_id}
 
     @property
     def partitions(self) -> list[int]:
-        """The indexes of its partitions."""
         return list(range(len(self.ends)))
 
 
@@ -61,7 +57,6 @@ class Topics(Kind):
     # -- what the moves of many kinds consist of ---------------------------------------------
 
     def create(self, partitions: int, configs: Mapping[str, str] | None = None) -> Moves:
-        """Create a topic under a new name."""
         self._names += 1
         name = f"{self.prefix}t{self._names}"
         yield from self.create_named(name, partitions, configs)
@@ -106,13 +101,11 @@ class Topics(Kind):
             yield command(["wait", topic.name, "0"])
 
     def recreate(self, topic: Topic) -> Moves:
-        """Delete a topic and create another of the same name."""
         yield from self.delete(topic)
         if topic not in self.topics:
             yield from self.create_named(topic.name, len(topic.ends), topic.configs)
 
     def add_partitions(self, topic: Topic) -> Moves:
-        """Add a partition to a topic."""
         count = len(topic.ends) + 1
         asked = {"name": topic.name, "count": count, "assignments": None}
         request = {"topics": [asked], "timeout_ms": 30_000, "validate_only": False}
@@ -122,7 +115,7 @@ class Topics(Kind):
             yield command(["wait", topic.name, str(count)])
 
     def alter(self, topic: Topic, name: str, value: str) -> Moves:
-        """Set a config of a topic and wait until it is in force."""
+        """Set a config of a topic and wait until it applies."""
         change = {"name": name, "config_operation": 0, "value": value}
         resource = {"resource_type": 2, "resource_name": topic.name, "configs": [change]}
         request = {"resources": [resource], "validate_only": False}
@@ -134,21 +127,19 @@ class Topics(Kind):
     # -- choices -----------------------------------------------------------------------------
 
     def any_topic(self) -> Topic:
-        """Draw a topic."""
         return self.random.choice(self.topics)
 
     def partition_of(self, topic: Topic) -> int:
-        """Draw a partition, now and then one that is not there."""
+        """Return a random partition, sometimes a nonexistent one."""
         if self.maybe(0.04):
             return self.random.choice((-1, len(topic.ends), 99))
         return self.random.choice(topic.partitions)
 
     def strange_topic(self) -> Topic:
-        """Return a topic that does not exist."""
         return Topic(f"{self.prefix}nowhere", UNKNOWN_ID, [0])
 
     def learn_ends(self, answer: Answer, topics: list[Topic]) -> None:
-        """Take what a Produce was answered for where partitions end at least."""
+        """Update the minimum end offsets of partitions from a Produce response."""
         for number, topic in enumerate(topics):
             for label in (topic.name, str(topic.topic_id), str(number)):
                 for index in topic.partitions:
@@ -158,7 +149,7 @@ class Topics(Kind):
     # -- at the end --------------------------------------------------------------------------
 
     def survey(self) -> Moves:
-        """Ask for everything that all partitions hold."""
+        """Request the whole contents of all partitions."""
         for topic in self.topics:
             yield from self._survey_topic(topic)
 

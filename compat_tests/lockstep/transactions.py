@@ -1,8 +1,8 @@
-"""Transactions by clients of every version: before KIP-890 and after, right and wrong.
+"""Steps about transactions: valid and invalid requests of clients before and after KIP-890.
 
-A client of level 2 (Produce 12, TxnOffsetCommit 5, EndTxn 5) adds partitions by writing to them and
-has its epoch raised by each end; an older one adds them first. Markers are written a moment after
-the answer, so every end is followed by `settle`.
+A client of level 2 (Produce 12, TxnOffsetCommit 5, EndTxn 5) adds partitions by writing to them,
+and each end of a transaction raises its epoch; an older client adds partitions first. Markers are
+written shortly after the response, so `settle` follows every end.
 """
 
 from __future__ import annotations
@@ -20,24 +20,21 @@ if TYPE_CHECKING:
 
     from compat_tests.lockstep.kind import Asking, Moves
 
-_TIMEOUT_MS = 900_000  # no coordinator aborts a transaction during a run
+_TIMEOUT_MS = 900_000  # long enough that no coordinator aborts during a run
 _UNKNOWN_PRODUCER = 10**9
 _LARGE = 10_000_000
 
 
 @dataclass(slots=True)
 class Transactional:
-    """One transactional id as its client knows it."""
-
     name: str
-    is_new: bool  # speaks transaction.version 2
+    is_new: bool  # supports transaction.version 2
     producer_id: Expression | int = -1
     epoch: int = -1
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that most requests begin with."""
         return {
             "transactional_id": self.name,
             "producer_id": self.producer_id,
@@ -46,8 +43,6 @@ class Transactional:
 
 
 class Transactions(Topics):
-    """Steps about transactions."""
-
     name = "transactions"
     keys = frozenset(
         {
@@ -70,7 +65,7 @@ class Transactions(Topics):
         self.clients: list[Transactional] = []
 
     def beginning(self) -> Moves:
-        """Make topics and some clients of both levels."""
+        """Create topics and some clients of both levels."""
         yield from self.create(2)
         yield from self.create(1)
         yield command(["coordinator"])
@@ -81,7 +76,6 @@ class Transactions(Topics):
             yield from self.init(client)
 
     def moves(self) -> list[tuple[int, Callable[[], Moves]]]:
-        """Return each move with its weight."""
         return [
             (30, self.produce),
             (16, self.add_partitions_to),
@@ -99,7 +93,6 @@ class Transactions(Topics):
         ]
 
     def ending(self) -> Moves:
-        """Compare transactions, offsets and records."""
         names = [client.name for client in self.clients]
         yield from self.ask(ApiKey.DESCRIBE_TRANSACTIONS, {"transactional_ids": names})
         yield from self.read_offsets()
@@ -108,7 +101,7 @@ class Transactions(Topics):
     # -- moves -------------------------------------------------------------------------------
 
     def init(self, client: Transactional) -> Moves:
-        """Take an id and an epoch: what was open is aborted."""
+        """Initialize a producer, which aborts an open transaction."""
         request = {
             "transactional_id": client.name,
             "transaction_timeout_ms": _TIMEOUT_MS,
@@ -118,7 +111,7 @@ class Transactions(Topics):
         yield from self._init(client, request)
 
     def init_oddly(self) -> Moves:
-        """Name an id and an epoch, right or wrong, or a time-out that is none."""
+        """Initialize with an id and an epoch, valid or not, or with an invalid timeout."""
         client = self._client()
         request = {
             "transactional_id": self.random.choice((client.name, client.name, "")),
@@ -132,7 +125,7 @@ class Transactions(Topics):
         yield from self._init(client, request)
 
     def add_partitions_to(self) -> Moves:
-        """Add partitions, as a client before v4 does."""
+        """Add partitions as a client before v4."""
         client = self._client()
         topics = [
             {"name": topic.name, "partitions": self.some(topic.partitions, most=2)}
@@ -147,7 +140,7 @@ class Transactions(Topics):
         yield from self.ask(ApiKey.ADD_PARTITIONS_TO_TXN, request, version=version)
 
     def verify(self) -> Moves:
-        """Add or verify partitions, as a broker does, which names no id twice."""
+        """Add or verify partitions as a broker, which never repeats an id."""
         asked: dict[Any, dict[str, Any]] = {}
         for client in self.some(self.clients, most=2):
             topic = self.any_topic()
@@ -195,12 +188,11 @@ class Transactions(Topics):
         self.learn_ends(answer, [topic])
 
     def add_offsets(self) -> Moves:
-        """Add a group's offsets to a transaction."""
         request = {**self._perhaps_wrong(self._client()), "group_id": self._group()}
         yield from self.ask(ApiKey.ADD_OFFSETS_TO_TXN, request)
 
     def commit_offsets(self) -> Moves:
-        """Commit offsets in a transaction, added before or by this."""
+        """Commit offsets in a transaction, added before or implicitly."""
         client = self._client()
         topic = self.strange_topic() if self.maybe(0.05) else self.any_topic()
         partitions = [
@@ -224,7 +216,7 @@ class Transactions(Topics):
         yield from self.ask(ApiKey.TXN_OFFSET_COMMIT, request, version=version)
 
     def end(self) -> Moves:
-        """Commit or abort, also what has not begun or has ended."""
+        """Commit or abort a transaction, perhaps one that has not begun or has ended."""
         client = self._client()
         request = {**self._perhaps_wrong(client, share=0.06), "committed": self.maybe(0.6)}
         bounds = (5, 99) if client.is_new != self.maybe(0.05) else (0, 4)
@@ -239,7 +231,6 @@ class Transactions(Topics):
             client.producer_id, client.epoch = found, epoch
 
     def describe(self) -> Moves:
-        """Ask for some transactions, or list them."""
         if self.maybe(0.6):
             names = [client.name for client in self.some(self.clients)]
             if self.maybe(0.2):
@@ -255,7 +246,7 @@ class Transactions(Topics):
         yield from self.ask(ApiKey.LIST_TRANSACTIONS, request)
 
     def read(self) -> Moves:
-        """Read what is committed, or not yet; ask where that ends."""
+        """Read with either isolation level, and list the end offsets."""
         topic = self.any_topic()
         index = self.random.choice(topic.partitions)
         isolation = self.random.choice((0, 1, 1))
@@ -285,7 +276,6 @@ class Transactions(Topics):
         yield from self.ask(ApiKey.FETCH, request)
 
     def read_offsets(self) -> Moves:
-        """Fetch a group's offsets, stable ones or all."""
         group_id = self._group()
         request = {
             "group_id": group_id,
@@ -297,7 +287,7 @@ class Transactions(Topics):
         yield from self.ask(ApiKey.OFFSET_FETCH, request, version=version)
 
     def write_markers(self) -> Moves:
-        """Write a marker as a coordinator does, for a transaction or for none."""
+        """Write a marker as a coordinator, for a transaction or for none."""
         client = self._client()
         topic = self.any_topic()
         partitions = self.some([*topic.partitions, 9] if self.maybe(0.2) else topic.partitions)
@@ -320,7 +310,7 @@ class Transactions(Topics):
         return f"{self.prefix}g{self.random.randrange(2)}"
 
     def _perhaps_wrong(self, client: Transactional, share: float = 0.1) -> dict[str, Any]:
-        """Return who a request claims to be from."""
+        """Return a producer id and epoch, perhaps wrong."""
         identity = client.identity
         if not self.maybe(share):
             return identity

@@ -25,7 +25,7 @@ PRINT_ALL = [
 
 
 def console_lines(broker: Broker, topic: str, start: str, count: int) -> list[str]:
-    """Read by the console consumer from an assigned partition, which takes no group."""
+    """Read with the console consumer from an assigned partition, without a group."""
     place = ["--partition", "0", "--offset", start, "--max-messages", str(count)]
     printed = java.run(
         broker.bootstrap, java.CONSOLE_CONSUMER, "--topic", topic, *place, *PRINT_ALL

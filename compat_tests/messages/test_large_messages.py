@@ -1,4 +1,4 @@
-"""A message of 5 MB, where the topic allows it; the refusal, where it does not."""
+"""A message of 5 MB is accepted where the topic allows it, and refused elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LARGE_BYTES = 5_000_000
 REQUEST_BYTES = 8_000_000
-# Random, so that no codec makes it small.
+# Random, so that no codec compresses it.
 LARGE = Message(random.Random(5).randbytes(LARGE_BYTES), b"large")
 SMALL = Message(b"small", b"small")
 
@@ -73,8 +73,8 @@ def test_a_five_megabyte_message_is_written_and_read_where_the_topic_allows_it(
 ) -> None:
     topics.create(broker.bootstrap, topic, configs={"max.message.bytes": str(REQUEST_BYTES)})
     produce(broker, topic)
-    # It is larger than each client's limits per partition and per fetch: a broker sends the first
-    # batch whole all the same.
+    # It exceeds each client's limits per partition and per fetch, but a broker always sends the
+    # first batch whole.
     for client in (confluent.Confluent(), kafka_python.KafkaPython(), aio.AioKafka()):
         read = client.consume(broker.bootstrap, topic, 3)
         assert [one.value for one in read] == [b"small", LARGE.value, b"small"], client.name

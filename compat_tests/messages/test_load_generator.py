@@ -1,4 +1,4 @@
-"""The benchmarks' load generator counts what a broker really did."""
+"""The benchmarks' load generator counts exactly what a broker stores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_few_connections_send_to_all_partitions_in_turn(broker: Broker, topic: s
     )
     in_log = records_in(broker, topic, 7)
     assert sample.records == sum(in_log)
-    # A connection is one round ahead at most, and its last round may be cut.
+    # A connection is at most one round ahead, and its last round may be incomplete.
     assert min(in_log) > 0
 
 

@@ -1,4 +1,4 @@
-"""What a producer writes, every consumer reads: codecs, keys, headers, nulls, sizes, times."""
+"""Every consumer reads what every producer writes: codecs, keys, headers, nulls, sizes, times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ JULY_2020_MS = 1_593_561_600_000
 
 
 def named(clients: tuple[Client, ...]) -> pytest.MarkDecorator:
-    """Run a test once per client."""
     return pytest.mark.parametrize("client", clients, ids=[client.name for client in clients])
 
 
@@ -49,7 +48,7 @@ def test_absent_keys_values_and_headers_stay_absent_and_empty_ones_empty(
         Message(b"no key", None),
         Message(b"null header", None, (("null", None), ("also", b"x"))),
     ]
-    if client.name == "kafka-python":  # its encoder takes bytes alone
+    if client.name == "kafka-python":  # its encoder requires bytes
         messages[3] = Message(b"no null header", None, (("also", b"x"),))
     topics.create(broker.bootstrap, topic)
     client.produce(broker.bootstrap, topic, messages)
@@ -61,7 +60,7 @@ def test_absent_keys_values_and_headers_stay_absent_and_empty_ones_empty(
 @named(LIBRARIES)
 def test_create_time_is_the_producers(broker: Broker, topic: str, client: Client) -> None:
     messages = [Message(b"%d" % n, timestamp_ms=JULY_2020_MS + 1000 * n) for n in range(5)]
-    # Retention must not delete records of 2020 while the test runs.
+    # Retention must not delete records of 2020 during the test.
     topics.create(broker.bootstrap, topic, configs={"retention.ms": "-1"})
     client.produce(broker.bootstrap, topic, messages, codec="lz4")
     for reader in CLIENTS:

@@ -1,4 +1,4 @@
-"""Where reading starts: at an offset, at a time, at the end as messages arrive."""
+"""Start positions of reads: an offset, a time, or the end while messages arrive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIRST_MS = 1_700_000_000_000
 STEP_MS = 1000
 COUNT = 500
-# Two segments and many index entries, so that a search has something to search.
+# Two segments and many index entries to search.
 SMALL_FILES = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
 
 
@@ -72,7 +72,7 @@ def test_confluent_finds_the_offset_of_a_time(broker: Broker, filled: str) -> No
         for timestamp_ms, expected in TIMES:
             asked = [TopicPartition(filled, 0, timestamp_ms)]
             (found,) = consumer.offsets_for_times(asked, timeout=WAIT_S)
-            # librdkafka says "the end" (-1) where no message is that late
+            # librdkafka returns "the end" (-1) if all messages are earlier
             assert found.offset == (-1 if expected is None else expected), timestamp_ms
         assert consumer.get_watermark_offsets(asked[0], timeout=WAIT_S) == (0, COUNT)
     finally:
@@ -120,7 +120,7 @@ def test_kcat_reads_between_two_times_and_asks_for_an_offset(broker: Broker, fil
 
 @pytest.fixture
 def trickle(broker: Broker, topic: str) -> Iterator[threading.Event]:
-    """Write ten old messages; ten new ones, one by one, once the event is set."""
+    """Write ten old messages, and ten new ones, one by one, once the event is set."""
     topics.create(broker.bootstrap, topic)
     LIBRARIES[0].produce(broker.bootstrap, topic, [Message(b"old %d" % n) for n in range(10)])
     reader_waits = threading.Event()

@@ -1,4 +1,4 @@
-"""kafka_exporter, from PATH or built of its Go module, as a process that asks a broker."""
+"""kafka_exporter, from PATH or built from its Go module, as a process that queries a broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def program() -> str:
     """Return the path of the program.
 
     Raises:
-        ToolError: It is not on PATH, and no proxy of Go modules gives its source.
+        ToolError: It is not on PATH, and no Go module proxy has its source.
     """
     on_path = shutil.which("kafka_exporter")
     if on_path:
@@ -40,14 +40,13 @@ def _install(folder: Path) -> None:
         "GOBIN": str(folder),
         "GOMODCACHE": str(tools.TOOLS / "go-modules"),
         "GOCACHE": str(tools.TOOLS / "go-cache"),
-        "GOFLAGS": "-modcacherw",  # so that `rm -r .venv` can undo it
+        "GOFLAGS": "-modcacherw",  # lets `rm -r .venv` delete it
     }
     tools._run([go_command(), "install", MODULE], environment)
 
 
 @contextlib.contextmanager
 def exporting(bootstrap: str) -> Iterator[str]:
-    """Run it beside a broker; gives the address of its page."""
     port = free_port()
     page = f"http://127.0.0.1:{port}/metrics"
     process = subprocess.Popen(
@@ -55,7 +54,7 @@ def exporting(bootstrap: str) -> Iterator[str]:
             program(),
             f"--kafka.server={bootstrap}",
             f"--web.listen-address=127.0.0.1:{port}",
-            # Without, 1.9.0 copies a scrape before its last sample is in, and at times loses it.
+            # Without it, 1.9.0 sometimes loses the last sample of a scrape.
             "--concurrent.enable",
         ],
         stdout=subprocess.DEVNULL,
@@ -78,7 +77,6 @@ def exporting(bootstrap: str) -> Iterator[str]:
 
 
 def read(page: str) -> str:
-    """Return a page of metrics."""
     with urllib.request.urlopen(page, timeout=_START_S) as reply:
         text: str = reply.read().decode()
     return text

@@ -1,4 +1,4 @@
-"""The dashboard that we ship, as Grafana reads it: its panels, and what it puts for variables."""
+"""wirebroker's dashboard as Grafana reads it: its panels, with variables substituted."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, Final
 from tests.support.harness.project_files import ROOT
 
 DASHBOARD: Final = ROOT / "docs" / "monitoring" / "dashboard.json"
-# Grafana's are four scrapes at least.
+# Grafana's is at least four scrapes.
 RATE_INTERVAL: Final = "10s"
-# What Grafana colours by where a panel says nothing: 80 of anything is red.
+# Grafana's default colors: 80 or more is red.
 _GRAFANAS_STEPS: Final = ((-math.inf, "green"), (80.0, "red"))
 
 
 @dataclass(slots=True, frozen=True)
 class Target:
-    """One expression of a panel, variables put in, and how its series are called."""
+    """One expression of a panel, and the legend of its series."""
 
     expression: str
     legend: str
@@ -31,12 +31,12 @@ class Panel:
     Attributes:
         kind: "stat" or "timeseries".
         place: Left, top, width and height; the dashboard is 24 wide.
-        unit: Grafana's id of it.
-        targets: What it shows.
-        steps: From which value on which colour, lowest first.
-        texts: Shown in place of values.
-        least: Where the axis begins at the latest; None: at the least value.
-        most: Where the axis ends at the earliest.
+        unit: Grafana's unit id.
+        targets: Its expressions.
+        steps: Lower bound and color of each range, lowest first.
+        texts: Texts shown instead of values.
+        least: Maximum start of the axis; None: the lowest value.
+        most: Minimum end of the axis.
     """
 
     title: str
@@ -51,7 +51,6 @@ class Panel:
 
 
 def our_panels() -> list[Panel]:
-    """Return the panels in the order of the file."""
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     all_values = {
         each["name"]: each["allValue"]

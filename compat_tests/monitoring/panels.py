@@ -1,8 +1,7 @@
-"""What the panels of three published dashboards ask, and which of them stay empty here, and why.
+"""The panels of three published dashboards: their expressions, and why some have no data here.
 
-Of each panel its title and its expression. `$all`, `$broker` and `$topic` stand for what the
-dashboards select by (namespace, cluster, pod, topic): labels of the scrape's configuration, and
-names that they look up.
+Each panel has a title and an expression. `$all`, `$broker` and `$topic` replace the dashboards'
+variables (namespace, cluster, pod, topic): labels of the scrape configuration, and looked-up names.
 
 Sources: kafka_exporter's own dashboard (Grafana 721, and 7589 after it); Strimzi's dashboards of
 the Kafka Exporter, of Kafka and of KRaft.
@@ -22,7 +21,7 @@ _SELECTS: Final = {
     "$all": _ALL,
     "$exporter": _EXPORTER_SELECT,
 }
-# What the scrape's configuration must add for Strimzi's.
+# Labels that Strimzi's dashboards require from the scrape configuration.
 LABELS: Final = {
     "namespace": "here",
     "strimzi_io_cluster": "ours",
@@ -111,7 +110,7 @@ Metadata Topic Requests Rate | sum(irate(kafka_server_raftchannelmetrics_request
 Metadata Topic Responses Rate | sum(irate(kafka_server_raftchannelmetrics_response_total{$broker}[5m]))
 """
 
-# Of the JMX exporter's example rules, as dashboards of requests ask them.
+# Request metrics from the JMX exporter's example rules, as dashboards query them.
 JMX_REQUESTS: Final = """
 Total time of Produce | max(kafka_network_requestmetrics_totaltimems{$broker,request="Produce",quantile="0.99"})
 Total time of consumers' Fetch | max(kafka_network_requestmetrics_totaltimems{$broker,request="FetchConsumer",quantile="0.99"})
@@ -131,7 +130,7 @@ Cleaner: uncleanable partitions | sum(kafka_log_logcleanermanager_uncleanable_pa
 _KUBERNETES: Final = "Kubernetes tells it, of the container"
 _JAVA: Final = "there is no Java machine"
 _ONE_VOTER: Final = "a quorum of one voter sends nothing, and elects nobody"
-# Title -> why nothing is there.
+# Title -> reason for missing data.
 EMPTY: Final = {
     "Memory Usage": _KUBERNETES,
     "CPU Usage": _KUBERNETES,
@@ -161,7 +160,6 @@ DASHBOARDS: Final = {
 
 
 def panels(dashboard: str) -> list[tuple[str, str]]:
-    """Return title and expression of a dashboard's panels."""
     found: list[tuple[str, str]] = []
     for line in DASHBOARDS[dashboard].strip().splitlines():
         title, _, expression = line.partition(" | ")

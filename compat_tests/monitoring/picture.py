@@ -1,7 +1,7 @@
-"""`python -m compat_tests.monitoring.picture FILE.png`: our dashboard, drawn from real scrapes.
+"""`python -m compat_tests.monitoring.picture FILE.png`: draw our dashboard from real scrapes.
 
-A broker is in use for two minutes, Prometheus scrapes it and evaluates what the panels ask, and
-they are drawn where Grafana puts them, with the colours, names and units that the file tells it.
+Clients use a broker for two minutes, while Prometheus scrapes it. The panels' expressions are then
+evaluated and drawn like in Grafana, with the positions, colors, names and units of the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Series = list[dict[str, Any]]
 
 WATCHED_S: Final = 120
-# While one of the groups rests, and falls behind.
+# One of the groups is paused in this time and falls behind.
 _REST: Final = (40.0, 70.0)
 _GRID = 24
 _INCHES = (15.0, 12.0)
@@ -46,19 +46,19 @@ def draw(file: Path, panels: list[Panel], ask: Callable[[str], Series]) -> None:
     """Draw panels as one PNG.
 
     Args:
-        file: To write.
+        file: Output file.
         panels: To draw.
-        ask: Gives an expression's series over the time that is shown.
+        ask: Returns an expression's series over the displayed time.
     """
     from matplotlib import pyplot
-    from PIL import Image  # comes with it
+    from PIL import Image  # installed with matplotlib
 
     height = max(panel.place[1] + panel.place[3] for panel in panels)
     figure = pyplot.figure(figsize=_INCHES, facecolor="#111217", dpi=80)
     for panel in panels:
         left, top, wide, high = panel.place
         is_number = panel.kind == "stat"
-        below = 0.3 if is_number else 1.7  # of lines, for their names
+        below = 0.3 if is_number else 1.7  # lines of legend
         inside = (
             (left + 0.9) / _GRID,
             (height - top - high + below) / height,
@@ -79,7 +79,7 @@ def draw(file: Path, panels: list[Panel], ask: Callable[[str], Series]) -> None:
 
 
 def _name(legend: str, expression: str, labels: dict[str, str]) -> str:
-    """Return what Grafana calls a series: without a legend its labels, or all that was asked."""
+    """Return Grafana's name of a series: its legend, or else its labels or its expression."""
     if legend:
         return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda found: labels.get(found[1], ""), legend)
     told = ", ".join(f'{name}="{value}"' for name, value in labels.items())
@@ -143,7 +143,7 @@ def _short(value: float, unit: str) -> str:
 
 
 def main() -> int:
-    """Watch a broker and draw its figures."""
+    """Run and observe a broker, and draw the dashboard."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Prometheus, Debian's package: scrapes a broker every second, is asked by its HTTP interface."""
+"""Debian's Prometheus: it scrapes a broker every second and is queried over HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ _PACKAGES = ("prometheus",)
 
 @cache
 def program(name: str) -> str:
-    """Return the path of `prometheus` or `promtool`."""
     on_path = shutil.which(name)
     return on_path or str(tools.debian_packages("prometheus", _PACKAGES) / "usr" / "bin" / name)
 
@@ -36,9 +35,9 @@ class Prometheus:
     """One process, with a broker as its only target.
 
     Args:
-        directory: A folder of its own.
+        directory: A folder for its data.
         target: HOST:PORT of the broker's /metrics.
-        labels: What the scrape's configuration adds, as it does where a dashboard is used.
+        labels: Labels that the scrape configuration adds for a dashboard.
         rules: A file of alert rules.
     """
 
@@ -65,7 +64,7 @@ class Prometheus:
         }
         self._directory.mkdir(parents=True, exist_ok=True)
         file = self._directory / "prometheus.yml"
-        file.write_text(json.dumps(config))  # which is YAML
+        file.write_text(json.dumps(config))  # JSON is YAML
         with (self._directory / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [
@@ -91,28 +90,26 @@ class Prometheus:
         self._process.wait(START_S)
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """Return the samples of an expression now.
+        """Return the current samples of an expression.
 
         Raises:
-            AssertionError: Prometheus does not understand it.
+            AssertionError: The expression is invalid.
         """
         return self._ask("query", query=expression)["result"]
 
     def now(self) -> float:
-        """Return the Unix time of a query's evaluation."""
         return float(self.query("vector(time())")[0]["value"][1])
 
     def query_range(self, expression: str, start: float, end: float) -> list[dict[str, Any]]:
-        """Return the series of an expression, a point each second, between two Unix times.
+        """Return the series of an expression between two Unix times, with a point each second.
 
         Raises:
-            AssertionError: Prometheus does not understand it.
+            AssertionError: The expression is invalid.
         """
         between = {"start": str(start), "end": str(end), "step": "1"}
         return self._ask("query_range", query=expression, **between)["result"]
 
     def rules(self) -> list[dict[str, Any]]:
-        """Return the alert rules with what came of their evaluation."""
         return [rule for group in self._ask("rules")["groups"] for rule in group["rules"]]
 
     def _ask(self, path: str, **fields: str) -> Any:

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a broker in use; what dashboards ask of it has answers."""
+"""With a real Prometheus that scrapes a broker in use, dashboard queries return data."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.long
 
 ALERTS = ROOT / "docs" / "monitoring" / "alerts.yml"
 PICTURE = ROOT / "docs" / "monitoring" / "dashboard.png"
-# Two scrapes are the least of a rate; the first may come before there is anything.
+# A rate needs two scrapes; the first may come too early.
 PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """Run a broker in use, and Prometheus that watches it."""
+    """Run a broker in use, and a Prometheus that scrapes it."""
     folder = tmp_path_factory.mktemp("watched")
     target = f"127.0.0.1:{free_port()}"
     broker = Wirebroker(folder / "broker", {"wirebroker.http.listeners": target})
@@ -68,7 +68,7 @@ def test_lag_is_told_as_it_is(prometheus: Prometheus):
         lambda: bool(prometheus.query('kafka_consumergroup_lag{partition="0"} >= 0')),
         timeout_s=PATIENCE_S,
     )
-    # Nobody has read partition 1.
+    # Partition 1 is unread.
     (other,) = prometheus.query('kafka_consumergroup_lag{partition="1"}')
     assert other["value"][1] == "-1"
     assert prometheus.query('wirebroker_consumergroup_lag_seconds{partition="0"} < 60')

@@ -1,4 +1,4 @@
-"""kafka_exporter works against the broker, and what it tells the broker tells by itself."""
+"""kafka_exporter works with the broker, and its metrics equal the broker's own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from tests.support.tools.tools import ToolError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Its own, of the process and of the Go runtime.
+# The exporter's own prefixes; others are of the process and the Go runtime.
 _OURS = ("kafka_broker", "kafka_consumergroup_", "kafka_topic_")
 
 
 def use(bootstrap: str) -> Consumer:
-    """Produce 30 records to 3 partitions, have a group read and commit some."""
     create(bootstrap, "orders", partitions=3)
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(30):

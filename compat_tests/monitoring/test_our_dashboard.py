@@ -1,4 +1,4 @@
-"""What Grafana would make of our dashboard by its own habits is said in the file."""
+"""The dashboard's file sets what Grafana's defaults would get wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compat_tests.monitoring.our_dashboard import DASHBOARD, our_panels
 
 
 def test_all_topics_are_not_their_total_too():
-    """A broker also tells each sum over topics, without that label, as Apache Kafka does."""
+    """Like Apache Kafka, a broker also reports sums over topics without that label."""
     variables = json.loads(DASHBOARD.read_text(encoding="utf-8"))["templating"]["list"]
     all_values = [each["allValue"] for each in variables if each.get("includeAll")]
     assert len(all_values) == 2
@@ -17,7 +17,7 @@ def test_all_topics_are_not_their_total_too():
 
 
 def test_healthy_numbers_are_not_red():
-    """Grafana's own steps have 80 of anything in red: partitions, groups, connections."""
+    """Grafana's default steps color 80 of anything red: partitions, groups, connections."""
     at_80 = {
         panel.title: next(colour for least, colour in reversed(panel.steps) if least <= 80)
         for panel in our_panels()

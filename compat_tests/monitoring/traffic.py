@@ -1,4 +1,4 @@
-"""Clients that keep a broker in use while it is watched."""
+"""Clients that use a broker during monitoring tests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _MOST_AT_ONCE = 500
 
 
 class Traffic:
-    """Produces, consumes and commits, a little at a time, until it is told to stop.
+    """Produces, consumes and commits a little at a time until it is stopped.
 
     Args:
         bootstrap: HOST:PORT of the broker.
-        topic: Made with two partitions; each turn writes to both.
+        topic: Created with two partitions; each turn writes to both.
         group: Commits what it has read.
-        reads: The partitions that the group reads, from their first record on.
+        reads: The partitions that the group reads, from the start.
         value: Of each record.
-        rest: From when until when the group reads nothing, in seconds since the start.
+        rest: When the group is paused, in seconds since the start.
     """
 
     def __init__(
@@ -65,7 +65,8 @@ class Traffic:
                 "bootstrap.servers": self._bootstrap,
                 "group.id": self._group,
                 "auto.offset.reset": "earliest",
-                # A commit of its own between ours leaves ours nothing to say, which is an error.
+                # After an automatic commit, our explicit commit would have no offsets, which is an
+                # error.
                 "enable.auto.commit": "false",
             }
         )

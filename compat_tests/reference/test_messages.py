@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 _FOLDERS = ("common/message/", "common/metadata/")
-# A message's own name comes before those of its fields.
+# A message's own name precedes those of its fields.
 _NAME = re.compile(r'"name":\s*"(\w+)"')
 OURS = {schema.name: schema for schema in all_schemas()}
 
 
 @cache
 def kafkas() -> dict[str, MessageSchema]:
-    """Return the definitions in Kafka's jars of which wirebroker has one as well."""
+    """Return the definitions in Kafka's jars that wirebroker also has."""
     found: dict[str, MessageSchema] = {}
     for jar in sorted(tools.kafka_jars().glob(f"kafka-*-{tools.KAFKA_VERSION}.jar")):
         with zipfile.ZipFile(jar) as archive:
@@ -41,7 +41,6 @@ def kafkas() -> dict[str, MessageSchema]:
 
 
 def shape(struct: StructSchema, version: int, *, is_named: bool) -> list[Any]:
-    """Return the fields that a version has, in wire order."""
     return [
         _shape_of(each, version, is_named=is_named)
         for each in struct.fields

@@ -30,7 +30,6 @@ _RELEASE = tools.KAFKA_VERSION.rpartition(".")[0]
 
 @cache
 def facts() -> dict[str, dict[str, int]]:
-    """Return Kafka's numbers by kind and name."""
     classes = java_programs.compiled("facts", Path(__file__).with_name("java"))
     command = java_start.command("-Xmx128m", "Facts", more_classes=classes)
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""API versions, and names, types and defaults of configs, equal those of a running Apache Kafka."""
+"""API versions and configs (names, types, defaults) equal those of a running Apache Kafka."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 _DEFAULT = 5  # DescribeConfigs' source of a default
-# Defaults that differ; docs/guide.md and docs/compatibility.md say why. Of a topic's rows, one that
-# Kafka lists only where it is set.
+# Different defaults; docs/guide.md and docs/compatibility.md explain them. Also a topic config that
+# Kafka lists only if it is set.
 OTHERS = {
     "advertised.listeners",
     "node.id",
@@ -58,7 +58,7 @@ def test_api_versions(kafka: BlockingClient) -> None:
                 lowest,
                 ours.max_version,
             ), key.name
-    # Kafka announces telemetry only where something takes it.
+    # Kafka advertises telemetry only if a receiver is configured.
     assert not tools.IS_REFERENCE or API_VERSIONS.keys() <= theirs.keys()
 
 
@@ -71,7 +71,6 @@ def described(client: BlockingClient, kind: int, name: str) -> dict[str, Any]:
 
 
 def default_of(config: Any) -> str | None:
-    """Return Kafka's default of a config, None for one that is unset by default."""
     values = [each.value for each in config.synonyms if each.source == _DEFAULT]
     return values[-1] if values else (config.value if config.config_source == _DEFAULT else None)
 

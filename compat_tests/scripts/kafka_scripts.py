@@ -41,13 +41,12 @@ CLASSES = {
 
 
 class KafkaScripts:
-    """The process; as a context it ends with it."""
+    """The process; also a context manager that ends it."""
 
     def __init__(self) -> None:
         self._process = _started()
 
     def run(self, script: str, arguments: list[str], text: str | bytes = "") -> Answer:
-        """Run a tool to its end."""
         assert self._process.stdin
         assert self._process.stdout
         fields = [CLASSES[script], text, *arguments]
@@ -56,7 +55,7 @@ class KafkaScripts:
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
         answered = self._process.stdout.readline().decode().split()
-        if not answered:  # its parser of arguments has ended the process, and printed no output
+        if not answered:  # the argument parser has ended the process without output
             status = self._process.wait()
             self._process.communicate()
             self._process = _started()

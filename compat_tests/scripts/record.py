@@ -1,4 +1,7 @@
-"""Records what Kafka's scripts say: `python -m compat_tests.scripts.record`; then read git diff."""
+"""Record the output of Kafka's scripts; then read git diff.
+
+python -m compat_tests.scripts.record
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,11 @@ from tests.support.tools.tools import PROJECT
 
 TRANSCRIPTS = PROJECT / "tests" / "unit" / "wirebroker" / "cli" / "kafka" / "transcripts"
 
-# Until a broker has applied what its controller has answered.
+# Delay until a broker has applied its controller's changes.
 _APPLIED_S = 0.5
 
 
 def main() -> None:
-    """Record the transcripts that the command line names, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
     every = sorted(path.stem for path in TRANSCRIPTS.glob("*.txt"))
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(every))
@@ -35,7 +37,7 @@ def main() -> None:
             time.sleep(_APPLIED_S)
             return scripts.run(script, arguments, text)
 
-        # Topics first: none of Kafka's own is there yet.
+        # Topics first, before Kafka's internal ones exist.
         paths = sorted(TRANSCRIPTS.glob("*.txt"), key=lambda path: (path.stem != "topics", path))
         for path in paths:
             if names and path.stem not in names:

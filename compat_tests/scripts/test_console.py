@@ -1,4 +1,4 @@
-"""Console scripts with bytes that transcripts cannot hold: ours and Kafka's, on Apache Kafka."""
+"""Our console scripts and Kafka's on Apache Kafka, with bytes that transcripts cannot hold."""
 
 from __future__ import annotations
 

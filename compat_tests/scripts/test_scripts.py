@@ -1,4 +1,4 @@
-"""Our scripts and Kafka's scripts print the recorded output, at both brokers."""
+"""Our scripts and Kafka's scripts print the recorded output with both brokers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 
-# Topics first, as they were recorded: none of Kafka's own is there yet.
+# Topics first, as recorded: before Kafka's internal ones exist.
 NAMES = [
     "topics",
     *sorted(each.stem for each in TRANSCRIPTS.glob("*.txt") if each.stem != "topics"),
 ]
 
 
-# Whose scripts run, and at which broker; ours at ours is tests/unit/wirebroker/cli/kafka.
+# Scripts and brokers; tests/unit/wirebroker/cli/kafka runs ours with ours.
 PAIRS = [("ours", "apache"), ("theirs", "apache"), ("theirs", "wirebroker")]
 
 

@@ -1,4 +1,4 @@
-"""Directories that kafka-storage has formatted, ours and Apache Kafka's, and who opens them."""
+"""Both brokers open directories that our kafka-storage has formatted."""
 
 from __future__ import annotations
 
@@ -25,12 +25,9 @@ SHOWN = "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-256=i
 
 
 class FormattedHere(ApacheKafka):
-    """Apache Kafka in directories that our script has formatted."""
-
     run: Callable[..., Answer]
 
     def format(self) -> None:
-        """Format them."""
         words = ["format", "-t", self._CLUSTER_ID, "-c", str(self._properties), "-S", USER]
         answer = self.run("kafka-storage", [*words, *self.format_options])
         assert answer.status == 0, answer

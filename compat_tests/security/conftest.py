@@ -22,6 +22,6 @@ if TYPE_CHECKING:
 def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Guarded, Path]]:
-    """Run a broker that knows alice; what its clients are to believe is `authority.pem`."""
+    """Run a broker with the user alice; `authority.pem` is the CA for its clients."""
     with guarded_broker(request.param, tmp_path_factory) as running:
         yield running

@@ -1,9 +1,9 @@
-"""Brokers of both kinds with several listeners beside an open one, each with its own protection.
+"""Brokers of both kinds with an open listener and several secured ones.
 
-OWN       SSL         a certificate of the client's is required
+OWN       SSL         requires client certificates
 EXPIRED   SSL         the broker's certificate has expired
-LOGIN     SASL_SSL    alice, by PLAIN and SCRAM; logins end after a while
-TOKENS    SASL_PLAINTEXT   tokens that nobody has signed
+LOGIN     SASL_SSL    alice, by PLAIN and SCRAM; logins expire
+TOKENS    SASL_PLAINTEXT   unsigned tokens
 TLSTOKENS SASL_SSL    the same
 """
 
@@ -38,7 +38,7 @@ _TOKENS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginM
 
 
 def protocol_map(protocols: Mapping[str, str]) -> str:
-    """Return the config that says what protects these listeners, beside the open ones."""
+    """Return listener.security.protocol.map for these listeners and the open ones."""
     every = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **protocols}
     return ",".join(f"{name}:{protocol}" for name, protocol in every.items())
 
@@ -48,7 +48,7 @@ def _settings(folder: Path) -> dict[str, str]:
         **AUTHORIZED,
         **tls_configs(folder),
         **sasl_settings("login"),
-        "group.min.session.timeout.ms": "1000",  # of Kafka Streams' members
+        "group.min.session.timeout.ms": "1000",  # for Kafka Streams' members
         "listener.security.protocol.map": protocol_map(PROTOCOLS),
         "listener.name.own.ssl.client.auth": "required",
         "listener.name.expired.ssl.keystore.location": write(
@@ -72,8 +72,6 @@ def _tokens(listener: str) -> dict[str, str]:
 
 
 class KafkaOfListeners(ApacheKafka):
-    """Apache Kafka; where its listeners, those of `protocols`, are is in `ports`."""
-
     protocols: ClassVar[Mapping[str, str]] = PROTOCOLS
     ports: dict[str, int]
 
@@ -85,7 +83,7 @@ class KafkaOfListeners(ApacheKafka):
             line.partition("=")[2] for line in written.splitlines() if line.startswith("listeners=")
         )
         more = ",".join(f"{name}://{HOST}:{port}" for name, port in self.ports.items())
-        # The last line of a name counts.
+        # The last line with a name applies.
         self._properties.write_text(
             f"{written}listeners={own},{more}\n"
             f"advertised.listeners=PLAINTEXT://{HOST}:{self.port},{more}\n"
@@ -93,8 +91,6 @@ class KafkaOfListeners(ApacheKafka):
 
 
 class WirebrokerOfListeners(Wirebroker):
-    """Our broker; likewise."""
-
     protocols: ClassVar[Mapping[str, str]] = PROTOCOLS
     ports: dict[str, int]
 
@@ -111,7 +107,7 @@ Guarded: TypeAlias = KafkaOfListeners | WirebrokerOfListeners
 
 
 def broker_of_listeners(kind: str, folder: Path) -> Guarded:
-    """Return a broker that is not started yet; keys and certificates lie in the folder."""
+    """Return a broker, not started; the folder has its keys and certificates."""
     settings = _settings(folder)
     if kind == "apache":
         options = java_start.options()
@@ -121,7 +117,7 @@ def broker_of_listeners(kind: str, folder: Path) -> Guarded:
 
 @contextlib.contextmanager
 def guarded_broker(kind: str, factory: pytest.TempPathFactory) -> Iterator[tuple[Guarded, Path]]:
-    """Run a broker that knows alice, in a folder for what its clients are to believe."""
+    """Run a broker with the user alice, in a folder with the CA for its clients."""
     folder = factory.mktemp("guarded")
     with broker_of_listeners(kind, folder) as broker:
         add_alice(broker)
@@ -129,7 +125,6 @@ def guarded_broker(kind: str, factory: pytest.TempPathFactory) -> Iterator[tuple
 
 
 def stored(broker: Guarded, topic: str) -> int:
-    """Return how many offsets the first partition of a topic has had."""
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": "none"}
     consumer = confluent_kafka.Consumer(settings)
     with contextlib.closing(consumer):

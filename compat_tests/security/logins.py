@@ -1,4 +1,4 @@
-"""As whom clients log in to the brokers of listeners.py, in each way that there is."""
+"""Credentials for the brokers of listeners.py, for each way to log in."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _MODULES = "org.apache.kafka.common.security"
 
 @dataclass(frozen=True)
 class Login:
-    """Where to, as whom; what is empty is not used.
+    """An address and credentials; empty fields are unused.
 
     Attributes:
-        ca: A PEM file, if the connection is by TLS.
+        ca: A PEM file, for TLS connections.
         own: A PEM file with key and certificate.
     """
 
@@ -43,11 +43,9 @@ class Login:
 
     @property
     def protocol(self) -> str:
-        """The protocol of its listener."""
         return f"{'SASL_' if self.mechanism else ''}{'SSL' if self.ca else 'PLAINTEXT'}"
 
     def as_properties(self) -> str:
-        """Return settings of Kafka's own clients."""
         lines = [f"security.protocol={self.protocol}"]
         if self.ca:
             lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={self.ca}"]
@@ -73,7 +71,7 @@ class Login:
 
     @property
     def _claim(self) -> str:
-        # Of who makes tokens of his own: no broker knows whom one without a subject is of.
+        # Without a subject, a broker cannot identify the token's user.
         return "sub" if self.user else "other"
 
     def _jaas(self) -> str:
@@ -91,11 +89,11 @@ class Login:
 
 
 def logins(broker: Guarded, folder: Path, way: str) -> tuple[Login, Login]:
-    """Return one that is let in, and one that isn't.
+    """Return a valid and an invalid login.
 
     Args:
-        broker: Where to.
-        folder: Where its authority's certificate lies.
+        broker: The broker.
+        folder: Contains its CA certificate.
         way: One of WAYS.
     """
     ca = str(folder / "authority.pem")
@@ -113,7 +111,6 @@ def logins(broker: Guarded, folder: Path, way: str) -> tuple[Login, Login]:
 
 
 def _token(lives_s: int = 300) -> str:
-    """Return a token of alice's that nobody has signed."""
     now = SystemClock().now_ms() // 1000
     claims = {"sub": "alice", "iat": now - 600, "exp": now + lives_s}
     parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))

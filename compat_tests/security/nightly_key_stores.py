@@ -1,7 +1,7 @@
-"""PKCS12 keystores and truststores: both brokers and Java's client read what either tool writes.
+"""PKCS12 keystores and truststores of two tools, read by both brokers and by Java's client.
 
 STORES   type PKCS12, written by Python's cryptography
-STOCK    no type is said (Java's default, JKS), written by keytool, which writes PKCS12
+STOCK    unset type (Java's default, JKS), written by keytool, which writes PKCS12
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ PROTOCOLS: Final = {"STORES": "SSL", "STOCK": "SSL"}
 
 
 class Stores(NamedTuple):
-    """A keystore and a truststore."""
-
     keys: str
     trusted: str
 
@@ -59,7 +57,6 @@ class _Wirebroker(WirebrokerOfListeners):
 
 
 def by_cryptography(folder: Path, pem: str, by: str) -> Stores:
-    """Write both as Python's programs do."""
     place = pem.index("-----BEGIN CERTIFICATE")
     key = load_pem_private_key(pem[:place].encode(), None)
     form = BestAvailableEncryption(PASSWORD.encode())
@@ -75,7 +72,7 @@ def by_cryptography(folder: Path, pem: str, by: str) -> Stores:
 
 
 def by_keytool(folder: Path, pem: str, by: str) -> Stores:
-    """Write both anew as Java does, which says nothing of their type."""
+    """Write both with Java's keytool, without a type."""
     from_python = by_cryptography(folder / "from", pem, by)
     found = Stores(str(folder / "keys"), str(folder / "trusted"))
     authorities = write(folder, "authority.pem", authority(by).certificate)
@@ -97,7 +94,6 @@ WRITERS: Final = {"PKCS12": by_cryptography, "": by_keytool}
 
 
 def store_settings(stores: Stores, kind: str) -> dict[str, str]:
-    """Return the settings of a listener, or of Java's client."""
     found: dict[str, str] = {}
     for name, location in (("keystore", stores.keys), ("truststore", stores.trusted)):
         found |= {f"ssl.{name}.location": location, f"ssl.{name}.password": PASSWORD}
@@ -128,7 +124,7 @@ def guarded(
 
 
 def written_by_java(broker: Guarded, listener: str, folder: Path, stores: Stores, kind: str) -> str:
-    """Have Java's client write five records; return what it said, empty if nothing was wrong."""
+    """Write five records with Java's client; return its error output."""
     file = folder / "client.properties"
     told = {
         "bootstrap.servers": f"{HOST}:{broker.ports[listener]}",

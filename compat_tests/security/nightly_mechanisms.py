@@ -1,6 +1,6 @@
-"""Each client by each mechanism over TLS: who has the password or token writes, nobody else does.
+"""Each client with each mechanism over TLS: only valid passwords and tokens permit writes.
 
-Logins by passwords end every 1.5 s here (KIP-368). By SASL_PLAINTEXT: test_sasl.py, test_oauth.py;
+Password logins expire every 1.5 s here (KIP-368). SASL_PLAINTEXT: test_sasl.py, test_oauth.py;
 Rust: nightly_rust.py; Node, Go and Kafka Streams: nightly_other_clients.py.
 """
 
@@ -53,7 +53,7 @@ def _of_python(login: Login, provider: type) -> dict[str, Any]:
 
 
 class _Token(kafka.net.sasl.oauth.AbstractTokenProvider):
-    """A token that is there."""
+    """A prepared token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -137,8 +137,8 @@ CLIENTS: dict[str, Callable[[Login, str], None]] = {
     "kcat": _kcat,
     "java": _java,
 }
-# Debian's kcat has librdkafka 2.0.2, whose logins by SCRAM both brokers refuse: before 2.6.1 it
-# sent its nonce twice, which Kafka 4 takes no more (CVE-2024-56128).
+# Debian's kcat has librdkafka 2.0.2, whose SCRAM logins both brokers refuse: before 2.6.1 it sent
+# its nonce twice, which Kafka 4 no longer accepts (CVE-2024-56128).
 ALL = [
     pytest.param(client, way, marks=pytest.mark.java if client == "java" else ())
     for client in CLIENTS
@@ -149,14 +149,14 @@ _REFUSALS = (
     confluent_kafka.KafkaException,
     kafka.errors.KafkaError,
     aiokafka.errors.KafkaError,
-    AssertionError,  # of a client that is a process
-    # Of aiokafka with a token that is refused. It asks for metadata all the same, and Apache Kafka
-    # answers that there are no brokers before it closes the connection; then aiokafka knows none.
+    AssertionError,  # clients in separate processes
+    # aiokafka after a refused token: it requests metadata anyway, and Apache Kafka's response lists
+    # no brokers before it closes the connection.
     TimeoutError,
 )
 
 
-# Clients that are refused leave sockets to the garbage collector.
+# Refused clients leave sockets to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(("client", "way"), ALL)
@@ -170,5 +170,5 @@ def test_who_may_log_in_writes_and_nobody_else(
     assert stored(broker, topic) == 1
     with pytest.raises(_REFUSALS):
         CLIENTS[client](wrong, topic)
-    gc.collect()  # here, not in another test
+    gc.collect()  # now, not in another test
     assert stored(broker, topic) == 1

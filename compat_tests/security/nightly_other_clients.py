@@ -1,9 +1,8 @@
-"""Clients of Node and Go, and Kafka Streams, by everything they can log in with.
+"""Clients of Node and Go, and Kafka Streams, with every login that they support.
 
-By PLAIN and SCRAM over TLS, by tokens that nobody has signed, with TLS and without, by a
-certificate of their own: who has the right one writes and reads, who has not is refused and writes
-nothing.
-By Kerberos: nightly_kerberos.py. The other clients: nightly_mechanisms.py, nightly_rust.py.
+PLAIN and SCRAM over TLS, unsigned tokens with and without TLS, client certificates: a client with
+valid credentials writes and reads, any other is refused and writes nothing.
+Kerberos: nightly_kerberos.py. Other clients: nightly_mechanisms.py, nightly_rust.py.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ PROGRAMS: dict[str, Callable[[str], list[str]]] = {
 
 
 def run(client: str, login: Login, topic: str) -> str:
-    """Have a client write and read; return what it says."""
     told = json.dumps({**dataclasses.asdict(login), "topic": topic})
     done = subprocess.run(
         [*PROGRAMS[client](client), told],

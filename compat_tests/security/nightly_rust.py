@@ -1,6 +1,6 @@
-"""rust-rdkafka at listeners with TLS and SASL: who is let in, who is told why not.
+"""rust-rdkafka with TLS and SASL: valid logins work, others get the reason.
 
-By Kerberos: nightly_kerberos.py.
+Kerberos: nightly_kerberos.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ _REFUSED_S = 10
 
 
 def run(broker: Guarded, listener: str, seconds: int, **settings: str) -> str:
-    """Have the client write and read; return what it printed."""
     told = {
         "bootstrap.servers": f"{HOST}:{broker.ports[listener]}",
         "log_level": "0",

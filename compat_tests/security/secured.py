@@ -1,4 +1,4 @@
-"""Brokers of both kinds with a listener that wants clients to authenticate, beside an open one."""
+"""Brokers of both kinds with an open listener and one that requires authentication."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _PACKAGE = "org.apache.kafka.common.security."
 
 
 def sasl_settings(listener: str = "sasl_plaintext") -> dict[str, str]:
-    """Return the settings of the listener; alice is a user of PLAIN."""
     prefix = f"listener.name.{listener}"
     plain = f'{_PACKAGE}plain.PlainLoginModule required user_alice="{PASSWORD}";'
     scram = f"{_PACKAGE}scram.ScramLoginModule required;"
@@ -42,7 +41,7 @@ def sasl_settings(listener: str = "sasl_plaintext") -> dict[str, str]:
 
 
 class SecuredKafka(ApacheKafka):
-    """Apache Kafka; its port that is not open is `secured_port`."""
+    """Apache Kafka; the secured listener's port is `secured_port`."""
 
     secured_port = 0
 
@@ -54,7 +53,7 @@ class SecuredKafka(ApacheKafka):
             line.partition("=")[2] for line in written.splitlines() if line.startswith("listeners=")
         )
         secured = f"SASL_PLAINTEXT://{HOST}:{self.secured_port}"
-        # The last line of a name counts.
+        # The last line with a name applies.
         self._properties.write_text(
             f"{written}listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
             "SASL_PLAINTEXT:SASL_PLAINTEXT\n"
@@ -64,8 +63,6 @@ class SecuredKafka(ApacheKafka):
 
 
 class SecuredWirebroker(Wirebroker):
-    """Our broker; likewise."""
-
     secured_port = 0
 
     def _prepare(self) -> None:
@@ -78,7 +75,7 @@ class SecuredWirebroker(Wirebroker):
 
 
 def add_alice(broker: Broker) -> None:
-    """Give alice credentials of SCRAM, and return when the broker knows them."""
+    """Create SCRAM credentials for alice; return when the broker knows them."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     wanted = {ScramMechanism.SCRAM_SHA_256: 4096, ScramMechanism.SCRAM_SHA_512: 4096}
     for mechanism, iterations in wanted.items():
@@ -86,7 +83,7 @@ def add_alice(broker: Broker) -> None:
         change = UserScramCredentialUpsertion("alice", info, PASSWORD.encode())
         for future in admin.alter_user_scram_credentials([change]).values():
             future.result(timeout=30)
-    # The controller has answered; what the broker knows may come behind that.
+    # The broker may apply the change after the controller's response.
     eventually(lambda: _credentials(admin) == wanted)
 
 
@@ -103,7 +100,7 @@ def _credentials(admin: AdminClient) -> dict[ScramMechanism, int]:
 def secured_broker(
     kind: str, directory: Path, settings: Mapping[str, str] | None = None
 ) -> SecuredKafka | SecuredWirebroker:
-    """Return a broker that is not started yet; `settings` go beyond those of the listener."""
+    """Return a broker, not started; `settings` extend the listener's."""
     all_settings = {**sasl_settings(), **(settings or {})}
     if kind == "apache":
         return SecuredKafka(directory, all_settings, java_options=java_start.options())

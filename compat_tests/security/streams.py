@@ -1,4 +1,4 @@
-"""Kafka Streams at brokers of several listeners."""
+"""Kafka Streams at brokers with several listeners."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PATIENCE_S = 45.0
 def count_words(
     broker: Guarded, address: str, settings: str, folder: Path, *, until: str = ""
 ) -> int:
-    """Run Kafka Streams until it says something or has counted; return how many counts it wrote.
+    """Run Kafka Streams until it prints a text or has counted; return the number of written counts.
 
     Args:
-        broker: Whose open listener has the topics made and filled.
-        address: Where it works.
-        settings: How it logs in there.
-        folder: For what it keeps.
-        until: What it says when it is refused; empty if it is let in.
+        broker: The topics are created and filled at its open listener.
+        address: The listener under test.
+        settings: Its login.
+        folder: For its state.
+        until: Its output when it is refused; empty if it is accepted.
     """
     topic = new_topic_name()
     source, target, said = f"{topic}-lines", f"{topic}-counts", folder / "said"

@@ -1,4 +1,4 @@
-"""ACLs are the directory's: Kafka's tool adds some under either broker, both enforce all."""
+"""ACLs are part of the directory: Kafka's tool adds some at each broker, and both enforce all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ SETTINGS = {
 
 
 def denied(broker: Broker, topic: str) -> bool:
-    """Tell whether we may not write to a topic, be it there or not."""
     with contextlib.closing(Requests(address(broker))) as requests:
         answer = requests.try_ask(ApiKey.PRODUCE, 9, produce_request({(topic, 0): batch(b"a")}))
     code: int = answer.responses[0].partition_responses[0].error_code
@@ -50,7 +49,7 @@ def test_acls_go_with_the_directory_both_ways(tmp_path: Path) -> None:
     with folder.run("apache") as broker:
         rule = ("--add", "--allow-principal", "User:alice", "--operation", "Read")
         run(broker.bootstrap, ACLS, *rule, "--topic", "of-", "--resource-pattern-type", "prefixed")
-        # Kafka's broker follows its controller some time after that has answered.
+        # Kafka's broker applies changes some time after the controller's response.
         eventually(lambda: denied(broker, "of-alice"))
         written = listed(broker)
     with folder.run("wirebroker") as broker:

@@ -1,4 +1,4 @@
-"""Stock clients at protected listeners: who is let in, who is not, what ends in midst of work."""
+"""Stock clients at secured listeners: accepted and refused logins, and sessions that expire."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     Guarded = KafkaOfListeners | WirebrokerOfListeners
 
-# A client that is refused tries until it is told to stop; one that is let in may take a while.
+# A refused client retries until it is stopped; an accepted one may take a while.
 _REFUSED_S = 3.0
 _LET_IN_S = 30.0
 
@@ -61,7 +61,7 @@ def address(broker: Guarded, listener: str) -> str:
     return f"{HOST}:{broker.ports[listener]}"
 
 
-# --- certificates of clients, and of brokers ---
+# --- certificates of clients and brokers ---
 
 OWN: dict[str, Callable[[], str | None]] = {
     "its own": client_certificate,
@@ -85,7 +85,7 @@ def _with_librdkafka(where: str, ca: str, own: str | None, tries_s: float) -> No
 
 
 class _RefusedError(Exception):
-    """A client in a process of its own was not let in."""
+    """The broker refused a client in a separate process."""
 
 
 _KAFKA_PYTHON = """
@@ -105,7 +105,7 @@ os._exit(0)
 
 
 def _with_kafka_python(where: str, ca: str, own: str | None, tries_s: float) -> None:
-    # In a process of its own: one that is refused leaves sockets behind for good.
+    # A separate process: a refused client never closes its sockets.
     command = [sys.executable, "-W", "ignore", "-c", _KAFKA_PYTHON]
     command += [where, ca, own or "", f"{tries_s * 1000:.0f}"]
     if subprocess.run(command, capture_output=True, timeout=60, check=False).returncode:
@@ -165,7 +165,7 @@ def _is_let_in(
         CLIENTS[client](where, ca, own, tries_s)
     except _REFUSALS:
         is_let_in = False
-    gc.collect()  # what a client that was refused leaves behind, and its error held: here
+    gc.collect()  # objects that a refused client's error has kept alive
     return is_let_in
 
 
@@ -231,7 +231,7 @@ def _delivered(settings: dict[str, Any], topic: str) -> str | None:
 def _denied(broker: Guarded, topic: str, principal: str, operation: AclOperation) -> Iterator[None]:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     about = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, principal, "*", operation)
-    # With rules about it, only those count: everybody else may.
+    # An ACL on a resource denies all other users, so permit everyone.
     everybody = AclBinding(
         ResourceType.TOPIC,
         topic,
@@ -251,7 +251,7 @@ def _denied(broker: Guarded, topic: str, principal: str, operation: AclOperation
             each.result(30)
 
 
-# --- in the midst of work ---
+# --- during operation ---
 
 
 def login(broker: Guarded, folder: Path) -> dict[str, Any]:
@@ -361,7 +361,7 @@ def test_javas_producer_logs_in_again_on_the_same_connection(
 
 
 class TokenProvider(aiokafka.abc.AbstractTokenProvider):
-    """Makes tokens that nobody has signed, which ended some seconds ago or end in some."""
+    """Creates unsigned tokens that expired some seconds ago or expire soon."""
 
     def __init__(self, lives_s: int) -> None:
         self._lives_s = lives_s
@@ -390,7 +390,7 @@ def test_a_token_that_has_ended_lets_nobody_in(
         )
         try:
             await producer.start()
-            # Apache Kafka refuses by a message of SASL, which aiokafka may take for its end.
+            # Apache Kafka refuses with a SASL message, which aiokafka may take for the end.
             async with asyncio.timeout(10):
                 await producer.partitions_for("tokens")
         finally:
@@ -403,7 +403,7 @@ def test_a_token_that_has_ended_lets_nobody_in(
             asyncio.run(connect())
 
 
-# --- keys that change ---
+# --- changing keys ---
 
 
 def _set(broker: Guarded, name: str, value: str) -> int:
@@ -432,7 +432,7 @@ def test_keys_that_cannot_be_used_are_refused(
 
 
 def test_whose_keys_sign_tokens_is_said_at_the_start(guarded: tuple[Guarded, Path]) -> None:
-    """A difference that is agreed on (docs/compatibility.md)."""
+    """An agreed difference (docs/compatibility.md)."""
     broker, _ = guarded
     name = "listener.name.tokens.sasl.oauthbearer.jwks.endpoint.url"
     is_ours = isinstance(broker, WirebrokerOfListeners)

@@ -1,4 +1,4 @@
-"""Quotas mean the same to both: what is refused, what is told, for how long a client is held up."""
+"""Both brokers apply quotas alike: errors, reported throttle times, and actual delays."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from tests.support.brokers.brokers import Broker
 
-# Two samples of a second, of which one counts at least: 100 ms of each are soon over.
+# Two samples of a second, of which at least one counts: a quota of 100 ms recovers soon.
 WINDOW = {"quota.window.num": "2", "controller.quota.window.num": "2"}
 ME = {"user": "ANONYMOUS"}
-# How far apart what is told may be: when a sample began counts, to the millisecond.
+# Tolerance of throttle times: they depend on the start of a sample, to the millisecond.
 NEAR_MS = 100
-# After so long nothing of the test before counts any more, and the bucket is full.
+# By then the previous test no longer counts, and the bucket is full.
 _OVER_S = 2.5
 _FULL_S = 2.5
-# By then Kafka's broker has heard of what its controller has done.
+# By then Kafka's broker has applied its controller's changes.
 _FOLLOWED_S = 0.3
 
 
@@ -65,7 +65,7 @@ def alter(requests: Requests, *entries: dict[str, Any]) -> list[int]:
 
 @contextlib.contextmanager
 def with_quota(broker: Broker, **quotas: float) -> Iterator[tuple[Requests, str]]:
-    """Give all clients of a broker a quota; a topic is made before."""
+    """Give all clients of a broker a quota; create a topic before."""
     with (
         contextlib.closing(Requests(address(broker))) as admin,
         contextlib.closing(Requests(address(broker))) as requests,
@@ -74,7 +74,7 @@ def with_quota(broker: Broker, **quotas: float) -> Iterator[tuple[Requests, str]
         admin.create(topic, 1)
         admin.append(topic, batch(b"x" * 5000))
         assert alter(admin, entry(ME, **quotas)) == [0]
-        # Kafka's broker follows its controller some time after that has answered.
+        # Kafka's broker applies changes some time after the controller's response.
         described: dict[str, Any] = {"components": [], "strict": False}
         admin.poll(lambda: admin.ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, described).entries)
         time.sleep(_OVER_S)
@@ -86,7 +86,7 @@ def with_quota(broker: Broker, **quotas: float) -> Iterator[tuple[Requests, str]
 
 
 def silence_ms(requests: Requests) -> float:
-    """Return how long a connection takes to answer the next request."""
+    """Return the delay of the response to a connection's next request."""
     began = time.monotonic()
     requests.ask(ApiKey.API_VERSIONS, 0, {})
     return (time.monotonic() - began) * 1000
@@ -175,7 +175,6 @@ SET = {
 
 
 def described(broker: Broker) -> list[str]:
-    """Return what Kafka's tool says of all quotas."""
     lines: list[str] = []
     for kinds in (("users",), ("users", "clients"), ("ips",)):
         flags = [flag for kind in kinds for flag in ("--entity-type", kind)]

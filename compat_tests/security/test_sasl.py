@@ -1,4 +1,4 @@
-"""Stock clients authenticate with each mechanism they know, or are refused in the same words."""
+"""Stock clients authenticate with each of their mechanisms, or are refused alike."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_librdkafka_is_told_that_a_password_is_wrong(secured: Secured, mechanism
     )
 
 
-# A producer that could not be made leaves its sockets to the garbage collector.
+# A producer whose creation failed leaves its sockets to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -107,7 +107,7 @@ def test_kafka_python_authenticates_or_is_refused(secured: Secured, mechanism: s
         kafka.KafkaProducer(
             **kafka_python(secured, mechanism, "wrong"), bootstrap_timeout_ms=5000
         ).close()
-    gc.collect()  # here, not in another test
+    gc.collect()  # now, not in another test
 
 
 @pytest.mark.java

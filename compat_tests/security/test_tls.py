@@ -1,4 +1,4 @@
-"""Stock clients over SSL and SASL_SSL, on both brokers with the same files of keys."""
+"""Stock clients use SSL and SASL_SSL with both brokers, with the same key files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What security options mean if they are unset: a table that both brokers are tested with.
+"""Compare the meaning of unset security options in both brokers by a table.
 
-Each row is a listener with as few settings as possible; where wirebroker differs on purpose, the
-row says so, and docs/compatibility.md says why.
+Each row is a listener with as few settings as possible. A row names intentional differences of
+wirebroker, which docs/compatibility.md explains.
 """
 
 from __future__ import annotations
@@ -58,26 +58,24 @@ BELIEVED: Final = (0, b"")
 
 
 class Place(NamedTuple):
-    """Where a probe goes, and what it has."""
+    """Address and credentials of a probe."""
 
     port: int
     folder: Path
 
 
 class ByKind(NamedTuple):
-    """What comes of a probe where the brokers differ."""
-
     wirebroker: object
     apache: object
 
 
 class Row(NamedTuple):
-    """A listener, and what is asked of it.
+    """A listener and its probes.
 
     Attributes:
         protocol: Its security protocol.
-        settings: Its own, without `listener.name.<listener>.`.
-        probes: What is tried, and what comes of it.
+        settings: Its settings, without `listener.name.<listener>.`.
+        probes: Each probe and its expected result.
     """
 
     protocol: str
@@ -91,7 +89,7 @@ class Row(NamedTuple):
 def by_tls(
     own: str | None = None, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
 ) -> Callable[[Place], Awaitable[object]]:
-    """Connect by one version of TLS; return whom a delegation token is for, or "refused"."""
+    """Connect with one version of TLS; return the owner of a delegation token, or "refused"."""
 
     async def probe(place: Place) -> object:
         context = client_side(place.folder, own)
@@ -127,7 +125,7 @@ async def _asked(client: RawClient) -> object:
 
 
 def by_password(user: str, password: str, mechanism: str = "PLAIN") -> Probe:
-    """Log in; return (error, after how long the login ends)."""
+    """Log in; return (error, session lifetime)."""
 
     async def probe(place: Place) -> object:
         client = await RawClient.connect((HOST, place.port))
@@ -144,7 +142,6 @@ def by_password(user: str, password: str, mechanism: str = "PLAIN") -> Probe:
 
 
 async def create_a_topic(place: Place) -> object:
-    """Log in as alice and create a topic; return the error."""
     client = await RawClient.connect((HOST, place.port))
     try:
         await log_in_plain(client, "alice", "alice-secret")
@@ -157,7 +154,7 @@ async def create_a_topic(place: Place) -> object:
 
 
 def by_token(token: Callable[[], str]) -> Probe:
-    """Log in by a token; return (error, what is told)."""
+    """Log in with a token; return (error, message)."""
 
     async def probe(place: Place) -> object:
         answer = await _token_answer(place, token())
@@ -167,7 +164,7 @@ def by_token(token: Callable[[], str]) -> Probe:
 
 
 def ends_with_its_token(token: Callable[[], str]) -> Probe:
-    """Log in by a token of 300 s; return whether the login ends with it."""
+    """Log in with a token of 300 s; return whether the session ends with it."""
 
     async def probe(place: Place) -> object:
         return 200_000 < (await _token_answer(place, token())).session_lifetime_ms <= 300_000
@@ -304,7 +301,8 @@ ROWS: Final[dict[str, Row]] = {
             "of another issuer": (by_token(lambda: signed(aud=None, iss="https://x")), INVALID),
         },
     ),
-    # With keys named, wirebroker believes signed tokens alone, whatever checks them in Java.
+    # With keys configured, wirebroker accepts only signed tokens, whatever the Java validator
+    # class.
     "KEYSONLY": Row(
         "SASL_PLAINTEXT",
         {
@@ -341,19 +339,14 @@ PROTOCOLS: Final = {name: row.protocol for name, row in ROWS.items()}
 
 
 class KafkaOfRows(KafkaOfListeners):
-    """Apache Kafka with a listener for each row."""
-
     protocols: ClassVar = PROTOCOLS
 
 
 class WirebrokerOfRows(WirebrokerOfListeners):
-    """Our broker; likewise."""
-
     protocols: ClassVar = PROTOCOLS
 
 
 def settings_of(folder: Path) -> dict[str, str]:
-    """Return the broker's settings, with files in a folder."""
     files = {
         KEYS_FILE: f"file://{write(folder, 'keys.json', keys().decode())}",
         TRUSTED[TRUST]: write(folder, "authority.pem", authority().certificate),
@@ -364,7 +357,7 @@ def settings_of(folder: Path) -> dict[str, str]:
         KEY: write(folder, "broker.pem", certificate()),
         "delegation.token.secret.key": "of-the-cluster",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",  # what the broker itself is to its controller
+        "super.users": "User:ANONYMOUS",  # the broker's own user at its controller
         ALLOWED: files[KEYS_FILE],
         **{
             f"listener.name.{name.lower()}.{option}": files.get(value, value)
@@ -424,7 +417,7 @@ class Start(NamedTuple):
     Attributes:
         protocol: The listener's.
         settings: The broker's.
-        refused_by: Those that do not start.
+        refused_by: The brokers that do not start with these settings.
     """
 
     protocol: str
@@ -433,7 +426,7 @@ class Start(NamedTuple):
 
 
 STARTS: Final[dict[str, Start]] = {
-    # Apache Kafka starts, and no client gets in.
+    # Apache Kafka starts and refuses all clients.
     "TLS without a keystore": Start("SSL", {}, {"wirebroker"}),
     "a PEM keystore without its type": Start("SSL", {KEY: "the keystore"}),
     "a PEM truststore without its type": Start(
@@ -459,11 +452,11 @@ STARTS: Final[dict[str, Start]] = {
         "SASL_PLAINTEXT",
         {f"{EXTRA}{name}": value for name, value in tokens(**ANY_AUDIENCE).items()},
     ),
-    # Users of SCRAM stand in the metadata: a line would tell nothing.
+    # SCRAM users are in the metadata: a JAAS line would have no effect.
     "SCRAM without a line": Start(
         "SASL_PLAINTEXT", {f"{EXTRA}{MECHANISMS}": "SCRAM-SHA-512"}, {"apache"}
     ),
-    # Apache Kafka starts, and everybody may do everything.
+    # Apache Kafka starts and permits everything.
     "super users without an authorizer": Start(
         "SSL", {**KEYSTORE, "super.users": "User:admin"}, {"wirebroker"}
     ),

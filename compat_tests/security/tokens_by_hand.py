@@ -1,4 +1,4 @@
-"""Tokens (JWT) made by hand: signed well, signed wrongly, not signed at all."""
+"""Handmade tokens (JWT): validly signed, wrongly signed, unsigned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def now() -> int:
 
 
 def claims(**others: Any) -> dict[str, Any]:
-    """Return what a token says; None leaves a claim out."""
     said = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": now(), "exp": now() + 300}
     return {name: value for name, value in (said | others).items() if value is not None}
 
@@ -38,7 +37,7 @@ def signed(
 
 
 def signed_as_it_is(**said: Any) -> str:
-    """Return a token of claims that no library would sign."""
+    """Sign claims that libraries refuse to sign."""
     parts = [encoded(json.dumps(each).encode()) for each in ({"alg": "RS256"}, claims(**said))]
     mark = RSA.sign(".".join(parts).encode(), padding.PKCS1v15(), hashes.SHA256())
     return ".".join([*parts, encoded(mark)])
@@ -49,7 +48,7 @@ def encoded(part: bytes) -> str:
 
 
 def signed_with_the_public_key() -> str:
-    """Return a token whose secret is what everybody knows (CVE-2015-9235)."""
+    """Return a token whose secret is the public key (CVE-2015-9235)."""
     secret = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     parts = [encoded(json.dumps(each).encode()) for each in ({"alg": "HS256"}, claims())]
     mark = hmac.new(secret, ".".join(parts).encode(), hashlib.sha256).digest()
@@ -62,19 +61,16 @@ def unsigned(algorithm: str = "none", **said: Any) -> str:
 
 
 def changed() -> str:
-    """Return a token of somebody else's signature."""
     head, _, mark = signed().split(".")
     return ".".join((head, encoded(json.dumps(claims(sub="admin")).encode()), mark))
 
 
 def own_key_within() -> str:
-    """Return a token that brings the key it is signed with."""
     within = jwt.algorithms.RSAAlgorithm.to_jwk(STRANGER.public_key(), as_dict=True)
     return signed(STRANGER, header={"jwk": within})
 
 
 def keys() -> bytes:
-    """Return the public keys, as the server of identities shows them."""
     rows = [
         {**jwt.algorithms.RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True), "kid": "one"},
         {**jwt.algorithms.ECAlgorithm.to_jwk(ELLIPTIC.public_key(), as_dict=True), "kid": "two"},

@@ -1,15 +1,15 @@
 """Run librdkafka's and kafka-python's own tests against a broker.
 
-    python -m compat_tests.suites                                 those of transactions, of both
-    python -m compat_tests.suites --security                      those of ACLs, and more
+    python -m compat_tests.suites                                 transaction tests of both
+    python -m compat_tests.suites --security                      tests of ACLs, and more
     python -m compat_tests.suites --login [librdkafka 0135]       librdkafka's, by SASL_SSL
-    python -m compat_tests.suites librdkafka 0011 0103            of librdkafka, by number
-    python -m compat_tests.suites kafka-python -k group           of kafka-python, as pytest has it
+    python -m compat_tests.suites librdkafka 0011 0103            librdkafka's, by number
+    python -m compat_tests.suites kafka-python -k group           kafka-python's, as pytest selects
     python -m compat_tests.suites --broker apache                 the same against Apache Kafka
-    python -m compat_tests.suites --broker cluster                against a cluster of three of ours
-    python -m compat_tests.suites --bootstrap 127.0.0.1:9092      against a broker that runs already
+    python -m compat_tests.suites --broker cluster                against three wirebrokers
+    python -m compat_tests.suites --bootstrap 127.0.0.1:9092      against a running broker
 
-The last line says how many tests passed, failed and were skipped; the status is 0 if none failed.
+The last line has the numbers of passed, failed and skipped tests; the status is 0 if none failed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ MODULES = {"librdkafka": librdkafka, "kafka-python": kafka_python}
 
 
 def main() -> int:
-    """Run what the command line names and print the results."""
     parser = argparse.ArgumentParser(
         prog="compat_tests.suites",
         description=__doc__,

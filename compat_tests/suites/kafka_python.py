@@ -1,7 +1,7 @@
-"""kafka-python's own integration tests against a broker that runs already, unchanged.
+"""kafka-python's own integration tests, unchanged, against a running broker.
 
-They come with its sources on PyPI, of the version that is installed here. What is missing there is
-`test/service.py`, which starts brokers; a few lines of our own stand in for it.
+They come with its sources on PyPI, in the version that is installed here. The sources lack
+`test/service.py`, which starts brokers; a few lines here replace it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tests.support.brokers.brokers import Broker
 
 TRANSACTION_TESTS = ("-k", "transactional")
-# All of the suite but those that begin and protect a broker of their own: ACLs are among them.
+# All tests except those that start their own secured broker; includes ACLs.
 SECURITY_TESTS = ("-k", "not test_ssl_integration")
-# They make members with sessions of 3 s, and commit offsets of partition 1.
+# The tests create members with sessions of 3 s, and commit offsets of partition 1.
 BROKER_SETTINGS = {"group.min.session.timeout.ms": "1000", "num.partitions": "4"}
 SECURITY_SETTINGS = {**BROKER_SETTINGS, **AUTHORIZED}
 LIMIT_S = 600.0
@@ -47,8 +47,6 @@ class SpawnedService:
 
 
 class _Kafka(ApacheKafka):
-    """Apache Kafka as node 0."""
-
     def _choose_ports(self) -> None:
         super()._choose_ports()
         text = self._properties.read_text()
@@ -57,8 +55,6 @@ class _Kafka(ApacheKafka):
 
 
 class _Wirebroker(Wirebroker):
-    """Our broker as node 0, which is told how clients reach it."""
-
     def _prepare(self) -> None:
         super()._prepare()
         listener = f"PLAINTEXT://{HOST}:{self.port}"
@@ -66,9 +62,10 @@ class _Wirebroker(Wirebroker):
 
 
 def broker_for_all(kind: str, directory: Path) -> Broker:
-    """Return a broker, not yet started, as the whole suite wants it.
+    """Return a broker for the whole suite, not started.
 
-    Replicas are assigned to node 0, and how clients reach it is to be a config that was set.
+    The tests assign replicas to node 0 and expect its advertised address as an explicitly set
+    config.
     """
     if kind == "apache":
         return _Kafka(directory, SECURITY_SETTINGS, java_options=java_start.options())
@@ -87,7 +84,6 @@ def suite_folder() -> Path:
 
 
 def run(arguments: Sequence[str], bootstrap: str, directory: Path) -> list[Outcome]:
-    """Run the tests that pytest's arguments choose; output and results go into the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     output, results = directory / "kafka-python.txt", directory / "kafka-python.xml"
     results.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""librdkafka's own tests against a broker that runs already, unchanged.
+"""librdkafka's own test suite, unchanged, against a running broker.
 
-Its sources come from the npm package of Confluent's client, which holds librdkafka whole, tests
-included; they are compiled on first use, which takes some minutes. RapidJSON, which one test reads
-statistics with, comes from the sources of a PyPI package. Java programs of the tests run on
-Kafka's jars by a `kafka-run-class.sh` of our own.
+The sources, including the tests, come from the npm package of Confluent's client and are compiled
+on first use, which takes some minutes. RapidJSON, which one test needs for statistics, comes from
+the sources of a PyPI package. A `kafka-run-class.sh` written here runs the tests' Java programs on
+Kafka's jars.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 PACKAGE_VERSION = "1.10.1"
 PACKAGE = f"@confluentinc/kafka-javascript@{PACKAGE_VERSION}"  # librdkafka 2.15
 JSON_PACKAGE = "python-rapidjson==1.25"
-# Consumers of what Java and librdkafka wrote in transactions; transactional producers.
+# Consumers of transactions written by Java and librdkafka; transactional producers.
 TRANSACTION_TESTS = ("0098", "0103")
-# ACLs that are made, found and removed; topics, producers and consumers that they stop.
+# ACL administration, and ACLs that deny topics, producers and consumers.
 SECURITY_TESTS = ("0081", "0109", "0115", "0119")
-# Those of topics, producers, consumers, groups and transactions that run as well for who logs in,
-# and one of logging in itself. 0093 and 0123 fail at Apache Kafka as well where logins end: a
-# connection is idle at no time then, and one with a timeout of 3 s has not logged in again in time.
+# Tests of topics, producers, consumers, groups and transactions that also work with a login, and
+# one of logins. 0093 and 0123 also fail with Apache Kafka when logins expire: one expects an idle
+# connection, the other has a timeout of 3 s, too short for another login.
 LOGIN_TESTS = (
     *("0081", "0083", "0084", "0085", "0086", "0088", "0089", "0090", "0091", "0094", "0099"),
     *("0102", "0103", "0107", "0109", "0110", "0112", "0113", "0114", "0122", "0125", "0127"),
     *("0129", "0130", "0132", "0135", "0137", "0140"),
 )
-# Of 0081 the parts about ACLs: others set configs of groups, which wirebroker does not serve yet.
+# Only the ACL tests of 0081: others set group configs, which wirebroker does not support yet.
 _PARTS = {"0081": "Acls"}
-# What the tests want of a broker.
+# Broker settings that the tests require.
 BROKER_SETTINGS = {"num.partitions": "4"}
-# ACLs that count for clients who have not logged in, too: the tests of ACLs are skipped by others.
+# ACLs that apply to unauthenticated clients too: clients with a login skip the ACL tests.
 SECURITY_SETTINGS = {**BROKER_SETTINGS, **AUTHORIZED, "super.users": ""}
-LIMIT_S = 300.0  # of one test; 0103 took 60 s on a quiet machine
+LIMIT_S = 300.0  # for one test; 0103 took 60 s on an idle machine
 
 _PROGRAMS = ("gcc", "g++", "make", "npm")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -55,7 +55,6 @@ _RESULTS = {"PASSED": "passed", "FAILED": "failed"}
 
 
 def missing_programs() -> list[str]:
-    """Return what PATH lacks of the programs that the suite is built with."""
     return [name for name in _PROGRAMS if not shutil.which(name)]
 
 
@@ -67,28 +66,28 @@ def suite_folder() -> Path:
         ToolError: A program is missing, or the build failed.
     """
     folder = tools._installed(f"librdkafka-tests-{PACKAGE_VERSION}", _install)
-    _write_scripts(folder)  # which an older version of this file has installed fewer of
+    _write_scripts(folder)  # earlier versions of this file wrote fewer
     return folder
 
 
 def run(
     number: str, bootstrap: str, directory: Path, client: Mapping[str, str] | None = None
 ) -> list[Outcome]:
-    """Run one test of the suite; its output goes into the directory.
+    """Run one test of the suite and write its output to the directory.
 
     Args:
-        number: Its four digits.
-        bootstrap: The broker, or several of a cluster, which then holds as many replicas as the
-            tests ask for.
-        directory: A folder, made if need be.
-        client: Settings of librdkafka's; how it logs in, for example.
+        number: The test's four digits.
+        bootstrap: One broker, or several of a cluster, which then creates the number of replicas
+            that the tests request.
+        directory: The output folder; created if missing.
+        client: Settings of librdkafka, for example for its login.
     """
     directory.mkdir(parents=True, exist_ok=True)
     settings = directory / "test.conf"
     told = {
         "bootstrap.servers": bootstrap,
         "test.topic.random": "true",
-        # Kafka's tools, which some tests call, take longer than those expect on a busy machine.
+        # Some tests call Kafka's tools, which are slow on a busy machine.
         "test.timeout.multiplier": "3",
         **(client or {}),
     }
@@ -118,13 +117,13 @@ def run(
 
 
 def _outcomes(number: str, text: str, status: int | None) -> list[Outcome]:
-    """Read the table that a run ends with: `| 0103_transactions | PASSED | 41.2s | …`."""
+    """Parse the table at the end of a run: `| 0103_transactions | PASSED | 41.2s | …`."""
     found: list[Outcome] = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) < 5 or not cells[1].startswith(f"{number}_"):
             continue
-        if "negative test flags" not in line:  # left out of this run
+        if "negative test flags" not in line:  # not part of this run
             result = _RESULTS.get(cells[2], "skipped")
             found.append(Outcome(cells[1], result, "" if result == "passed" else cells[4]))
     if not found or (status != 0 and not any(one.result == "failed" for one in found)):
@@ -156,7 +155,6 @@ def _install(folder: Path) -> None:
 
 
 def _install_rapidjson(folder: Path) -> None:
-    """Put the headers into `include/`."""
     pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
     tools._run([*pip, JSON_PACKAGE], directory=folder)
     (archive,) = folder.glob("*.tar.gz")
@@ -166,7 +164,6 @@ def _install_rapidjson(folder: Path) -> None:
 
 
 def _write_scripts(folder: Path) -> None:
-    """Make what the tests expect of a Kafka release, and of PATH."""
     jars, java = tools.kafka_jars().resolve(), tools.java_command()
     for name in ("kafka/bin", "bin"):
         (folder / name).mkdir(parents=True, exist_ok=True)

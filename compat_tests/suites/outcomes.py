@@ -1,4 +1,4 @@
-"""What became of a suite's tests."""
+"""The outcomes of a suite's tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """What became of one test: "passed", "failed" or "skipped"."""
+    """One test's outcome: "passed", "failed" or "skipped"."""
 
     test: str
     result: str
@@ -19,18 +19,15 @@ class Outcome(NamedTuple):
 
 
 def failed(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return those that failed."""
     return [one for one in outcomes if one.result == "failed"]
 
 
 def totals(outcomes: Sequence[Outcome]) -> str:
-    """Return how many passed, failed and were skipped, in words."""
     results = [one.result for one in outcomes]
     return ", ".join(f"{results.count(word)} {word}" for word in ("passed", "failed", "skipped"))
 
 
 def from_junit(path: Path) -> Iterator[Outcome]:
-    """Read results in JUnit's format."""
     for case in ET.parse(path).iter("testcase"):
         parts = {part.tag: part for part in case}
         trouble = parts.get("failure", parts.get("error"))

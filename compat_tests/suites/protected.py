@@ -1,4 +1,4 @@
-"""A broker whose clients log in over TLS, for suites that run as alice; their logins end soon."""
+"""A broker with short logins over TLS, for suites that run as alice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class _Wirebroker(WirebrokerOfListeners):
 
 
 def protected_broker(kind: str, folder: Path, settings: Mapping[str, str]) -> Protected:
-    """Return a broker that is not started yet."""
     folder.mkdir(parents=True, exist_ok=True)
     every = {
         **tls_configs(folder),
@@ -44,12 +43,10 @@ def protected_broker(kind: str, folder: Path, settings: Mapping[str, str]) -> Pr
 
 
 def address_of(broker: Protected) -> str:
-    """Return where clients log in."""
     return f"{HOST}:{broker.ports['LOGIN']}"
 
 
 def librdkafka_login(folder: Path) -> dict[str, str]:
-    """Return what librdkafka is told."""
     return {
         "security.protocol": "sasl_ssl",
         "ssl.ca.location": str(folder / "authority.pem"),

@@ -1,8 +1,8 @@
-"""A proxy between producers and a broker that loses the connection at a chosen Produce request.
+"""A proxy between producers and a broker that drops the connection at chosen Produce requests.
 
-It may cut before the request reaches the broker (nothing is appended), or after the broker's
-answer has arrived here (the batch is appended, and the producer does not know). An idempotent
-producer must come out of both with each message stored once and in order.
+It drops it before the request reaches the broker (nothing is appended), or after the broker's
+response (the batch is appended, and the producer does not know). Either way, an idempotent
+producer's messages must be stored once and in order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ When = Literal["before", "after"]
 class CuttingProxy:
     """Forwards whole frames, one request at a time, until a cut is due.
 
-    Every request must have an answer, so acks=0 is not for it.
+    Every request needs a response, so it does not support acks=0.
     """
 
     def __init__(self) -> None:
@@ -37,17 +37,15 @@ class CuttingProxy:
 
     @property
     def address(self) -> str:
-        """The address for producers."""
         return f"{HOST}:{self.port}"
 
     def cut(self, when: When, at: set[int]) -> None:
-        """Lose the connection at these Produce requests, counted from 1 from now on."""
+        """Drop the connection at these Produce requests, counted from 1 from now on."""
         with self._lock:
             self._when, self._at = when, frozenset(at)
             self._produce_count = self.cut_count = 0
 
     def close(self) -> None:
-        """Accept no more; connections end with their clients."""
         self._listener.close()
 
     def _accept(self) -> None:
@@ -66,10 +64,10 @@ class CuttingProxy:
                 while self._relay_one(client, broker):
                     pass
         except OSError:
-            pass  # either end may go at any time; the other is closed on the way out
+            pass  # either end may close at any time; the other is closed on exit
 
     def _relay_one(self, client: socket.socket, broker: socket.socket) -> bool:
-        """Relay one request and its answer; say whether the connection lives on."""
+        """Relay one request and its response; return whether the connection is still open."""
         request = _read_frame(client)
         if request is None:
             return False
@@ -95,7 +93,7 @@ class CuttingProxy:
 
 
 def _read_frame(source: socket.socket) -> bytes | None:
-    """Read one length-prefixed frame, prefix included; None when the peer has gone."""
+    """Read one length-prefixed frame, including the prefix; None at the end of the stream."""
     prefix = _read_exactly(source, 4)
     if prefix is None:
         return None

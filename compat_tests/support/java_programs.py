@@ -1,4 +1,4 @@
-"""Java programs of the tests, compiled on first use for the Apache Kafka that the tests run."""
+"""The tests' Java programs, compiled on first use for the tested Apache Kafka."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def compiled(name: str, sources: Path, jars: Path | None = None) -> Path:
-    """Return the folder with the classes of all programs in a folder.
+    """Return the folder with the compiled classes of a source folder.
 
     Args:
-        name: What the programs are for.
+        name: Purpose of the programs.
         sources: The folder of `.java` files.
-        jars: What they need; Apache Kafka's own jars if unsaid.
+        jars: Dependencies; by default Apache Kafka's own jars.
     """
     jars = tools.kafka_jars() if jars is None else jars
 
     def compile_into(folder: Path) -> None:
         files = [str(path) for path in sorted(sources.glob("*.java"))]
-        # Jar by jar, because Eclipse's compiler knows no `*`.
+        # Jar by jar, because Eclipse's compiler does not expand `*`.
         class_path = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
         tools._run([*tools.javac_command(), "-d", str(folder), "-cp", class_path, *files])
 

@@ -1,6 +1,6 @@
-"""Requests by hand to a broker of either kind: what every client can do, with nothing in between.
+"""Single requests to a broker of either kind, without a client library.
 
-Batches are made here with fixed times, so that the same calls store the same bytes everywhere.
+Batches have fixed times, so that the same calls store the same bytes in every broker.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 _WAIT_S = 30.0
 _FETCH_BYTES = 32 << 20
 _POLL_S = 0.05
-# Errors that pass: a leader, a log, a coordinator or producer ids that are not there yet.
+# Temporary errors: a leader, a log, a coordinator or producer ids are not available yet.
 _NOT_YET = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -38,28 +38,25 @@ _NOT_YET = {
 
 
 class Requests:
-    """One connection to one broker."""
-
     def __init__(self, address: tuple[str, int]) -> None:
         self.address = address
         self._client = BlockingClient(address)
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()
 
     def ask(self, key: ApiKey, version: int, request: dict[str, Any]) -> Any:
-        """Send a request, check that it succeeded, and return the answer."""
+        """Send a request, check that it succeeded, and return the response."""
         answer = self.try_ask(key, version, request)
         assert not (errors := _errors(answer)), f"{key.name}: {errors}"
         return answer
 
     def try_ask(self, key: ApiKey, version: int, request: dict[str, Any]) -> Any:
-        """Send a request and return the answer, whatever it says."""
+        """Send a request and return the response, even with errors."""
         return self._client.ask(key, version, request)
 
     def ask_until_served(self, key: ApiKey, version: int, request: dict[str, Any]) -> Any:
-        """Send a request again while its errors are such as pass."""
+        """Retry a request while its errors are temporary."""
         deadline = time.monotonic() + _WAIT_S
         while True:
             answer = self._client.ask(key, version, request)
@@ -71,7 +68,7 @@ class Requests:
             time.sleep(_POLL_S)
 
     def create(self, name: str, partitions: int, configs: dict[str, str] | None = None) -> None:
-        """Create a topic and wait until all its logs are there."""
+        """Create a topic and wait until all its logs exist."""
         entries = [{"name": key, "value": value} for key, value in (configs or {}).items()]
         topic = {"name": name, "num_partitions": partitions, "replication_factor": 1}
         request = {"topics": [{**topic, "configs": entries}], "timeout_ms": 30_000}
@@ -79,7 +76,6 @@ class Requests:
         self.wait_for_partitions(name, partitions)
 
     def delete(self, name: str) -> None:
-        """Delete a topic and wait until it is gone."""
         self.ask(ApiKey.DELETE_TOPICS, 6, {"topics": [{"name": name}], "timeout_ms": 30_000})
         request = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
         self.poll(
@@ -97,7 +93,6 @@ class Requests:
         partition: int = 0,
         transactional_id: str | None = None,
     ) -> int:
-        """Produce one batch; return its base offset."""
         answer = self.try_append(
             topic, data, partition=partition, transactional_id=transactional_id
         )
@@ -112,7 +107,7 @@ class Requests:
         partition: int = 0,
         transactional_id: str | None = None,
     ) -> Any:
-        """Produce one batch; return the partition's answer, whatever it says."""
+        """Produce one batch; return the partition's response, even with an error."""
         partitions = [{"index": partition, "records": bytes(data)}]
         topics = [{"name": topic, "partition_data": partitions}]
         request = {
@@ -125,7 +120,6 @@ class Requests:
         return answer.responses[0].partition_responses[0]
 
     def fetch(self, topic: str, partition: int, offset: int, *, isolation_level: int = 0) -> Any:
-        """Fetch from an offset on; return the partition's answer."""
         asked = {
             "partition": partition,
             "fetch_offset": offset,
@@ -144,7 +138,7 @@ class Requests:
     def offset(
         self, topic: str, partition: int, timestamp: int, *, isolation_level: int = 0
     ) -> tuple[int, int]:
-        """Return (offset, timestamp) that ListOffsets gives for a timestamp, special or not."""
+        """Return (offset, timestamp) from ListOffsets for a normal or special timestamp."""
         asked = [{"partition_index": partition, "timestamp": timestamp}]
         request = {
             "replica_id": -1,
@@ -156,19 +150,17 @@ class Requests:
         return found.offset, found.timestamp
 
     def finalized_features(self) -> dict[str, int]:
-        """Return the feature levels of the cluster."""
         request = {"client_software_name": "test", "client_software_version": "1"}
         answer = self.ask(ApiKey.API_VERSIONS, 3, request)
         return {each.name: each.max_version_level for each in answer.finalized_features}
 
     def producer_id(self) -> int:
-        """Return a new producer's id."""
         request = {"transactional_id": None, "transaction_timeout_ms": 60_000}
         answer = self.ask_until_served(ApiKey.INIT_PRODUCER_ID, 4, request)
         return int(answer.producer_id)
 
     def alter(self, kind: int, name: str, *changes: tuple[str, int, str | None]) -> None:
-        """Change configs of one resource: (name, operation, value) each."""
+        """Change configs of one resource, given as (name, operation, value)."""
         configs = [
             {"name": config, "config_operation": operation, "value": value}
             for config, operation, value in changes
@@ -199,7 +191,7 @@ class Requests:
         self.ask_until_served(ApiKey.OFFSET_COMMIT, 8, request)
 
     def try_join(self, group: str, member_id: str = "") -> Any:
-        """Send JoinGroup, again until there is a coordinator; return what that says."""
+        """Retry JoinGroup until a coordinator is available; return its response."""
         request = {
             "group_id": group,
             "session_timeout_ms": 30_000,
@@ -216,7 +208,6 @@ class Requests:
             time.sleep(_POLL_S)
 
     def join_alone(self, group: str) -> tuple[int, str]:
-        """Become the only member of a group; return generation and member id."""
         first = self.try_join(group)
         assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED, first.error_code
         joined = self.try_join(group, first.member_id)
@@ -235,14 +226,12 @@ class Requests:
     # -- waiting -----------------------------------------------------------------------------
 
     def wait_for_partitions(self, topic: str, count: int) -> None:
-        """Wait until each partition has its log."""
         for timestamp in (-1, -2):
             asked = [{"partition_index": n, "timestamp": timestamp} for n in range(count)]
             request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
             self.ask_until_served(ApiKey.LIST_OFFSETS, 7, request)
 
     def wait_for_start(self, topic: str, offset: int) -> None:
-        """Wait until partition 0 of a topic begins at an offset."""
 
         def is_there() -> bool:
             start, _ = self.offset(topic, 0, -2)
@@ -252,7 +241,7 @@ class Requests:
         self.poll(is_there)
 
     def wait_for_groups(self, partition_count: int) -> None:
-        """Wait until every partition of `__consumer_offsets` is loaded: ListGroups skips others."""
+        """Wait until all partitions of `__consumer_offsets` are loaded: ListGroups skips others."""
         self.ask_until_served(ApiKey.FIND_COORDINATOR, 2, {"key": "any", "key_type": 0})
         names = {partition_for(str(n), partition_count): str(n) for n in range(100)}
         assert len(names) == partition_count
@@ -260,11 +249,9 @@ class Requests:
             self.ask_until_served(ApiKey.DESCRIBE_GROUPS, 5, {"groups": [name]})
 
     def wait_for_end(self, topic: str, offset: int, *, isolation_level: int = 0) -> None:
-        """Wait until partition 0 of a topic ends at an offset."""
         self.poll(lambda: self.offset(topic, 0, -1, isolation_level=isolation_level)[0] == offset)
 
     def poll(self, condition: Callable[[], bool]) -> None:
-        """Wait until something is so."""
         deadline = time.monotonic() + _WAIT_S
         while not condition():
             assert time.monotonic() < deadline, "it does not become true"
@@ -277,12 +264,12 @@ def record(
     value: bytes | None,
     headers: tuple[tuple[str, bytes | None], ...] = (),
 ) -> Record:
-    """Return a record; its time is so many ms after its batch's."""
+    """Return a record; its time is relative to its batch, in ms."""
     return Record(0, offset_ms, key, value, headers)
 
 
 def batch(*records: Record, start: int = 0, codec: Codec = Codec.NONE, **header: Any) -> bytes:
-    """Return a batch; its time is so many ms after the stream's."""
+    """Return a batch; its time is relative to the stream, in ms."""
     numbered = [
         each._replace(offset=number, timestamp=TIMESTAMP_MS + start + each.timestamp)
         for number, each in enumerate(records)
@@ -291,7 +278,7 @@ def batch(*records: Record, start: int = 0, codec: Codec = Codec.NONE, **header:
 
 
 def _errors(answer: Any) -> set[ErrorCode]:
-    """Return all error codes of an answer, wherever they stand."""
+    """Return all error codes of a response, at any depth."""
     found: set[ErrorCode] = set()
     pending = [answer]
     while pending:

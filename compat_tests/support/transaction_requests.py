@@ -1,4 +1,4 @@
-"""A transactional producer by hand, so that it can be left in the middle of what it does."""
+"""A transactional producer of single requests, so that a test can stop in mid-transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMEOUT_MS = 600_000  # no coordinator aborts it during a test
 
 
 class OpenTransaction:
-    """One transactional id on one broker, from InitProducerId on."""
+    """One transactional id on one broker, initialized."""
 
     def __init__(self, requests: Requests, transactional_id: str) -> None:
         self._requests = requests
@@ -30,13 +30,11 @@ class OpenTransaction:
         return self._requests.append(topic, records, transactional_id=self.id.name)
 
     def commit_offset(self, group: str, topic: str, offset: int) -> None:
-        """Commit an offset of partition 0 within the transaction."""
         member = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": ""}
         for ask in self.id.committing(member, topic, {0: offset}):
             self._requests.ask_until_served(*ask)
 
     def end(self, *, committed: bool) -> None:
-        """End the transaction, and wait until that is done everywhere."""
         self._requests.ask_until_served(*self.id.end(is_commit=committed))
         self._requests.poll(self._is_complete)
 

@@ -1,7 +1,7 @@
-"""Installs every foreign tool of the tests: python -m compat_tests.tools.
+"""Install every foreign tool of the tests: python -m compat_tests.tools.
 
-Tests need no such call: what they ask of tests/support/tools/tools.py and the modules beside this
-one is installed on first use.
+Tests do not need this: tests/support/tools/tools.py and the modules next to this one install tools
+on first use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from tests.support.tools.tools import say
 
 
 def main() -> int:
-    """Install every tool that is missing; print where each one is."""
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()

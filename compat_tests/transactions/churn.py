@@ -1,4 +1,4 @@
-"""Chained stages of member programs that come, go and die; what they do is collected."""
+"""Chained stages of member programs that join, leave and die, and a collector of their events."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ _LAST_ERRORS = 30
 
 @dataclass(slots=True)
 class RunningMember:
-    """One program."""
-
     name: str
     transactional_id: str
     process: subprocess.Popen[bytes]
@@ -37,8 +35,6 @@ class RunningMember:
 
 @dataclass(slots=True)
 class Stage:
-    """The members between two topics."""
-
     number: int
     source: str
     target: str
@@ -46,12 +42,12 @@ class Stage:
 
 
 class Churn:
-    """All stages, and what their members say.
+    """All stages and their members' events.
 
     Attributes:
-        aborted: The names of transactions that their members have aborted.
-        counts: How often each thing was done or said.
-        request_s: How long a member's requests and transactions may take.
+        aborted: Names of transactions that their members have aborted.
+        counts: Number of each action and event.
+        request_s: Timeout of a member's requests and transactions.
     """
 
     def __init__(
@@ -73,7 +69,6 @@ class Churn:
         self._unread = b""
 
     def close(self) -> None:
-        """Kill what still runs."""
         for stage in self.stages:
             for member in stage.members:
                 _end(member)
@@ -84,7 +79,6 @@ class Churn:
         self._log.close()
 
     def start(self, stage: Stage, transactional_id: str | None = None) -> None:
-        """Start a member, with a transactional id that is new or another's before it."""
         self._started += 1
         name = f"m{self._started}"
         identity = transactional_id or f"{stage.target}-{name}"
@@ -104,7 +98,7 @@ class Churn:
         self.counts["members started"] += 1
 
     def kill(self, stage: Stage) -> None:
-        """Kill a member; its successor has its transactional id, or leaves that to its timeout."""
+        """Kill a member; its successor reuses its transactional id, or waits for its timeout."""
         member = self.choice.choice(stage.members)
         stage.members.remove(member)
         _end(member)
@@ -112,16 +106,14 @@ class Churn:
         self.start(stage, member.transactional_id if self.choice.random() < 0.5 else None)
 
     def replace(self, stage: Stage) -> None:
-        """Let one more join, then the oldest leave."""
         self.start(stage)
         leaving = stage.members.pop(0)
         assert leaving.process.stdin
-        leaving.process.stdin.close()  # it leaves when its transaction is done
+        leaving.process.stdin.close()  # it leaves after its transaction
         self._leaving.append(leaving)
         self.counts["members leaving"] += 1
 
     def listen(self) -> None:
-        """Take in what members have said."""
         while select.select([self._reading], [], [], 0)[0]:
             self._unread += os.read(self._reading, 1 << 16)
             *lines, self._unread = self._unread.split(b"\n")
@@ -143,7 +135,7 @@ class Churn:
                 self.start(stage, member.transactional_id)
 
     def last_words(self) -> str:
-        """Return what members complained of lately, and the end of their standard error."""
+        """Return the members' recent errors, and the end of their standard error."""
         self._log.flush()
         with open(self._log.name, errors="replace") as said:  # noqa: PTH123
             stderr = said.read()[-800:]
@@ -171,7 +163,6 @@ def _end(member: RunningMember) -> None:
 
 
 def write_ids(bootstrap: str, topic: str, records: int) -> None:
-    """Write the records' ids, idempotently: what the first stage consumes."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20}
     )

@@ -1,17 +1,16 @@
-"""A member of one stage of the churn: consumes, writes what it consumed, commits both at once.
+"""A member of one churn stage: it consumes and produces records and commits both in transactions.
 
     python -m compat_tests.transactions.churn_member name bootstrap source target group id seed wait
 
-`id` is the transactional id, `wait` how many seconds a request or a transaction may take. Each
-transaction covers what one call consumed. A record's value is its id, which is all that the stages
-pass on; its header `txn` names the transaction, and its header `parts` says how many of the
-transaction's records go to each partition. One transaction in ten is aborted after everything has
-been written.
+`id` is the transactional id, `wait` the timeout of requests and transactions in seconds. Each
+transaction covers the records of one consume call. A record's value is its id and passes through
+all stages; its header `txn` names the transaction, and its header `parts` holds the transaction's
+record count per partition. One transaction in ten is aborted after its records are written.
 
-Standard output is a JSON object per line: `{"event": "ready"}` once the producer is initialized,
-`{"event": "aborting", "txn": …}` before an abort (so that a reader knows what it must not see),
-`{"event": "committed", "count": …}`, `{"event": "error", "error": …}`, and `{"event": "left"}`
-after the end of standard input, as the last line.
+Standard output has one JSON object per line: `{"event": "ready"}` once the producer is initialized,
+`{"event": "aborting", "txn": …}` before an abort (readers must not see that transaction),
+`{"event": "committed", "count": …}`, `{"event": "error", "error": …}`, and, as the last line,
+`{"event": "left"}` after the end of standard input.
 """
 
 from __future__ import annotations
@@ -30,24 +29,24 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from compat_tests.groups.members.speaking import leave_command
 
-MOST_RECORDS = 100  # of a transaction
+MOST_RECORDS = 100  # per transaction
 PARTITIONS = 4
 SESSION_MS = 3000
-START_S = 60  # longer than a broker is away
-# When its broker is killed, librdkafka may lose a TxnOffsetCommit that it was about to send: the
-# call then never returns, whatever its timeout (with Apache Kafka too). An alarm ends the program,
-# and the test starts another member with its transactional id.
+START_S = 60  # longer than a broker's restart
+# When its broker is killed, librdkafka may lose a TxnOffsetCommit before sending it: the call then
+# ignores its timeout and never returns (with Apache Kafka too). An alarm ends the program, and the
+# test starts another member with the same transactional id.
 GIVE_UP_S = 2  # beyond the call's own timeout
 MOST_TRIES = 3
 ABORTED_SHARE = 0.1
 
 
 class FatalError(Exception):
-    """The producer can't go on; a new one can."""
+    """The producer must be replaced."""
 
 
 class ChurnMember:
-    """One member, over as many producers as it takes."""
+    """One member, which replaces its producer when necessary."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.source = options.source
@@ -59,8 +58,8 @@ class ChurnMember:
         self.choice = random.Random(f"{options.seed}-{self.name}")
         self.transactions = 0
         self.producer: Any = None
-        # As of the last assignment: a member that has lost its partitions meanwhile must not
-        # commit their offsets under what it is by then.
+        # From the last assignment: a member that has since lost its partitions must not commit
+        # their offsets with newer group metadata.
         self.metadata: Any = None
         self.consumer = Consumer(
             {
@@ -92,7 +91,7 @@ class ChurnMember:
         self.say(event="left")
 
     def start_producer(self) -> None:
-        """Make a producer, with the same transactional id: what the last one left is aborted."""
+        """Create a producer with the same transactional id, which aborts an open transaction."""
         self.producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -160,7 +159,7 @@ class ChurnMember:
         self.rewind()
 
     def rewind(self) -> None:
-        """Go back to what is committed; end like a killed member when that can't be learned."""
+        """Seek to the committed offsets; exit like a killed member when they are unavailable."""
         for one in self.committed():
             try:
                 self.consumer.seek(TopicPartition(one.topic, one.partition, max(one.offset, 0)))
@@ -174,17 +173,17 @@ class ChurnMember:
         except KafkaException as error:
             self.give_up(f"committed: {error}")
         for one in offsets:
-            if one.error is not None:  # then its offset means nothing
+            if one.error is not None:  # its offset is invalid
                 self.give_up(f"committed: {one.error}")
         return offsets
 
     def give_up(self, why: str) -> None:
-        """End as the alarm does."""
+        """Exit as the alarm does."""
         self.say(event="error", error=why)
         os.kill(os.getpid(), signal.SIGALRM)
 
     def again(self, call: Any, *arguments: Any) -> None:
-        """Call until it works, or fails for good; the last argument is the timeout in seconds."""
+        """Retry a call until success or a fatal error; its last argument is the timeout in s."""
         for _ in range(MOST_TRIES):
             signal.alarm(arguments[-1] + GIVE_UP_S)
             try:
@@ -200,18 +199,16 @@ class ChurnMember:
         raise FatalError(f"{call.__name__} does not come to an end")
 
     def say(self, **event: object) -> None:
-        """Write a line by one call; all members share a pipe."""
+        """Write a line in one call, because all members share a pipe."""
         line = json.dumps({"member": self.name, **event}) + "\n"
         os.write(sys.stdout.fileno(), line.encode())
 
 
 def partition_of(value: bytes) -> int:
-    """Return the partition that a record goes to."""
     return zlib.crc32(value) % PARTITIONS
 
 
 def offsets_after(found: list[Any]) -> list[TopicPartition]:
-    """Return the offsets to go on from."""
     ends: dict[tuple[str, int], int] = {}
     for one in found:
         ends[one.topic(), one.partition()] = one.offset() + 1
@@ -219,7 +216,6 @@ def offsets_after(found: list[Any]) -> list[TopicPartition]:
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Watches what groups have committed, which never goes back."""
+"""Check that the committed offsets of groups never decrease."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _PAUSE_S = 0.2
 
 
 class CommittedOffsets(InBackground):
-    """A thread that asks again and again, whoever coordinates the groups.
+    """A thread that fetches offsets repeatedly, from any coordinator.
 
     Args:
         bootstrap: Of the cluster.
         sources: The topic that each group reads.
         partitions: Of each topic.
-        has_zombies: Whether answers may be out of date: then they don't count.
+        has_zombies: Whether responses may be stale: those don't count.
 
     Attributes:
-        looks: How often all partitions of a group were told.
-        last: (group, partition) -> the offset that was told last.
+        looks: Number of responses with all partitions of a group.
+        last: (group, partition) -> last fetched offset.
     """
 
     def __init__(
@@ -57,7 +57,6 @@ class CommittedOffsets(InBackground):
             each.close()
 
     def check(self) -> None:
-        """Fail if an offset went back, or none was ever told."""
         assert not self._backward, self._backward
         assert self.looks
 
@@ -72,13 +71,13 @@ class CommittedOffsets(InBackground):
         try:
             found = consumer.committed(self._wanted[group], timeout=_TIMEOUT_S)
         except KafkaException:
-            return  # the coordinator is away, or a transaction is under way
+            return  # the coordinator is unavailable, or a transaction is open
         if any(each.error is not None for each in found) or self._has_zombies():
             return
         self.looks += 1
         for each in found:
             key = (group, each.partition)
-            offset = max(each.offset, _NONE)  # a negative one says that there is none
+            offset = max(each.offset, _NONE)  # a negative offset means none
             before = self.last.get(key, _NONE)
             if offset < before:
                 self._backward.append(f"{key}: {offset} after {before}")

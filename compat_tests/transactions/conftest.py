@@ -1,4 +1,4 @@
-"""A broker that looks for overdue transactions often and allows sessions of a second."""
+"""Fixture: a broker with frequent checks for expired transactions and sessions of a second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 def transaction_broker(
     broker_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """Run one broker for all tests of transactions that don't kill theirs."""
     address = environment_address()
     if address:
         yield RunningBroker(address)

@@ -1,4 +1,4 @@
-"""Java's transactional producers at work: what they have committed, in order, and nothing else.
+"""Java's transactional producers, and a record of their committed transactions.
 
 Their epoch rises with each transaction (transaction.version 2, KIP-890); librdkafka's does not.
 """
@@ -20,17 +20,17 @@ from tests.support.tools.background import BackgroundLoad
 if TYPE_CHECKING:
     from compat_tests.transactions.drivers.driver import Driver
 
-MOST_MESSAGES = 10  # of a transaction in each topic
+MOST_MESSAGES = 10  # per transaction and topic
 ABORTED_SHARE = 0.25
 
 
 class JavaLoad(BackgroundLoad):
-    """Commits and aborts transactions over all topics until it is told to stop.
+    """Commits and aborts transactions over all topics until it is stopped.
 
     Attributes:
-        committed: The values of committed transactions, in order, the same in each topic.
-        aborted: How many transactions were not committed, those among them that an error ended.
-        errors: What the producers have complained of, each before its commit; a new one followed.
+        committed: Values of committed transactions, in order, the same in each topic.
+        aborted: Number of other transactions, including those that an error ended.
+        errors: Errors before a commit; each led to a new producer.
     """
 
     def __init__(self, bootstrap: str, names: list[str], number: int, seed: str) -> None:
@@ -49,14 +49,14 @@ class JavaLoad(BackgroundLoad):
                 if driver is None:
                     driver = Java().start(self._bootstrap, self.name)
                 if not self._is_served(driver):
-                    driver.close()  # the next one aborts what it has begun
+                    driver.close()  # the next one aborts its open transaction
                     driver = None
         finally:
             if driver is not None:
                 driver.close()
 
     def _is_served(self, driver: Driver) -> bool:
-        """Run one transaction; false if its producer can't go on."""
+        """Run one transaction; return false if its producer must be replaced."""
         self.count += 1
         wanted = self._choice.randint(1, MOST_MESSAGES)
         values = [f"{self.name} {self.count} {each}".encode() for each in range(wanted)]
@@ -72,13 +72,12 @@ class JavaLoad(BackgroundLoad):
             self.errors.append(str(error))
             self.aborted += 1
             return False
-        driver.commit()  # which has to work: it is tried again for a minute
+        driver.commit()  # must succeed: it is retried for a minute
         self.committed += values
         return True
 
 
 def read_committed(bootstrap: str, topic: str) -> list[bytes]:
-    """Return what is in partition 0 up to its last stable offset."""
     settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
     consumer: Consumer = confluent.make_consumer(bootstrap, settings)
     values: list[bytes] = []

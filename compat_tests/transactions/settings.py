@@ -1,4 +1,4 @@
-"""Settings of the brokers that transactions are tested on."""
+"""Broker settings for transaction tests."""
 
 SETTINGS = {
     "group.min.session.timeout.ms": "1000",

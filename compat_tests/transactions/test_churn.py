@@ -1,10 +1,10 @@
-"""Exactly once through three chained stages while members and the broker come, go and are killed.
+"""Exactly-once delivery through three chained stages while members and the broker are replaced.
 
 pytest compat_tests/transactions/test_churn.py --eos-records 500000 --seed 7 -s
 
-Records with ids go through the stages, each a group of two members that consume, write and commit
-their offsets in transactions. In the end each id is in each topic once for readers of what is
-committed; at no time did they see a part of a transaction.
+Records pass through the stages; each is a group of two members that consume, produce and commit
+offsets in transactions, and that are killed like the broker. In the end read_committed readers see
+each id in each topic once; they never see part of a transaction.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 STAGES = 3
 MEMBERS = 2  # of each stage
 DEFAULT_RECORDS = 20_000
-# What happens, how often, spread over the records at random.
+# Number of each event; they are spread over the records at random.
 BROKER_KILLS, MEMBER_KILLS, REPLACEMENTS = 5, 6, 4
-# Without one more record. Apache Kafka comes back from each kill in 13 s, and its clients' timeouts
-# add to that.
+# Maximum time without progress. Apache Kafka restarts within 13 s after a kill, and its clients'
+# timeouts add to that.
 PATIENCE_S = 90.0
 APACHE_PATIENCE_S = 300.0
 
@@ -54,7 +54,7 @@ def test_every_record_once_through_three_stages_under_churn(
     write_ids(broker.bootstrap, names[0], records)
 
     watchers = [Watcher(broker.bootstrap, name, PARTITIONS) for name in names[1:]]
-    # Apache Kafka's own retries behind a request take longer than wirebroker's whole restart.
+    # Apache Kafka's internal retries for a request take longer than a whole restart of wirebroker.
     request_s = 20 if isinstance(broker, ApacheKafka) else 4
     stderr = tmp_path / "members.stderr"
     churn = Churn(broker.bootstrap, names, choice, stderr, request_s=request_s)
@@ -81,7 +81,6 @@ def test_every_record_once_through_three_stages_under_churn(
 
 
 def plan(choice: random.Random, records: int) -> list[tuple[int, str]]:
-    """Return what happens once so many records are through, in order."""
     scale = max(1, records // 100_000)
     kinds = {"kill broker": BROKER_KILLS, "kill member": MEMBER_KILLS, "replace": REPLACEMENTS}
     happenings = [
@@ -99,7 +98,6 @@ def run(
     happenings: list[tuple[int, str]],
     records: int,
 ) -> None:
-    """Let the members work and the plan happen until everything is through."""
     last = watchers[-1]
     patience_s = APACHE_PATIENCE_S if isinstance(broker, ApacheKafka) else PATIENCE_S
     progress, deadline = -1, time.monotonic() + patience_s
@@ -115,14 +113,13 @@ def run(
         assert time.monotonic() < deadline, (
             f"{progress} of {records} records came through\n{churn.last_words()}"
         )
-    # One more look at each partition's end: what is visible now is all there is.
+    # Read each partition's end once more: nothing else becomes visible later.
     for watcher in watchers:
         watcher.settle()
     churn.listen()
 
 
 def happen(kind: str, broker: Broker, churn: Churn) -> None:
-    """Let one thing of the plan happen."""
     stage = churn.choice.choice(churn.stages)
     if kind == "kill broker":
         broker.kill9()

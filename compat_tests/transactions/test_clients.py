@@ -1,4 +1,4 @@
-"""Transactions by every stock client that has them: what commits is read, what aborts never is."""
+"""Transactions of every capable stock client: readers see committed records, never aborted ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ each_client = pytest.mark.parametrize("client", CLIENTS)
 
 @contextlib.contextmanager
 def started(client: DriverFactory, broker: Broker, transactional_id: str) -> Iterator[Driver]:
-    """Start a producer and end it."""
     driver = client.start(broker.bootstrap, transactional_id)
     try:
         yield driver
@@ -42,7 +41,6 @@ def started(client: DriverFactory, broker: Broker, transactional_id: str) -> Ite
 
 
 def read_to_end(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
-    """Return all values that partition 0 has for readers of this isolation level now."""
     settings = {"isolation.level": isolation, "enable.partition.eof": True}
     consumer: Consumer = confluent.make_consumer(bootstrap, settings)
     try:
@@ -62,7 +60,6 @@ def read_to_end(bootstrap: str, topic: str, isolation: str) -> list[bytes]:
 
 
 def committed_offset(bootstrap: str, topic: str, group: str) -> int:
-    """Return what the group has committed of partition 0; -1001 is nothing."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
         (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=WAIT_S)
@@ -128,7 +125,7 @@ def test_a_second_producer_of_the_same_id_fences_the_first(
         first.begin()
         first.write(topic, [b"of the first"])
         with started(client, transaction_broker, topic) as second:
-            # Starting it has aborted what the first had open.
+            # Its start has aborted the first one's open transaction.
             with pytest.raises(FencedError):
                 first.commit()
             second.begin()
@@ -153,7 +150,7 @@ def test_what_is_copied_and_its_offsets_are_committed_together(
         driver.abort()
         driver.begin()
         driver.write(source, [b"a", b"b", b"c", b"d"])
-        driver.commit()  # offsets 2 to 5; an aborted record and a marker stand before them
+        driver.commit()  # offsets 2 to 5, after an aborted record and a marker
 
         driver.begin()
         driver.copy(source, target, group, 2)

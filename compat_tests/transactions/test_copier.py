@@ -1,4 +1,4 @@
-"""Kafka's own TransactionalMessageCopier, with random aborts: every record once, in order."""
+"""Kafka's TransactionalMessageCopier with random aborts copies every record once, in order."""
 
 from __future__ import annotations
 

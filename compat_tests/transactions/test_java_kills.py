@@ -2,9 +2,9 @@
 
 pytest compat_tests/transactions/test_java_kills.py --kills 100 --seed 7      a quarter of them here
 
-Unlike librdkafka's they go by transaction.version 2 (KIP-890): a commit whose answer a kill has
-swallowed is asked for again in an epoch that is over. In the end readers of what is committed see
-each producer's committed transactions in every topic, in order, and nothing else.
+Unlike librdkafka's they use transaction.version 2 (KIP-890): if a kill loses the response to a
+commit, the retry has an outdated epoch. In the end read_committed readers must see exactly each
+producer's committed transactions in every topic, in order.
 """
 
 from __future__ import annotations
@@ -64,6 +64,6 @@ def test_what_java_has_committed_is_there_whole_and_nothing_else(
 
 
 def wait_for_a_commit(loads: list[JavaLoad]) -> None:
-    """Wait until one more is done: a kill that finds no load under way shows nothing."""
+    """Wait for another commit: a kill without load proves nothing."""
     before = sum(len(load.committed) for load in loads)
     eventually(lambda: sum(len(load.committed) for load in loads) > before)

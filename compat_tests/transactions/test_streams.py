@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 PARTITIONS = 3
 LINES, WORDS_A_LINE = 3_000, 4
-PATIENCE_S = 90.0  # without one more count
+PATIENCE_S = 90.0  # maximum time without a count
 
 
 class Counts:
-    """What a reader of committed records has seen of the counts, in order, word by word."""
+    """The counts that a read_committed reader has seen, in order, word by word."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.by_word: dict[str, list[int]] = defaultdict(list)
@@ -43,7 +43,6 @@ class Counts:
         self._read_from.close()
 
     def wait_for(self, total: int, application: subprocess.Popen[Any]) -> None:
-        """Read until there are so many counts."""
         deadline = time.monotonic() + PATIENCE_S
         while self.total < total:
             assert application.poll() is None, "the application has ended"
@@ -105,12 +104,11 @@ def test_words_are_counted_once_though_broker_and_application_are_killed(
     finally:
         kill(application)
         counts.close()
-    # Not only the last count is right: each step towards it went out once, in order.
+    # Each intermediate count must also appear once, in order.
     assert counts.by_word == {word: list(range(1, n + 1)) for word, n in expected.items()}
 
 
 def kill(application: subprocess.Popen[bytes]) -> None:
-    """End the application as a crash does, if it runs."""
     application.kill()
     application.wait(WAIT_S)
     if application.stdin:

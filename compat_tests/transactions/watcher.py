@@ -1,4 +1,4 @@
-"""A reader of all of a topic under read_committed that checks what it may see, as it comes."""
+"""A read_committed reader of a whole topic that checks the visible records as they arrive."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _RETRIED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIM
 
 
 class Watcher:
-    """Reads on while the topic grows, and over restarts of its broker.
+    """Reads while the topic grows, and through restarts of its broker.
 
-    A writer's transactions come one behind the other, so of an earlier one the reader has all
-    records of a partition when it sees the next one's. (At the end, which is the last stable
-    offset, it may have a part: the rest lies behind the first record of another that is open.)
+    A writer's transactions are sequential, so when the reader sees one, it has all records of the
+    writer's earlier ones in that partition. (At the end, the last stable offset, it may have part
+    of
+    a transaction: the rest follows the first record of another open transaction.)
 
     Attributes:
-        seen: How often each value has come.
-        ended: Partitions whose end the reader has stood at.
-        ends: How often the reader stood at the end of a partition.
-        wholes: Transaction -> how many records each of its partitions has.
+        seen: Count of each value.
+        ended: Partitions that the reader has read to the end.
+        ends: Number of times that the reader reached a partition's end.
+        wholes: Transaction -> number of records in each of its partitions.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
@@ -40,7 +41,7 @@ class Watcher:
         self.ends = 0
         self.wholes: dict[str, list[int]] = {}
         self.parts: list[Counter[str]] = [Counter() for _ in range(partitions)]
-        # By partition: of each writer the transaction that is here in part.
+        # By partition: each writer's incomplete transaction.
         self._unfinished: list[dict[str, str]] = [{} for _ in range(partitions)]
         settings = {
             "isolation.level": "read_committed",
@@ -56,7 +57,7 @@ class Watcher:
         self._consumer.close()
 
     def read(self, timeout_s: float) -> None:
-        """Read what has come; wait for the first of it at most so long."""
+        """Read the available records, waiting for the first one up to a timeout."""
         for message in self._consumer.consume(1000, timeout_s):
             error = message.error()
             if error is None:
@@ -68,14 +69,14 @@ class Watcher:
                 assert error.code() in _RETRIED or error.retriable(), error
 
     def settle(self) -> None:
-        """Read until nothing is open: a fresh reader of the topic sees no more than this one."""
+        """Read until nothing is open: a new reader then sees no more records than this one."""
         fresh = Watcher(self.bootstrap, self.topic, len(self.parts))
         try:
             read, deadline = 0, time.monotonic() + WAIT_S
             while len(fresh.ended) < len(self.parts) or fresh.seen != self.seen:
                 fresh.read(0.05)
                 self.read(0.05)
-                if fresh.seen.total() > read:  # a machine that others use may read for long
+                if fresh.seen.total() > read:  # reading takes long on a busy machine
                     read, deadline = fresh.seen.total(), time.monotonic() + WAIT_S
                 assert time.monotonic() < deadline, (
                     f"{self.topic}: one reader has {self.seen.total()} records, a fresh one"
@@ -100,13 +101,12 @@ class Watcher:
             unfinished[writer] = transaction
 
     def check_transactions(self, aborted: Collection[str]) -> None:
-        """Fail unless every transaction is here with all its partitions, and none that aborted."""
+        """Check that every transaction is complete in all its partitions, and none was aborted."""
         for transaction, whole in self.wholes.items():
             found = [counts[transaction] for counts in self.parts]
             assert found == whole, f"{transaction} is here with {found} records of {whole}"
             assert transaction not in aborted, f"{transaction} was aborted, and yet is here"
 
     def describe(self, expected: Collection[bytes]) -> tuple[int, int]:
-        """Return how many of these values have never come, and how many came more than once."""
         lost = sum(1 for value in expected if value not in self.seen)
         return lost, sum(1 for count in self.seen.values() if count > 1)

@@ -1,4 +1,4 @@
-"""`make twin`: gives one request stream to both brokers and compares what they have on disk.
+"""`make twin`: send one request stream to both brokers and compare their files.
 
 python -m compat_tests.twin [DIR]      keeps both directories in DIR
 """
@@ -15,7 +15,7 @@ from compat_tests.twin.running import run_twins
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run both, print the comparison; 1 if they differ in what is not agreed on."""
+    """Run both and print the comparison; return 1 if there are differences that are not agreed."""
     parser = argparse.ArgumentParser(
         prog="compat_tests.twin",
         description=__doc__,

@@ -1,7 +1,7 @@
-"""Differences between the twins that are agreed on, each with its reason. No row may be idle.
+"""Agreed differences between the twins, each with its reason. Every row must be used.
 
-A row says in which files (a pattern for the whole path), which lines (a pattern for `-` and what
-only Apache Kafka has, or `+` and what only wirebroker has), and why. PRESENT stands for a file.
+A row names files (a pattern for the whole path), lines (a pattern for `-` and a line of Apache
+Kafka only, or `+` and one of wirebroker only), and the reason. PRESENT represents a file.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 
 class Agreed(NamedTuple):
-    """One row."""
-
     files: str
     line: str
     reason: str

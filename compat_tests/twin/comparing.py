@@ -1,4 +1,4 @@
-"""Compares the directories of the twins, and sorts out the differences that are agreed on."""
+"""Compare the twins' directories, and separate the agreed differences."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """A line that only one has: `-` and Apache Kafka's, or `+` and wirebroker's."""
+    """A line of one twin only: `-` and Apache Kafka's, or `+` and wirebroker's."""
 
     file: str
     line: str
 
 
 class Comparison(NamedTuple):
-    """What came of it.
+    """The result.
 
     Attributes:
-        file_count: How many files there are in one or the other.
-        agreed: How many differences each row of the table explains.
-        unexplained: All others.
+        file_count: Number of files in either directory.
+        agreed: Number of differences that each row of the table explains.
+        unexplained: All other differences.
         idle: Rows of the table that explain none.
     """
 
@@ -39,11 +39,9 @@ class Comparison(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Tell whether everything is equal or explained, and nothing is explained in vain."""
         return not self.unexplained and not self.idle
 
     def report(self) -> Iterator[str]:
-        """Say it in lines."""
         yield f"{self.file_count} files compared"
         for row, count in self.agreed.items():
             yield f"agreed, {count} lines in {row.files}: {row.reason}"
@@ -58,14 +56,13 @@ class Comparison(NamedTuple):
 
 
 def compare(apache: Path, wirebroker: Path) -> Comparison:
-    """Compare the log directory of Apache Kafka with that of wirebroker."""
     return compare_lines(lines_of_directory(apache), lines_of_directory(wirebroker), AGREED)
 
 
 def compare_lines(
     theirs: dict[str, list[str]], ours: dict[str, list[str]], table: Sequence[Agreed]
 ) -> Comparison:
-    """Compare the lines of all files, and look for differences in the table of agreed ones."""
+    """Compare the lines of all files, and look up differences in the table of agreed ones."""
     names = sorted(theirs.keys() | ours.keys())
     agreed: Counter[Agreed] = Counter()
     unexplained: list[Difference] = []

@@ -1,4 +1,4 @@
-"""Records of internal logs as lines of text, without what differs from run to run."""
+"""Records of internal logs as lines of text, without parts that differ between runs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ _DRAWN = {"incarnation_id": "an id of this start"}
 
 
 class Ids:
-    """What the ids of one directory stand for."""
-
     def __init__(self) -> None:
         self._names = {ZERO_UUID: "no id"}
         self._texts: dict[str, str] = {}
@@ -42,18 +40,17 @@ class Ids:
         self.broker_epochs: list[int] = []
 
     def add_topic(self, topic_id: bytes, name: str) -> None:
-        """Name the id of a topic; a second topic of that name gets number 2."""
+        """Name a topic id; a second topic with that name gets number 2."""
         if topic_id not in self._names:
             self._counts[name] += 1
             self._names[topic_id] = f"topic {name} {self._counts[name]}"
             self._texts[uuid_text(topic_id)] = self._names[topic_id]
 
     def name(self, value: bytes) -> str:
-        """Return what an id stands for, or its text."""
         return self._names.get(value) or uuid_text(value)
 
     def member(self, text: str) -> str:
-        """Return a text with its member ids named in the order they are met."""
+        """Return a text with its member ids named in order of occurrence."""
 
         def named(match: re.Match[str]) -> str:
             return self._members.setdefault(match[0], f"member {len(self._members) + 1}")
@@ -68,7 +65,7 @@ class Ids:
 
 
 def control_lines(header: BatchHeader, records: list[Record]) -> Iterator[str]:
-    """Tell of control records: of the metadata log, or the ends of transactions."""
+    """Describe control records: of the metadata log, or transaction markers."""
     yield f"control batch, {_batch_line(header, records)}"
     for record in records:
         decoded = decode_control_record(record.key or b"", record.value or b"")
@@ -77,9 +74,9 @@ def control_lines(header: BatchHeader, records: list[Record]) -> Iterator[str]:
 
 
 def metadata_lines(header: BatchHeader, records: list[Record], ids: Ids) -> Iterator[str]:
-    """Tell of one batch of the metadata log, a line a record; its offsets are left out."""
+    """Describe one batch of the metadata log, one line per record, without offsets."""
     yield _batch_line(header, records)
-    # Configs of one resource, partitions of one broker: they come in the order of a hash table.
+    # Configs of a resource and partitions of a broker come in the order of a hash table.
     unordered: list[str] = []
     for record in records:
         decoded = decode_metadata_record(record.value or b"")
@@ -96,7 +93,7 @@ def metadata_lines(header: BatchHeader, records: list[Record], ids: Ids) -> Iter
 
 
 def coordinator_lines(header: BatchHeader, records: list[Record], ids: Ids) -> Iterator[str]:
-    """Tell of one batch of `__consumer_offsets`, a line a record."""
+    """Describe one batch of `__consumer_offsets`, one line per record."""
     yield f"at {header.base_offset} {_batch_line(header, records)}"
     for record in records:
         yield f"{_coordinator_key(record.key or b'')} = {_coordinator_value(record, ids)}"
@@ -110,7 +107,7 @@ def _batch_line(header: BatchHeader, records: list[Record]) -> str:
 
 
 def transaction_lines(header: BatchHeader, records: list[Record]) -> Iterator[str]:
-    """Tell of one batch of `__transaction_state`, a line a record."""
+    """Describe one batch of `__transaction_state`, one line per record."""
     yield f"at {header.base_offset} {_batch_line(header, records)}"
     for record in records:
         value = record.value or b""
@@ -143,7 +140,7 @@ def _coordinator_value(record: Record, ids: Ids) -> str:
 
 
 def _fields(schema: StructSchema, version: int, value: Any, ids: Ids) -> str:
-    """Return a struct as `{name: value, …}` with the fields that this version has."""
+    """Return a struct as `{name: value, …}` with this version's fields."""
     parts: list[str] = []
     for field in schema.fields:
         if version not in field.versions and version not in field.tagged_versions:

@@ -1,18 +1,17 @@
-"""A log directory as lines of text, file by file, ready to be compared with its twin.
+"""A log directory as lines of text, file by file, for a comparison with its twin.
 
-Ids that a broker draws are named by what they stand for (`topic again 2`, `member 1`), the times of
-its own clock by the word NOW. Everything else is there: positions, checksums,
-epochs, sizes.
+Ids that a broker generates are replaced by names (`topic again 2`, `member 1`), times of its clock
+by the word NOW. Everything else is included: positions, checksums, epochs, sizes.
 
-    .log                      one line a batch, with its header; of internal logs one a record
-    .index .timeindex         one line an entry
-    .snapshot                 one line a producer
+    .log                      one line per batch with its header; of internal logs, one per record
+    .index .timeindex         one line per entry
+    .snapshot                 one line per producer
     *-checkpoint              its lines; rows of partitions by name: their order is a hash table's
     meta.properties           its properties by name
     all others                their text, or their bytes in hex
 
-The indexes of the metadata log say where its records are, which are compared without offsets: of
-these files only the presence counts.
+The metadata log's indexes hold positions of records, which are compared without offsets: for these
+files only their presence counts.
 """
 
 from __future__ import annotations
@@ -40,18 +39,17 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.records.batch import BatchHeader
 
-# The stream's own times end before; what is later was a broker's clock.
+# The stream's own times are earlier; later ones come from a broker's clock.
 _CLOCK_MS = 1_710_000_000_000
 METADATA = "__cluster_metadata-0"
 OFFSETS = "__consumer_offsets"
 TRANSACTIONS = "__transaction_state"
 _MAX_BYTES = 64 << 20
-# The one line that stands for a file of which only the presence can be compared.
+# The single line for a file of which only the presence is compared.
 PRESENT = "PRESENT"
 
 
 def lines_of_directory(directory: Path) -> dict[str, list[str]]:
-    """Return every file of a directory as lines, by its path in it."""
     ids = _ids_in(directory)
     files: dict[str, list[str]] = {}
     for path in sorted(directory.rglob("*")):
@@ -64,7 +62,7 @@ def lines_of_directory(directory: Path) -> dict[str, list[str]]:
 
 
 def _ids_in(directory: Path) -> Ids:
-    """Name the topic ids by the topics that the metadata log makes, and where brokers register."""
+    """Name the ids of topics and log directories after records of the metadata log."""
     ids = Ids()
     for log in sorted((directory / METADATA).glob("*.log")):
         view = memoryview(log.read_bytes())
@@ -113,7 +111,7 @@ def _batches(view: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
 
 
 def _log_lines(content: bytes, name: str, ids: Ids) -> Iterator[str]:
-    """Tell of each batch; where a broker dates and names things itself, of each record instead."""
+    """Describe each batch, or each record where the broker sets times and ids itself."""
     is_metadata = name.startswith(METADATA)
     for header, batch in _batches(memoryview(content)):
         records = list(iterate_records(batch, header, max_bytes=_MAX_BYTES))
@@ -151,7 +149,7 @@ def _time(timestamp_ms: int) -> str:
 
 
 def _time_index_lines(content: bytes) -> list[str]:
-    """Tell of each entry; of records that the broker dated, chance says which is the latest."""
+    """Describe each entry; for records with the broker's time, the latest one is random."""
     rest = len(content) % 12
     lines = [
         "NOW" if timestamp > _CLOCK_MS else f"{timestamp}: offset + {offset}"

@@ -1,4 +1,4 @@
-"""Runs the stream on both brokers, one after the other, each on a copy of one formatted folder."""
+"""Run the stream on both brokers, one after the other, each on a copy of one formatted folder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _POLL_S = 0.1
 
 
 def run_twins(folder: Path) -> tuple[Path, Path]:
-    """Return the log directories of Apache Kafka and of wirebroker, both cleanly stopped.
+    """Return the log directories of Apache Kafka and wirebroker after clean stops.
 
-    Formatting draws the directory's id and writes the feature levels: both begin with the same.
+    Formatting generates the directory's id and writes the feature levels, so both start equal.
     """
     apache = ApacheKafka(folder / "apache", SETTINGS, java_options=java_start.options())
     apache.format_options = []
@@ -30,7 +30,7 @@ def run_twins(folder: Path) -> tuple[Path, Path]:
     wirebroker = Wirebroker(folder / "wirebroker", SETTINGS)
     shutil.copytree(apache.data_dir, wirebroker.data_dir)
     _run(apache)
-    # Where the broker listens is a part of its registration.
+    # The registration includes the broker's port.
     wirebroker.port = apache.port
     _run(wirebroker)
     return apache.data_dir, wirebroker.data_dir
@@ -46,9 +46,9 @@ def _run(broker: Broker) -> None:
 
 
 def _wait_until_removed(directory: Path) -> None:
-    """Wait until what was deleted is gone from the disk: each broker does that in its own time."""
+    """Wait until deleted files are gone: each broker removes them with its own delay."""
     deadline = time.monotonic() + _WAIT_S
-    # Retention takes the segments below what DeleteRecords has asked for, in its own time as well.
+    # Retention deletes segments before DeleteRecords' offset, also with a delay.
     cut = [directory / f"cut-{index}" / f"{0:020}.log" for index in (1, 2)]
     while left := [*_deleted_in(directory), *(path for path in cut if path.exists())]:
         assert time.monotonic() < deadline, f"not removed: {left}"
@@ -56,7 +56,7 @@ def _wait_until_removed(directory: Path) -> None:
 
 
 def _deleted_in(directory: Path) -> Iterator[Path]:
-    """Return files and folders that are marked for removal; any may disappear meanwhile."""
+    """Return files and folders marked for deletion; any may disappear meanwhile."""
     for folder, folders, files in os.walk(directory):
         for name in (*folders, *files):
             if name.endswith((".deleted", "-delete")):

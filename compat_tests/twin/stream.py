@@ -1,11 +1,11 @@
-"""The request stream that both twins are given: the same bytes, the same order, the same times.
+"""The requests that both twins receive: the same bytes in the same order with the same times.
 
-Every timestamp in a batch is fixed and years away, so nothing that a broker stores depends on its
-clock but what it dates itself: metadata records, commits, groups. Ids that a broker draws (topics,
-producers, members) are taken from its answers.
+Every timestamp in a batch is fixed and years old, so stored data depends on the broker's clock only
+where the broker sets the time: metadata records, commits, groups. Ids that a broker generates
+(topics, producers, members) are taken from its responses.
 
-Left out, because the bytes are the broker's own choice: LogAppendTime (its clock) and topics that
-recompress (its compressor).
+LogAppendTime (the broker's clock) and topics that recompress (its compressor) are left out, because
+brokers may choose those bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wirebroker.codecs.records.compression import Codec
 
 DAY_MS = 86_400_000
 
-# Configs of the broker under which the stream is run; small and quick, and no clock of its own.
+# Broker configs for the stream: small segments, short intervals, nothing that depends on the clock.
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "2",
@@ -46,10 +46,7 @@ SETTINGS = {
 
 
 class Stream(Requests):
-    """Sends the whole stream to one broker."""
-
     def run(self) -> None:
-        """Send everything; returns when the broker has done it all."""
         try:
             self.shapes()
             self.codecs()
@@ -69,7 +66,7 @@ class Stream(Requests):
     # -- the parts ---------------------------------------------------------------------------
 
     def shapes(self) -> None:
-        """Records with and without keys, values and headers; batches of one and of many."""
+        """Send records with and without keys, values and headers, in small and large batches."""
         self.create("shapes", 3)
         self.append("shapes", batch(record(0, b"k", b"v")))
         self.append("shapes", batch(record(0, None, b"v"), record(1, b"k", None)))
@@ -79,14 +76,12 @@ class Stream(Requests):
         self.append("shapes", batch(record(0, b"k", b"v" * 100_000)), partition=1)
 
     def codecs(self) -> None:
-        """Batches as producers compress them, kept as they are."""
         self.create("codecs", 1, {"compression.type": "producer"})
         for codec in Codec:
             records = [record(n, b"key %d" % (n % 7), b"value" * 20) for n in range(200)]
             self.append("codecs", batch(*records, codec=codec))
 
     def segments(self) -> None:
-        """Several segments, index entries of large and small batches."""
         self.create("segments", 2, {"segment.bytes": "1048576", "index.interval.bytes": "5000"})
         for number in range(120):
             size = 200 + number * 7919 % 60_000
@@ -94,7 +89,7 @@ class Stream(Requests):
             self.append("segments", data, partition=number % 3 // 2)
 
     def times(self) -> None:
-        """Timestamps that jump back and forth, are negative, or make a segment too old."""
+        """Send unordered and negative timestamps, and some that roll a segment by age."""
         self.create("times", 1, {"index.interval.bytes": "0"})
         for step in (0, 5, -3, 5, 5, 10, -100, 11):
             self.append("times", batch(record(0, b"k", b"v"), record(1, b"k", b"v"), start=step))
@@ -107,7 +102,7 @@ class Stream(Requests):
         self.append("none", batch(record(0, b"k", b"v")))
 
     def idempotence(self) -> None:
-        """Idempotent producers, repeated batches and a second epoch."""
+        """Send as idempotent producers, with duplicate batches and a second epoch."""
         self.create("idempotent", 2, {"segment.bytes": "1048576"})
         for _ in range(3):
             producer = self.producer_id()
@@ -130,7 +125,7 @@ class Stream(Requests):
             self.append("idempotent", filler, partition=1)
 
     def internal_segments(self) -> None:
-        """Segments so small that each batch has one."""
+        """Write segments of one batch each."""
         self.create("tiny", 1, {"internal.segment.bytes": "200", "index.interval.bytes": "1"})
         producer = self.producer_id()
         for number in range(12):
@@ -142,7 +137,7 @@ class Stream(Requests):
             self.append("tiny", batch(record(number, b"k", b"v" * (number * 20 % 100)), **base))
 
     def configs(self) -> None:
-        """Configs of topics and of the broker, set, changed and removed."""
+        """Set, change and remove configs of topics and of the broker."""
         self.create("configured", 1, {"retention.bytes": "1000000", "max.message.bytes": "2000000"})
         self.alter(TOPIC_RESOURCE, "configured", ("max.message.bytes", SET, "3000000"))
         self.alter(TOPIC_RESOURCE, "configured", ("retention.bytes", DELETE, None))
@@ -162,7 +157,6 @@ class Stream(Requests):
         self.append("configured", batch(record(0, b"k", b"v")), partition=2)
 
     def deletions(self) -> None:
-        """Topics that go, and one that comes again under the same name."""
         self.create("gone", 2)
         self.append("gone", batch(record(0, b"k", b"v")))
         self.create("again", 1)
@@ -173,7 +167,7 @@ class Stream(Requests):
         self.append("again", batch(record(0, b"k", b"after")))
 
     def retention(self) -> None:
-        """Old segments that go by size."""
+        """Let old segments be deleted by size."""
         configs = {"internal.segment.bytes": "1000", "retention.bytes": "2500"}
         self.create("retained", 1, configs)
         producer = self.producer_id()
@@ -184,11 +178,11 @@ class Stream(Requests):
                 "base_sequence": number,
             }
             self.append("retained", batch(record(number, b"k", b"r" * 700), **base))
-        # 771 bytes each: one batch a segment, three of them exceed 2,500 bytes no more.
+        # One batch of 771 bytes per segment; three of them fit in 2,500 bytes.
         self.wait_for_start("retained", 6)
 
     def delete_records(self) -> None:
-        """DeleteRecords inside a segment, at its edge and up to the high watermark."""
+        """Delete records within a segment, at its edge and up to the high watermark."""
         self.create("cut", 3, {"internal.segment.bytes": "1000"})
         for partition in range(3):
             for number in range(6):
@@ -202,7 +196,7 @@ class Stream(Requests):
         self.append("cut", batch(record(0, b"k", b"e")))
 
     def groups(self) -> None:
-        """Commits without a group, a group with one member from JoinGroup to LeaveGroup."""
+        """Commit without a group, and run a group of one member from JoinGroup to LeaveGroup."""
         self.ask_until_served(ApiKey.FIND_COORDINATOR, 2, {"key": "any", "key_type": 0})
         self.commit("simple", [("shapes", 0, 5, ""), ("codecs", 0, 17, "metadata")])
         self.commit("simple", [("shapes", 0, 6, "")])
@@ -217,7 +211,7 @@ class Stream(Requests):
         self.ask(ApiKey.OFFSET_DELETE, 0, {"group_id": "simple", "topics": [topic]})
 
     def transactions(self) -> None:
-        """Transactions that are committed, aborted, empty and left open, with offsets in them."""
+        """Commit, abort and leave open transactions, some empty, some with offsets."""
         self.create("transactional", 1, {"segment.ms": str(1 << 50)})
         one = OpenTransaction(self, "one")
         one.append("transactional", b"a", b"b")
@@ -231,6 +225,6 @@ class Stream(Requests):
         self.wait_for_end("transactional", 6)
         two = OpenTransaction(self, "two")
         two.append("transactional", b"e")
-        again = OpenTransaction(self, "two")  # aborts what it left
+        again = OpenTransaction(self, "two")  # aborts the previous transaction
         self.wait_for_end("transactional", 8)
         again.append("transactional", b"f")

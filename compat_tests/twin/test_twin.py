@@ -1,4 +1,4 @@
-"""The same requests leave the same files, whichever broker they are sent to."""
+"""The same requests to either broker result in the same files."""
 
 from __future__ import annotations
 

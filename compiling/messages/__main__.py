@@ -1,4 +1,4 @@
-"""Bring codecs/generated up to date: python -m compiling.messages."""
+"""Update codecs/generated: python -m compiling.messages."""
 
 from __future__ import annotations
 

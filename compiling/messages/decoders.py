@@ -1,16 +1,11 @@
-"""Writes the function that decodes one version of one message.
+"""Generator of the function that decodes one version of one message.
 
-What it writes is straight-line code, one function with nested loops and no calls per field:
+The generated code is one function with nested loops and no calls per field:
 
     def decode_5(data, pos, left):
         end = len(data)
         o1 = new(CreateTopicsRequest)
-        n2 = data[pos]                                  # an array's count, compact
-        if n2 < 128:
-            pos += 1
-        else:
-            n2, pos = read_uvarint(data, pos)
-        n2 -= 1
+        ...                                             # n2, an array's count
         if n2 < 0:
             raise bad_length('CreateTopicsRequest.topics', n2)
         if n2 > (end - pos) // 10:
@@ -18,10 +13,9 @@ What it writes is straight-line code, one function with nested loops and no call
         left -= n2
         ...
 
-Laws of the generated code: no length or count is believed before it was compared with the bytes
-that remain; `left` bounds the elements and tagged fields of the whole message; reading past the end
-ends in struct.error or IndexError, which the caller (codecs/message.py) turns into
-MalformedFrameError; nothing but the whole of `data` is accepted.
+Invariants: each length or count is checked against the remaining bytes; `left` limits the elements
+and tagged fields of the whole message; reading past the end raises struct.error or IndexError,
+which codecs/message.py converts to MalformedFrameError; only requests may have trailing bytes.
 """
 
 from __future__ import annotations
@@ -47,8 +41,8 @@ def decoder_source(schema: MessageSchema, constants: dict[str, str], version: in
     writer = SourceWriter(constants, version=version, is_flexible=is_flexible)
     writer.line("end = len(data)")
     value = _emit_struct(writer, schema.body, schema.name)
-    # Some clients send more after a request (librdkafka, kafka-go), which Kafka ignores. A position
-    # beyond the end is that of a field that was cut off.
+    # Some clients append bytes to requests (librdkafka, kafka-go); Kafka ignores them. A position
+    # beyond the end means that a field was truncated.
     wrong = "pos > end" if schema.name.endswith("Request") else "pos != end"
     with writer.block(f"if {wrong}:"):
         writer.line(f"raise malformed('{schema.name}: ' + str(end - pos) + ' bytes too many')")
@@ -57,7 +51,7 @@ def decoder_source(schema: MessageSchema, constants: dict[str, str], version: in
 
 
 def _emit_struct(writer: SourceWriter, schema: StructSchema, path: str) -> str:
-    """Write code that decodes a struct; return the variable that then holds it."""
+    """Write code that decodes a struct; return its variable."""
     target = writer.variable("o")
     writer.line(f"{target} = new({schema.name})")
     run: list[Field] = []
@@ -78,7 +72,6 @@ def _emit_struct(writer: SourceWriter, schema: StructSchema, path: str) -> str:
 
 
 def _emit_run(writer: SourceWriter, run: list[Field], target: str) -> None:
-    """Write code that decodes neighbouring fields of fixed length in one step."""
     if run:
         types = [field.type for field in run]
         attributes = ", ".join(f"{target}.{field.name}" for field in run)
@@ -87,7 +80,6 @@ def _emit_run(writer: SourceWriter, run: list[Field], target: str) -> None:
 
 
 def _emit_varying(writer: SourceWriter, field: Field, target: str, path: str) -> None:
-    """Write code that decodes an array, a string, bytes or a struct into `target`."""
     if field.struct is not None and not field.is_array:
         _emit_nested(writer, field, target, path)
         return
@@ -112,7 +104,7 @@ def _emit_nested(writer: SourceWriter, field: Field, target: str, path: str) -> 
         writer.line(f"{target} = {_emit_struct(writer, field.struct, path)}")
         return
     assert not writer.is_tagged(field), "no message has a tagged struct that may be null"
-    # A struct that may be null begins with one byte: below 0 for null.
+    # A nullable struct begins with one byte, which is negative for null.
     writer.line(f"({target},) = {writer.unpacker(['int8'])}(data, pos)")
     writer.line("pos += 1")
     with writer.block(f"if {target} < 0:"):
@@ -148,7 +140,6 @@ def _emit_content(writer: SourceWriter, field: Field, target: str, length: str, 
 
 
 def _emit_bytes(writer: SourceWriter, type_name: str, target: str, length: str, path: str) -> None:
-    """Write code that takes `length` bytes, as text if it is a string."""
     stop = writer.variable("stop")
     writer.line(f"{stop} = pos + {length}")
     # Kafka refuses longer strings in flexible versions too.
@@ -156,7 +147,7 @@ def _emit_bytes(writer: SourceWriter, type_name: str, target: str, length: str, 
     with writer.block(f"if {stop} > end{too_long}:"):
         writer.line(f"raise beyond({path!r}, {length}, end - pos)")
     taken = f"data[pos:{stop}]"
-    # Records are what `data` is made of: bytes or, for who appends them elsewhere, a view.
+    # Records keep the type of `data`: bytes, or a view for appending elsewhere.
     values = {"string": f"str({taken}, 'utf-8')", "records": taken}
     writer.line(f"{target} = {values.get(type_name, f'bytes({taken})')}")
     writer.line(f"pos = {stop}")
@@ -191,7 +182,6 @@ def _emit_array(writer: SourceWriter, field: Field, target: str, count: str, pat
 
 
 def _emit_element_length(writer: SourceWriter, field: Field, length: str, path: str) -> None:
-    """Write code that reads the length of a string in an array: never null."""
     if writer.is_flexible:
         _emit_uvarint(writer, length)
         writer.line(f"{length} -= 1")
@@ -210,7 +200,6 @@ def _emit_budget(writer: SourceWriter, count: str, path: str) -> None:
 
 
 def _emit_tagged_fields(writer: SourceWriter, schema: StructSchema, target: str, path: str) -> None:
-    """Write code that takes the tagged fields we know and steps over all others."""
     count = writer.variable("n")
     _emit_uvarint(writer, count)
     with writer.block(f"if {count}:"):

@@ -1,8 +1,8 @@
-"""Where the definitions are: kafka-python's, as they were checked, and tables of our own.
+"""The message definitions: those of kafka-python, with checked digests, and our own tables.
 
-kafka-python.txt names each message that is taken from kafka-python with a digest of its meaning
-(comments and spelling aside). Another meaning stops the build: whatever release makes them, the
-modules are those that were tested.
+kafka-python.txt has a digest of the meaning of each message taken from kafka-python, without
+comments and spelling. A different digest stops the build, so the generated modules are always those
+that were tested.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from compiling.messages.schema import MessageSchema, parse_json_schema, parse_ta
 TABLES: Final = Path(__file__).resolve().parent.parent / "tables"
 CHECKED: Final = TABLES / "kafka-python.txt"
 
-# All of 3.0.0 to 3.0.12 have the same definitions.
+# 3.0.0 to 3.0.12 have the same definitions.
 KAFKA_PYTHON: Final = "kafka-python>=3.0,<3.1"
 
 _RESOURCES: Final = Path("kafka", "protocol", "schemas", "resources")
 
 
 class DefinitionsError(Exception):
-    """kafka-python is not there, or does not define what was checked."""
+    """kafka-python is missing, or its definitions differ from the checked ones."""
 
 
 def all_schemas() -> list[MessageSchema]:
-    """Return every message, kafka-python's first.
+    """Return all messages, kafka-python's first.
 
     Raises:
-        DefinitionsError: See there.
+        DefinitionsError: See the class.
     """
     theirs = [kafka_python_schema(name) for name in checked_digests()]
     ours = [schema for path in sorted(TABLES.glob("*.txt")) for schema in table_schemas(path)]
@@ -43,10 +43,10 @@ def all_schemas() -> list[MessageSchema]:
 
 @cache
 def kafka_python_schema(name: str) -> MessageSchema:
-    """Return one of the messages that are taken from kafka-python.
+    """Return a message that is taken from kafka-python.
 
     Raises:
-        DefinitionsError: See there.
+        DefinitionsError: See the class.
     """
     path = _resources() / f"{name}.json"
     if not path.is_file():
@@ -59,25 +59,25 @@ def kafka_python_schema(name: str) -> MessageSchema:
 
 @cache
 def table_schemas(path: Path) -> list[MessageSchema]:
-    """Return the messages of a table of our own."""
+    """Return the messages of one of our tables."""
     return [] if path == CHECKED else parse_table(path.read_text(encoding="utf-8"))
 
 
 @cache
 def checked_digests() -> dict[str, str]:
-    """Return the names of what is taken from kafka-python, each with its digest."""
+    """Return the digests of the messages taken from kafka-python, by name."""
     lines = CHECKED.read_text(encoding="utf-8").splitlines()
     pairs = [line.split() for line in lines if line and not line.startswith("#")]
     return {name: digest for name, digest in pairs}  # noqa: C416 - dict() takes no lists of str
 
 
 def schema_digest(schema: MessageSchema) -> str:
-    """Return a short digest of everything that a definition says."""
+    """Return a short digest of a definition's meaning."""
     return hashlib.sha256(repr(schema).encode()).hexdigest()[:16]
 
 
 def _resources() -> Path:
-    """Find kafka-python's definitions without importing it, nor a folder kafka/ that lies about."""
+    """Find kafka-python's definitions without importing it or a local folder kafka/."""
     for entry in sys.path:
         folder = Path(entry, _RESOURCES)
         if folder.is_dir():

@@ -1,13 +1,12 @@
-"""Writes the function that encodes one version of one message.
+"""Generator of the function that encodes one version of one message.
 
 The counterpart of decoders.py: `encode_5(value) -> bytes`, straight-line code over one
-bytearray. Tagged fields are written in ascending order of their tags and only if they differ from
-their default, as Kafka writes them.
+bytearray. As in Kafka, tagged fields are written in order of their tags if they differ from their
+defaults.
 
-Laws of the generated code: a field that the version lacks must hold its default unless it is
-ignorable; whatever a type cannot hold (null, a number out of range, a uuid of 15 bytes) ends in an
-exception, which the caller (codecs/message.py) turns into AssertionError: what we send is our own
-fault.
+Invariants: a field that the version lacks must have its default unless it is ignorable; a value
+that its type cannot represent (null, a number out of range, a uuid of 15 bytes) raises an
+exception, which codecs/message.py converts to AssertionError.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from compiling.messages.source import SourceWriter, array_letter, default_source
 if TYPE_CHECKING:
     from compiling.messages.schema import Field, MessageSchema, StructSchema
 
-# Fields whose values other than 0 are counted in `errors`, a dict.
+# Fields whose nonzero values are counted in the dict `errors`.
 _ERROR_CODES: Final = (
     "acknowledge_error_code",
     "error_code",
@@ -42,7 +41,6 @@ def encoder_source(schema: MessageSchema, constants: dict[str, str], version: in
 def _emit_struct(
     writer: SourceWriter, schema: StructSchema, value: str, out: str, path: str
 ) -> None:
-    """Write code that appends the struct that the variable `value` holds."""
     with writer.block(f"if {value}.__class__ is not {schema.name}:"):
         writer.line(f"{value} = as_struct({schema.name}, {value})")
     run: list[Field] = []
@@ -76,12 +74,11 @@ def _emit_absence_check(writer: SourceWriter, field: Field, value: str, path: st
 
 
 def _emit_run(writer: SourceWriter, run: list[Field], value: str, out: str, path: str) -> None:
-    """Write code that appends neighbouring fields of fixed length in one step."""
     if not run:
         return
     for field in run:
         if field.type == "uuid":
-            # struct would pad or cut other lengths silently.
+            # struct would silently pad or truncate other lengths.
             with writer.block(f"if len({value}.{field.name}) != 16:"):
                 writer.line(f"raise unfit({f'{path}.{field.name}'!r}, 'is not of 16 bytes')")
         if field.name in _ERROR_CODES:
@@ -94,7 +91,6 @@ def _emit_run(writer: SourceWriter, run: list[Field], value: str, out: str, path
 
 
 def _emit_varying(writer: SourceWriter, field: Field, local: str, out: str, path: str) -> None:
-    """Write code that appends the array, string, bytes or struct in the variable `local`."""
     if not writer.is_nullable(field):
         _emit_content(writer, field, local, out, path)
         return
@@ -124,7 +120,6 @@ def _emit_content(writer: SourceWriter, field: Field, local: str, out: str, path
 
 
 def _emit_bytes(writer: SourceWriter, type_name: str, local: str, out: str, path: str) -> None:
-    """Write code that appends a string or bytes with its length."""
     if type_name != "string":
         _emit_length(writer, f"len({local})", "int32", out)
         writer.line(f"{out} += {local}")
@@ -189,7 +184,6 @@ def _emit_tagged_fields(
 
 
 def _differs_from_default(writer: SourceWriter, field: Field, local: str) -> str:
-    """Return the condition on which a tagged field is written; null is never skipped by mistake."""
     if field.default is None:
         return f"{local} is not None"
     if field.is_array:

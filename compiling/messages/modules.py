@@ -1,7 +1,7 @@
-"""Writes one message's module: its structs, and a function per version and direction.
+"""Generator of one message's module: its structs, and a function per version and direction.
 
-Versions whose functions would read alike share one, which is named for the lowest. What a module
-defines for its user is codecs/message.py's MessageModule.
+Versions with identical functions share one, named after the lowest version. MessageModule in
+codecs/message.py is the module's interface.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def module_name(schema: MessageSchema) -> str:
 
 
 def module_source(schema: MessageSchema) -> str:
-    """Return the text of a message's module."""
+    """Return a message module's text."""
     constants: dict[str, str] = {}
     decoders = _functions(schema, constants, decoder_source, "decode", "(data, pos, left)")
     encoders = _functions(schema, constants, encoder_source, "encode", "(value, errors)")
@@ -70,8 +70,7 @@ def _functions(
     stem: str,
     parameters: str,
 ) -> dict[int, str]:
-    """Return the functions' sources by version; a version that has another's body has its name."""
-    names: dict[str, str] = {}  # body -> the function's name
+    names: dict[str, str] = {}  # body -> function name
     found: dict[int, str] = {}
     for version in range(schema.versions.first, schema.versions.last + 1):
         body = body_of(schema, constants, version)

@@ -1,9 +1,7 @@
-"""The shape of a message: which fields it has in which version, and where that is written down.
-
-Two spellings give the same model:
+"""The model of a message, its fields by version, and the parsers of its two notations.
 
     Kafka's JSON    one object per message, with comments; kafka-python ships 106 of them
-    our own tables  for what kafka-python lacks (compiling/tables), one line per field:
+    our own tables  for messages that kafka-python lacks (compiling/tables), one line per field:
 
         # A comment.
         PartitionRecord 3 0-2
@@ -16,13 +14,12 @@ Two spellings give the same model:
             principal_type string
           others []CreatableRenewers
 
-A table's head is name, number (API key or record type) and valid versions; `flexible=` says which
-are flexible, all of them if unsaid. A field is name, type, versions (`0+` if unsaid), then `null=`
-versions in which it may be null, `tag=` if it is a tagged field, `default=`, `entity=` for what it
-identifies, `ignorable`.
-Indentation opens a nested struct; where the same one stands again, its name is enough.
+A table's head is name, number (API key or record type) and valid versions, then `flexible=`
+versions, by default all. A field is name, type, versions (default `0+`), then `null=` for nullable
+versions, `tag=`, `default=`, `entity=` for what it identifies, `ignorable`. Indentation opens a
+nested struct; later uses need only its name.
 
-Law: names leave here as snake_case (TopicId -> topic_id, KRaftVersion -> k_raft_version).
+Names are converted to snake_case (TopicId -> topic_id, KRaftVersion -> k_raft_version).
 
 Source: the README of Kafka's message definitions (clients/src/main/resources/common/message).
 """
@@ -37,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Bytes of the types whose length does not vary.
+# Sizes of the fixed-length types, in bytes.
 FIXED_BYTES: Final = {
     "bool": 1,
     "int8": 1,
@@ -57,12 +54,12 @@ _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]
 
 
 class SchemaError(ValueError):
-    """A message definition that is not understood: our table's or the library's fault."""
+    """A message definition that the parser does not support."""
 
 
 @dataclass(slots=True, frozen=True)
 class Versions:
-    """A range of versions, both ends included; empty if `last` is below `first`."""
+    """A range of versions, inclusive; empty if `last` is below `first`."""
 
     first: int
     last: int
@@ -80,8 +77,7 @@ class Field:
     """One field of a struct."""
 
     name: str
-    # A fixed or variable type's name, or the struct's name if `struct` is given. For an array the
-    # type of its elements.
+    # Type or struct name; for an array, of its elements.
     type: str
     is_array: bool
     struct: StructSchema | None
@@ -89,18 +85,18 @@ class Field:
     nullable_versions: Versions
     tagged_versions: Versions
     tag: int
-    # None, bool, int, float, str or bytes; for arrays and structs None or "" (the empty one).
+    # None, bool, int, float, str or bytes; for arrays and structs None or "" (empty).
     default: object
-    # May be left out silently when encoding a version that lacks it.
+    # May be omitted silently when encoding a version that lacks it.
     is_ignorable: bool
-    # What a value identifies, such as topicName; "" if unsaid. It changes no byte, so that digests
-    # of a definition's meaning leave it out.
+    # What a value identifies, such as topicName. Digests omit it, because it does not affect
+    # encoding.
     entity: str = field(default="", repr=False)
 
 
 @dataclass(slots=True, frozen=True)
 class StructSchema:
-    """Fields in wire order, of all versions."""
+    """A struct's fields of all versions, in wire order."""
 
     name: str
     fields: tuple[Field, ...]
@@ -108,10 +104,10 @@ class StructSchema:
 
 @dataclass(slots=True, frozen=True)
 class MessageSchema:
-    """One message: its outermost struct, and the versions it exists in."""
+    """One message: its outermost struct and its versions."""
 
     name: str
-    # API key of a request or response, record type of a record; -1 if it has none.
+    # API key, record type, or -1.
     number: int
     versions: Versions
     flexible_versions: Versions
@@ -119,10 +115,10 @@ class MessageSchema:
 
 
 def parse_json_schema(text: str) -> MessageSchema:
-    """Read a message definition in Kafka's JSON, comments included.
+    """Read a message definition in Kafka's JSON.
 
     Raises:
-        SchemaError: It has a type or a default that is unknown here.
+        SchemaError: A type or a default is unknown.
     """
     without_comments = _COMMENT_OR_STRING.sub(lambda match: match.group(1) or "", text)
     definition: dict[str, Any] = json.loads(without_comments)
@@ -140,10 +136,10 @@ def parse_json_schema(text: str) -> MessageSchema:
 
 
 def parse_table(text: str) -> list[MessageSchema]:
-    """Read messages written as our own tables.
+    """Read messages in our table notation.
 
     Raises:
-        SchemaError: A line is not of the form that this module's docstring shows.
+        SchemaError: A line is malformed.
     """
     lines = [line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
     return [_table_message(lines, start, end) for start, end in _blocks(lines, 0, len(lines))]
@@ -168,7 +164,7 @@ def _table_message(lines: list[str], start: int, end: int) -> MessageSchema:
 
 
 def snake_case(name: str) -> str:
-    """Turn a name of Kafka's JSON into ours: IsrNodes -> isr_nodes."""
+    """Convert a name of Kafka's JSON: IsrNodes -> isr_nodes."""
     return _WORD_START.sub("_", name).lower()
 
 
@@ -247,7 +243,7 @@ def _indent(line: str) -> int:
 
 
 def _blocks(lines: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield each line at the first line's indentation with the end of what is nested in it."""
+    """Yield each line at the first line's indentation, with the end of its block."""
     while start < end:
         stop = start + 1
         while stop < end and _indent(lines[stop]) > _indent(lines[start]):
@@ -259,7 +255,7 @@ def _blocks(lines: list[str], start: int, end: int) -> Iterator[tuple[int, int]]
 def _table_fields(
     lines: list[str], start: int, end: int, shared: dict[str, list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Return fields in the form that Kafka's JSON has; note each struct's fields in `shared`."""
+    """Return fields in the form of Kafka's JSON; record each struct's fields in `shared`."""
     fields: list[dict[str, Any]] = []
     for first, last in _blocks(lines, start, end):
         name, type_name, *words = lines[first].split()

@@ -1,4 +1,4 @@
-"""The source text that the two code generators write, and the facts of types that both need."""
+"""Writer of source text and facts about types, shared by the two code generators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from compiling.messages.schema import Field, StructSchema
 
-# The struct module's letters. An encoded bool is a signed byte, so that None is refused.
+# The struct module's letters. Bools are encoded as signed bytes, which refuses None.
 _DECODE_LETTERS: Final = {
     "bool": "?",
     "int8": "b",
@@ -31,9 +31,9 @@ class SourceWriter:
     """The body of one function under construction.
 
     Attributes:
-        version: The message's version that the function is for.
-        is_flexible: Whether that version has compact lengths and tagged fields.
-        constants: What it names besides its variables, the module's own: name to expression.
+        version: The message version.
+        is_flexible: Whether the version has compact lengths and tagged fields.
+        constants: Expressions of module-level names.
     """
 
     __slots__ = ("_depth", "_last_number", "_lines", "constants", "is_flexible", "version")
@@ -48,71 +48,71 @@ class SourceWriter:
 
     @property
     def text(self) -> str:
-        """What was written so far."""
+        """The source so far."""
         return "\n".join(self._lines)
 
     def line(self, text: str) -> None:
-        """Add a line at the present depth."""
+        """Add a line at the current indentation."""
         self._lines.append("    " * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Generator[None]:
-        """Add a head line; what is added inside the `with` is nested in it."""
+        """Add a head line; indent the lines added in the `with`."""
         self.line(head)
         self._depth += 1
         yield
         self._depth -= 1
 
     def variable(self, stem: str) -> str:
-        """Return a name that is not in use yet."""
+        """Return an unused name."""
         self._last_number += 1
         return f"{stem}{self._last_number}"
 
     def unpacker(self, types: list[str]) -> str:
-        """Return the name of a function that reads those fixed types from (data, position)."""
+        """Return the name of a function that reads these types from (data, position)."""
         letters = "".join(_DECODE_LETTERS[name] for name in types)
         return self._constant("unpack_", letters, "unpack_from")
 
     def packer(self, types: list[str]) -> str:
-        """Return the name of a function that turns values of those fixed types into bytes."""
+        """Return the name of a function that encodes these types."""
         letters = "".join(_ENCODE_LETTERS[name] for name in types)
         return self._constant("pack_", letters, "pack")
 
     def default_struct(self, name: str) -> str:
-        """Return the name of a struct that has all fields at their defaults."""
+        """Return the name of a struct with default values."""
         self.constants[f"default_{name}"] = f"{name}()"
         return f"default_{name}"
 
     def _constant(self, stem: str, letters: str, method: str) -> str:
-        name = stem + letters.replace("?", "t")  # no letter of its own: one for truth
+        name = stem + letters.replace("?", "t")  # `?` is not valid in a name
         self.constants[name] = f'Layout(">{letters}").{method}'
         return name
 
     def has(self, field: Field) -> bool:
-        """Tell whether the version has the field, tagged or not."""
+        """Return whether the version has the field."""
         return self.version in field.versions
 
     def is_tagged(self, field: Field) -> bool:
-        """Tell whether the version has the field as a tagged one."""
+        """Return whether the field is tagged in the version."""
         return self.is_flexible and self.version in field.tagged_versions
 
     def is_nullable(self, field: Field) -> bool:
-        """Tell whether the field may be null in the version."""
+        """Return whether the field is nullable in the version."""
         return self.version in field.nullable_versions
 
     def tagged_fields(self, schema: StructSchema) -> list[Field]:
-        """Return the version's tagged fields in the order they are written: by tag."""
+        """Return the version's tagged fields, ordered by tag."""
         fields = [field for field in schema.fields if self.has(field) and self.is_tagged(field)]
         return sorted(fields, key=lambda field: field.tag)
 
 
 def is_fixed(field: Field) -> bool:
-    """Tell whether the field has always the same length."""
+    """Return whether the field has a fixed length."""
     return field.type in FIXED_BYTES and not field.is_array
 
 
 def default_source(field: Field) -> str:
-    """Return the expression that makes a field's default; a fresh object if it is mutable."""
+    """Return the expression for a field's default, a new object if mutable."""
     if field.default is None:
         return "None"
     if field.is_array:
@@ -123,12 +123,12 @@ def default_source(field: Field) -> str:
 
 
 def array_letter(element: str) -> str:
-    """Return the struct module's letter for an element of a fixed type other than uuid."""
+    """Return the struct letter of an element of a fixed type except uuid."""
     return _ENCODE_LETTERS[element]
 
 
 def fewest_element_bytes(writer: SourceWriter, field: Field) -> int:
-    """Return how few bytes one element of an array can have; never 0."""
+    """Return the minimum size of an array element, at least 1 byte."""
     if field.struct is not None:
         return max(1, _fewest_struct_bytes(writer, field.struct))
     if field.type in FIXED_BYTES:

@@ -1,4 +1,4 @@
-"""Writes the classes of a message's structs: a slot per field of any version, keyword arguments.
+"""Generator of a message's struct classes, with a slot per field of any version.
 
 class Topic(Struct):
 __slots__ = ("name", "partitions")
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def class_sources(body: StructSchema) -> list[str]:
-    """Return the source of each struct's class, those that others name before them."""
+    """Return the sources of all struct classes, nested structs first."""
     sources: dict[str, str] = {}
     _add(body, sources, {})
     return list(sources.values())

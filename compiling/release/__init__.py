@@ -1,1 +1,1 @@
-"""What is published: an sdist, wheels, a bill of materials, checksums (`make dist`)."""
+"""The files of a release: an sdist, wheels, a bill of materials, checksums (`make dist`)."""

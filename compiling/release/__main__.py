@@ -1,11 +1,10 @@
-"""`make dist`: builds what is published, tries each wheel, and says what came of it.
+"""`make dist`: build a release's files and test each wheel.
 
     python -m compiling.release [--output dist] [--final]
 
-An sdist; a pure wheel; a compiled wheel for each CPython with headers on PATH (interpreters.py);
-each installed without a network into a clean environment and spoken to (trial.py); a bill of
-materials in CycloneDX's form of what an installation brings; SHA256SUMS of all of it. Everything is
-built from what git has, so what lies about in the folder stays out.
+Builds an sdist, a pure wheel, a compiled wheel for each CPython with headers on PATH, a CycloneDX
+bill of materials, and SHA256SUMS, from the files in git. Each wheel is tested in a clean
+environment without a network (trial.py).
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ Made = TypeVar("Made")
 
 
 def main(output: Path, *, final: bool) -> None:
-    """Make the release's files anew.
+    """Build the release's files.
 
     Raises:
-        ValueError: CHANGELOG.md doesn't tell of this version.
-        TrialError: A wheel doesn't work.
+        ValueError: CHANGELOG.md does not describe this version.
+        TrialError: A wheel does not work.
         subprocess.CalledProcessError: A build failed.
     """
     version = version_of(ROOT)
@@ -80,7 +79,6 @@ def _compiled(
 
 
 def _tried(wheel: Path, interpreter: Interpreter, work: Path, version: str) -> Path:
-    """Try a wheel; return the environment that it is installed in."""
     needed = work / f"needed-{interpreter.abi}"
     environment = work / f"environment-{wheel.name}"
     if not needed.exists():
@@ -95,7 +93,6 @@ def _tried(wheel: Path, interpreter: Interpreter, work: Path, version: str) -> P
 
 
 def _bill_of_materials(environment: Path, output: Path, version: str) -> None:
-    """Tell what an installation consists of: names, versions, licences, sources' digests."""
     command = [sys.executable, "-m", "cyclonedx_py", "environment", "--of", "JSON"]
     pyproject = ["--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible"]
     file = output / f"wirebroker-{version}.cdx.json"

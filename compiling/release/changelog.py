@@ -1,4 +1,4 @@
-"""The version that is about to be published, and its part of CHANGELOG.md."""
+"""The version to be published, and its section of CHANGELOG.md."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def version_of(root: Path) -> str:
 
 
 def check_changelog(text: str, version: str, *, final: bool) -> str:
-    """Return the newest version's part of the text.
+    """Return the newest version's section.
 
     Args:
-        text: Of CHANGELOG.md, the newest version first.
-        version: What is published.
-        final: Whether it has to have a date; before that, "(unreleased)" stands there.
+        text: CHANGELOG.md, the newest version first.
+        version: The version to be published.
+        final: Whether it must have a date instead of "(unreleased)".
 
     Raises:
-        ValueError: The newest part is of another version, says nothing, or has no date.
+        ValueError: The newest section has another version, is empty, or lacks its date.
     """
     headings = list(_HEADING.finditer(text))
     if not headings:
@@ -51,5 +51,5 @@ def check_changelog(text: str, version: str, *, final: bool) -> str:
 
 
 def dated(text: str, version: str, date: str) -> str:
-    """Return the text with the date of the newest version's release, if it has none yet."""
+    """Return the text with the newest version's release date, if it has none yet."""
     return text.replace(f"## {version} (unreleased)\n", f"## {version} ({date})\n", 1)

@@ -1,4 +1,4 @@
-"""SHA256SUMS: the checksums of a release's files, as `sha256sum` writes them."""
+"""SHA256SUMS: the checksums of a release's files, in the format of `sha256sum`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUMS: Final = "SHA256SUMS"
 
 
 def sums_of(folder: Path) -> str:
-    """Return the lines for the files of a folder except SHA256SUMS, in order of their names."""
+    """Return the lines for a folder's files except SHA256SUMS, ordered by name."""
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
         for path in sorted(folder.iterdir())

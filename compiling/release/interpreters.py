@@ -1,4 +1,4 @@
-"""The Pythons of this machine that wheels are compiled for."""
+"""The Python interpreters of this machine that wheels are compiled for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 OLDEST = (3, 11)
 _NAME = re.compile(r"python3\.\d+")
-# Fails without headers and without the module `venv`: there nothing can be compiled or tried.
+# Fails without headers or the module `venv`, which compiling and testing need.
 _ABOUT = (
     "import ensurepip, os, sys, sysconfig, venv;"
     "header = os.path.join(sysconfig.get_path('include'), 'Python.h');"
@@ -21,12 +21,12 @@ _ABOUT = (
 
 
 class Interpreter(NamedTuple):
-    """A CPython that can compile.
+    """A CPython that can compile extensions.
 
     Attributes:
-        path: Of its command.
+        path: The path of its command.
         version: Its three numbers.
-        abi: What its extensions' names end in, such as `cpython-311-x86_64-linux-gnu`.
+        abi: The suffix of its extensions' names, such as `cpython-311-x86_64-linux-gnu`.
     """
 
     path: Path
@@ -38,8 +38,8 @@ def interpreters(directories: list[Path] | None = None) -> list[Interpreter]:
     """Return one CPython of each ABI from 3.11 on, the oldest first.
 
     Args:
-        directories: Where to look for `python3.N`; those of PATH if not given. This process's own
-            Python is always looked at, and wins over others of its ABI.
+        directories: Where to look for `python3.N`, by default on PATH. This process's Python always
+            takes precedence for its ABI.
     """
     if directories is None:
         directories = [Path(part) for part in os.get_exec_path()]
@@ -63,7 +63,6 @@ def _commands(directories: list[Path]) -> list[Path]:
 
 
 def _about(path: Path) -> Interpreter | None:
-    """Ask a command what it is; None if it doesn't run, can't compile, or is no CPython."""
     try:
         done = subprocess.run(
             [path, "-I", "-c", _ABOUT], capture_output=True, text=True, check=False, timeout=60

@@ -2,16 +2,16 @@
 
     python -m compiling.release.publish [--upload] [--image NAME] [--date DATE] [--remote origin]
 
-A release is built in a temporary git worktree, so a dry run changes nothing but `dist`:
+A release is built in a temporary git worktree, so a dry run changes only `dist`:
 
-1. CHANGELOG.md gets the date of the release in place of "(unreleased)", as a commit.
-2. `python -m compiling.release --final` builds and tries the files; twine checks their metadata.
+1. A commit replaces "(unreleased)" in CHANGELOG.md by the release date.
+2. `python -m compiling.release --final` builds and tests the files; twine checks their metadata.
 3. With --image, `make image` builds a container image of them, NAME:VERSION.
 
-With --upload the branch then gets the commit and the tag vVERSION, twine uploads the files, the
-image is pushed, and last the branch and the tag. Credentials are twine's, git's and the container
-engine's own. If a step fails, fix the cause and run the command again: a tag at HEAD is used, and
-so is `dist` if it holds the files of its SHA256SUMS, because another build has other bytes.
+--upload then commits to the branch, creates the tag vVERSION, uploads the files with twine, and
+pushes the image and last the branch and the tag. Credentials are those of twine, git and the
+container engine. If a step fails, fix the cause and run the command again: it uses a tag at HEAD,
+and `dist` if its files match SHA256SUMS, because another build has other bytes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def release(root: Path, options: Options) -> None:
     Raises:
         ReleaseError: The repository or the environment is not ready.
         ValueError: CHANGELOG.md does not describe this version.
-        subprocess.CalledProcessError: A command failed; nothing after it was run.
+        subprocess.CalledProcessError: A command failed; later ones did not run.
     """
     version = version_of(root)
     is_tagged = _check_repository(root, f"v{version}")
@@ -100,7 +100,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def _check_repository(root: Path, tag: str) -> bool:
-    """Return whether HEAD has the tag of this version already: an earlier upload failed."""
+    """Return whether HEAD already has this version's tag."""
     changed = git(root, "status", "--porcelain")
     if changed:
         raise ReleaseError(f"uncommitted changes: commit or stash them\n{changed}")
@@ -125,7 +125,6 @@ def _check_upload(root: Path, remote: str) -> None:
 
 @contextlib.contextmanager
 def _worktree(root: Path) -> Iterator[Path]:
-    """Check HEAD out into a temporary folder, with the repository's configuration."""
     with tempfile.TemporaryDirectory() as name:
         work = Path(name) / "wirebroker"
         git(root, "worktree", "add", "--quiet", "--detach", str(work))
@@ -136,7 +135,7 @@ def _worktree(root: Path) -> Iterator[Path]:
 
 
 def _commit_date(work: Path, version: str, date: str) -> str:
-    """Commit the date of the release, unless CHANGELOG.md has one, and return the commit."""
+    """Commit the release date, unless CHANGELOG.md has one, and return the commit."""
     changelog = work / "CHANGELOG.md"
     text = changelog.read_text("utf-8")
     check_changelog(text, version, final=False)
@@ -152,7 +151,7 @@ def _build(work: Path) -> None:
 
 
 def _is_whole(dist: Path, version: str) -> bool:
-    """Return whether `dist` holds the files of a version, all as in its SHA256SUMS."""
+    """Return whether `dist` holds a version's files and they match SHA256SUMS."""
     if not (dist / SUMS).exists():
         return False
     text = sums_of(dist)
@@ -162,7 +161,7 @@ def _is_whole(dist: Path, version: str) -> bool:
 
 
 def _check(work: Path, image: str | None) -> list[Path]:
-    """Check the files in `dist`, and build the image; return those for the package index."""
+    """Check the files in `dist`, build the image, and return the package index's files."""
     dist = work / "dist"
     files = sorted([*dist.glob("*.tar.gz"), *dist.glob("*.whl")])
     _run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)], work)

@@ -1,8 +1,8 @@
-"""A broker that is installed, started and spoken to by its own verbs.
+"""Test an installed broker: start it, then send and read records with its own verbs.
 
     python compiling/release/spoken_to.py [COMMAND]
 
-COMMAND is `wirebroker` on PATH if it isn't given. Needs nothing but that installation.
+COMMAND is by default `wirebroker` on PATH. Needs only that installation.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PATIENCE_S = 300
 
 
 class TrialError(Exception):
-    """A wheel or its broker did not do what it should; says what was run and what came of it."""
+    """A wheel or its broker does not work; the message has the command and result."""
 
 
 def speak(command: str, folder: Path) -> None:
     """Start a broker in the folder, send two records, read them, stop it.
 
     Raises:
-        TrialError: It did something else.
+        TrialError: One of these steps failed.
     """
     serve = [command, "serve", "--port", "0", "--data-dir", "data"]
     with subprocess.Popen(
@@ -49,7 +49,6 @@ def speak(command: str, folder: Path) -> None:
 
 
 def _address(lines: IO[str]) -> str:
-    """Read what the broker prints until it says where it is ready."""
     seen: list[str] = []
     for line in lines:
         if line.startswith(_READY):
@@ -59,12 +58,12 @@ def _address(lines: IO[str]) -> str:
 
 
 def run(command: list[str], *, cwd: Path | str | None = None, given: str = "") -> str:
-    """Run a command that is to succeed, and return what it printed.
+    """Run a command and return its output.
 
     Raises:
-        TrialError: It failed.
+        TrialError: The command failed.
     """
-    # Nothing of this checkout is found from there.
+    # The command must not import from this checkout.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         command,

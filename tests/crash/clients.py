@@ -1,8 +1,7 @@
-"""Clients of a broker that will be cut: each keeps a book of what it asked for, and when.
+"""Clients of a broker that will crash; each records its requests and their times.
 
-A client asks for one thing after the other, so that at any moment at most one of its requests is in
-doubt. What holds then follows from its book alone: all that was answered before the cut, and that
-one perhaps.
+A client sends one request at a time, so at most one is in doubt. Its record alone determines what
+must hold: everything acknowledged before the crash, and perhaps that one.
 """
 
 from __future__ import annotations
@@ -27,22 +26,18 @@ COMMIT_VERSION = 8
 FETCH_OFFSETS_VERSION = 7
 _PRODUCE_AT_ONCE = 4
 _OFFSETS_TOPIC = "__consumer_offsets"
-_MOST_TRIES = 300  # of a tenth of a second
+_MOST_TRIES = 300  # of 0.1 s each
 
 
 class Step(NamedTuple):
-    """Something that a client has asked for."""
-
-    begun: int  # events of the disk by then
-    answered: int | None  # the same; None: never
+    begun: int  # disk events when it was sent
+    answered: int | None  # disk events at the response; None: no response
     kind: str
     detail: Any = None
 
 
 class TopicState(NamedTuple):
-    """What a client knows of its topic."""
-
-    life: int = 0  # how often it was created
+    life: int = 0  # number of its creations
     exists: bool = False
     partition_count: int = 0
     retention: str | None = None
@@ -52,7 +47,6 @@ class TopicState(NamedTuple):
 
 
 def topic_after(steps: Iterable[Step]) -> TopicState:
-    """Return the state of a topic after some steps."""
     state = TopicState()
     for step in steps:
         detail = step.detail
@@ -80,7 +74,7 @@ class Book:
         self._events = events
 
     async def take(self, kind: str, detail: Any, answer: Any) -> Any:
-        """Wait for an answer, noting when it was asked for and when it came."""
+        """Wait for a response, and record the times of request and response."""
         index = len(self.steps)
         self.steps.append(Step(self._events(), None, kind, detail))
         result = await answer
@@ -88,18 +82,18 @@ class Book:
         return result
 
     def amend(self, detail: Any) -> None:
-        """Note what the last answer said."""
+        """Add the result of the last response."""
         self.steps[-1] = self.steps[-1]._replace(detail=detail)
 
     def at(self, event: int) -> tuple[list[Step], list[Step]]:
-        """Return what was answered before an event, and that with what was in doubt."""
+        """Return the steps acknowledged before an event, and the same with the one in doubt."""
         done = [step for step in self.steps if step.answered is not None and step.answered <= event]
         begun = [step for step in self.steps if step.begun <= event]
         return done, begun
 
 
 class TopicClient:
-    """Creates, fills, changes and deletes one topic, again and again."""
+    """Creates, fills, changes and deletes one topic repeatedly."""
 
     def __init__(self, name: str, random: Random, events: Callable[[], int]) -> None:
         self.name = name
@@ -108,7 +102,6 @@ class TopicClient:
         self._number = 0
 
     async def work(self, broker: BrokerProcess, steps: int) -> None:
-        """Take some steps."""
         for _ in range(steps):
             await pause(self._random.choice([0, 0, 0.02, 0.5]))
             state = topic_after(self.book.steps)
@@ -218,7 +211,6 @@ class GroupClient:
         self._offset = 0
 
     async def work(self, broker: BrokerProcess, steps: int) -> None:
-        """Take some steps."""
         for _ in range(steps):
             await pause(self._random.choice([0, 0, 0.05, 0.7]))
             if self._offset and self._random.random() < 0.06:
@@ -227,7 +219,6 @@ class GroupClient:
                 await self._commit(broker)
 
     async def committed(self, broker: BrokerProcess) -> int:
-        """Return the committed offset; -1 if there is none."""
         request = {
             "group_id": self.group,
             "topics": [{"name": self.topic, "partition_indexes": [0]}],
@@ -275,7 +266,7 @@ class GroupClient:
                 return
             assert error in _NOT_YET, answer
             if error != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                # Has the topic of offsets created.
+                # Creates the offsets topic.
                 await broker.ask(ApiKey.FIND_COORDINATOR, 1, {"key": self.group, "key_type": 0})
             await pause(0.1)
         raise AssertionError(f"group {self.group} is not served: {answer}")

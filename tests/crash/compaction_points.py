@@ -1,4 +1,4 @@
-"""Examines one point of a run of compacted logs: old segments or new ones, and nobody's loss."""
+"""Checks of compacted logs after a crash: old or new segments, and no lost record."""
 
 from __future__ import annotations
 
@@ -29,13 +29,10 @@ _ABORT_KEY = b"\x00\x00\x00\x00"
 
 
 class CompactionRun(LogRun):
-    """A recorded run of compacted logs."""
-
     def _new_workload(self) -> CompactionWorkload:
         return CompactionWorkload(self.seed)
 
     def _settings_of_start(self, disk: Disk) -> TopicSettings:
-        """Return settings that may no longer be those under which the log was compacted."""
         policies = (self.workload.settings.cleanup_policy, ("delete",))
         return replace(self.workload.settings, cleanup_policy=policies[len(disk.nodes) % 2])
 
@@ -88,13 +85,13 @@ def _up_to(end: int, batches: Iterable[bytes]) -> tuple[bytes, ...]:
 def _lost_from_shape(
     stored: Sequence[bytes], shapes: Iterable[Sequence[bytes]], *, known_from: int, safe_to: int
 ) -> set[bytes]:
-    """The segments of a group are all old, or all new (compaction_workload.py tells what else).
+    """Check that a group's segments are all old or all new (exceptions: compaction_workload.py).
 
-    A power loss may take any unflushed segment of a compacted log, not only the last ones: what
-    compaction leaves has gaps too, so a start cannot tell (Apache Kafka never asks).
+    A power loss may take any unflushed segment, not only the last ones. A start cannot detect that,
+    because compaction leaves gaps as well (Apache Kafka does not try).
 
     Returns:
-        What is missing behind `safe_to`.
+        The batches missing after `safe_to`.
     """
     seen = [batch for batch in stored if end_of(batch) > known_from]
     last = base_of(seen[-1]) if seen else -1
@@ -109,7 +106,7 @@ def _lost_from_shape(
 
 
 def _check_batches(stored: Sequence[bytes], history: Sequence[bytes]) -> None:
-    """Offsets rise, checksums are right, and each record is what was written there."""
+    """Check that offsets rise, checksums are right, and each record is the written one."""
     for first, second in pairwise(stored):
         assert end_of(first) <= base_of(second), "offsets do not rise"
     written = {record.offset: record for batch in history for record in _records(batch)}
@@ -122,7 +119,7 @@ def _check_batches(stored: Sequence[bytes], history: Sequence[bytes]) -> None:
 def _check_readers(
     log: Log, history: Sequence[bytes], stored: Sequence[bytes], known_from: int, random: Random
 ) -> None:
-    """Whoever replays the log, from wherever, ends with the last committed value of each key."""
+    """Check that a replay from any offset ends with the last committed value of each key."""
     first_open, committed = _committed(history)
     stable = min((offset for offset in first_open if offset >= known_from), default=None)
     if stable is None and not first_open:
@@ -163,7 +160,7 @@ def _committed(history: Iterable[bytes]) -> tuple[list[int], list[Record]]:
 def _check_producers(
     log: Log, history: Sequence[bytes], stored: Sequence[bytes], known_from: int
 ) -> None:
-    """Producers go on where they were; those whose batches are deleted may be forgotten."""
+    """Check that producers keep their state; without batches they may be forgotten."""
     found = {row.producer_id: row for row in log.producer_state.as_rows()}
     expected = {row.producer_id: row for row in replayed(history)}
     left = [batch for batch in history if end_of(batch) > log.log_start_offset]
@@ -176,7 +173,7 @@ def _check_producers(
         first_offset = expected[producer_id].current_txn_first_offset
         known = _position(row)
         if 0 <= first_offset < log.log_start_offset:
-            # Its first records may be deleted: that the transaction is open may be forgotten.
+            # An open transaction may be forgotten if its first records are deleted.
             known, possible = known[:2], [position[:2] for position in possible]
         assert known in possible, f"producer {producer_id}: {known}, not {possible}"
     for batch in history:
@@ -186,7 +183,7 @@ def _check_producers(
 
 
 def _with_holes(history: Sequence[bytes], stored: Sequence[bytes], known_from: int) -> list[bytes]:
-    """Return a history of which a power loss has brought back only a part of what was deleted.
+    """Return a history in which a power loss has restored a part of the deleted batches.
 
     That may be a transaction without its marker.
     """

@@ -1,7 +1,6 @@
-"""The scripted life of logs that are compacted, by the steps of maintenance/compactor.py.
+"""A scripted workload of compacted logs, with the steps of maintenance/compactor.py.
 
-While the worker reads, and between the steps of each swap, the log goes on: it is appended to,
-rolled, flushed, and loses segments to retention.
+Other steps run while the worker reads and between the steps of each swap.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ class CompactionWorkload(LogWorkload):
     """A run of keyed logs.
 
     Attributes:
-        other_shapes: Of a log whose segments are being replaced: between which offsets, and what a
-            start may find there as well.
+        other_shapes: For a log whose segments are being replaced: their start and end offsets, and
+            other contents that a start may find there.
     """
 
     def __init__(self, seed: int) -> None:
@@ -65,7 +64,7 @@ class CompactionWorkload(LogWorkload):
 
     def continued(self, store: Store, facts: dict[int, Facts], random: Random) -> Self:
         work = super().continued(store, facts, random)
-        if random.random() < 0.5:  # the checkpoint did not get to the disk
+        if random.random() < 0.5:  # the checkpoint did not reach the disk
             work.facts = {key: each._replace(clean_to=None) for key, each in facts.items()}
         work.other_shapes = {}
         return work
@@ -73,9 +72,9 @@ class CompactionWorkload(LogWorkload):
     # -- steps -------------------------------------------------------------------------------
 
     def compact(self, partition: int, log: Log) -> None:
-        """Compact what there is, as far as retention lets the worker."""
+        """Compact a log, unless retention interferes."""
         if log.recovery_point < log.log_end_offset:
-            # The newest batch of a producer, and markers, decide about batches before them.
+            # The newest batch of a producer, and markers, decide about earlier batches.
             self.flush(partition, log)
             self._note(f"flush before a compaction of {partition}")
         dirty = dirty_range(log, self.facts[partition].clean_to, now_ms=self.clock.now_ms())
@@ -95,14 +94,14 @@ class CompactionWorkload(LogWorkload):
             facts = self.facts[partition]
             self.facts[partition] = facts._replace(clean_to=compaction.next_dirty_offset)
         except FileNotFoundError:
-            # Retention was quicker than the worker.
+            # Retention deleted records first.
             assert log.log_start_offset > dirty.first_dirty_offset or self.aside
         finally:
             self.other_shapes.pop(partition, None)
             discard_cleaned(self.store.files, log.directory)
 
     def _swap(self, partition: int, log: Log, group: CleanedGroup) -> bool:
-        """Take the steps of maintenance/compaction_swap.py; False if the log has changed."""
+        """Run the steps of maintenance/compaction_swap.py; return False if the log has changed."""
         files, base_offset = self.store.files, group.base_offsets[0]
         old = old_segments(log, group.base_offsets)
         if old is None or not is_written(files, log.directory, base_offset, group.bytes_after):
@@ -178,11 +177,11 @@ class CompactionWorkload(LogWorkload):
 def _completed_by_a_start(
     old_offsets: Sequence[int], new: tuple[bytes, ...], before: Sequence[bytes], end: int
 ) -> list[tuple[bytes, ...]]:
-    """Return what a start may make of a group whose new segment is complete.
+    """Return the possible contents after a start that completes a group's new segment.
 
-    It ends where its last batch does: old segments behind that stay, as in Apache Kafka, as far as
-    they aren't set aside yet, the first ones first. So what compaction took from them comes back
-    together with all that made it obsolete.
+    As in Apache Kafka, old segments after the new one's last batch stay unless they are already
+    set aside, which happens from the first on. So the batches that compaction removed return
+    together with those that made them obsolete.
     """
     new_end = end_of(new[-1]) if new else old_offsets[0]
     stay = [offset for offset in old_offsets[1:] if offset >= new_end]

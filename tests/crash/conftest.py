@@ -1,4 +1,4 @@
-"""What every crash test needs."""
+"""Fixtures of the crash tests."""
 
 from tests.support.harness.only_errors import only_errors
 

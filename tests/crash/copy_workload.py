@@ -1,7 +1,7 @@
-"""The scripted life of a copy that `wirebroker shadow` makes (shadow/copied_partition.py).
+"""A scripted workload of copies as `wirebroker shadow` makes them (shadow/copied_partition.py).
 
-The source's retention and compaction leave gaps between batches, before the copy's end and after
-it; an empty copy may begin within a batch. After each start the copy compares its last batch.
+The source has gaps between batches, before the copy's end and after it. An empty copy may begin
+within a batch. After each start the copy compares its last batch.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ _LARGEST_GAP = 20
 
 
 class CopyWorkload(LogWorkload):
-    """A run of copied logs."""
-
     def steps(self) -> list[tuple[float, LogStep]]:
         return [
             (10, self.copy),
@@ -42,17 +40,17 @@ class CopyWorkload(LogWorkload):
     # -- steps -------------------------------------------------------------------------------
 
     def copy(self, partition: int, log: Log) -> None:
-        """Take what the source has behind the copy's end."""
+        """Copy the source's batches after the copy's end."""
         self._take(partition, log, self._compared(partition, log))
 
     def copy_after_gap(self, partition: int, log: Log) -> None:
-        """Take what is left after the source's retention has gone beyond the copy's end."""
+        """Copy what remains after the source's retention has passed the copy's end."""
         start = log.log_end_offset + self.random.randrange(1, _LARGEST_GAP)
         copied = self._compared(partition, log)
         if not log.size_bytes:
             copied.begin_at(start)
             self._cut(partition, log, self.facts[partition]._replace(lineage=()))
-            # The first batch may have begun before the source did.
+            # The first batch may begin before the source's start.
             first = start - self.random.randrange(min(3, start))
             self._take(partition, log, copied, first=first, least_end=start + 1)
             self._begins_at(partition, log.log_start_offset)
@@ -62,12 +60,12 @@ class CopyWorkload(LogWorkload):
         self._take(partition, log, copied, first=start)
 
     def _compared(self, partition: int, log: Log) -> CopiedPartition:
-        """Return a copy as it is after a start; the source has its last batch still."""
+        """Return the state of a copy after a start; the source still has its last batch."""
         copied = CopiedPartition(log, clock=self.clock, leader_epoch=self.leader_epoch, until=None)
         offset = copied.fetch_offset
         if offset < log.log_end_offset:
             sent = self.facts[partition].lineage[-1]
-            if end_of(sent) < log.log_end_offset:  # a segment that was begun behind a gap is empty
+            if end_of(sent) < log.log_end_offset:  # a segment begun after a gap is empty
                 sent = bytes(self._batch_at(partition, log.log_end_offset))
             assert copied.is_as_the_source(memoryview(sent), turns=1), copied.state
         assert copied.fetch_offset == log.log_end_offset
@@ -97,16 +95,13 @@ class CopyWorkload(LogWorkload):
         self._take_appended(partition, log, begin)
 
     def _batch_at(self, partition: int, offset: int) -> bytearray:
-        """Return a batch as the source has it."""
         batch = self._batch(partition, producer_id=-1)
-        # Neither is covered by the batch's checksum.
+        # The batch's checksum covers neither field.
         struct.pack_into(">q", batch, 0, offset)
         struct.pack_into(">i", batch, 12, self.leader_epoch)
         return batch
 
 
 class CopyRun(LogRun):
-    """A recorded run of copied logs."""
-
     def _new_workload(self) -> CopyWorkload:
         return CopyWorkload(self.seed)

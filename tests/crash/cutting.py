@@ -1,7 +1,7 @@
-"""Cuts a recorded run at its events, lets the disk do its worst, and starts again.
+"""Crashes of a recorded run at its events.
 
-A point is an event of the run and a kind of crash; what is random about it comes from the seed of
-the run, the number of the event and the kind, so that each point can be repeated by itself.
+A point is an event and a kind of crash. Its random choices come from the run's seed, the event and
+the kind, so that each point can be repeated alone.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ if TYPE_CHECKING:
 
 
 class Point(NamedTuple):
-    """Where a run is cut, and how."""
-
     seed: int  # of the run
-    event: int  # the first one that does not happen, or only in part
+    event: int  # the first that does not happen, or only in part
     kind: CrashKind
 
     @property
     def random(self) -> Random:
-        """Return what decides about this point."""
         return Random(f"{self.seed} {self.event} {self.kind.name}")
 
     def __str__(self) -> str:
@@ -35,15 +32,14 @@ class Point(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Point:
-        """Read what __str__ writes."""
         seed, event, kind = text.split(":")
         return cls(int(seed), int(event), CrashKind[kind])
 
 
 def disks_at_events(events: Sequence[Event], first: int) -> Iterator[tuple[int, Disk]]:
-    """Yield (number of an event, the disk just before it), the end included.
+    """Yield (event number, disk just before the event), and the final disk.
 
-    It is one disk, which goes on: take a copy of what is to be kept.
+    All are the same changing disk; copy it to keep a state.
     """
     disk = Disk()
     for number, event in enumerate(events):
@@ -54,7 +50,7 @@ def disks_at_events(events: Sequence[Event], first: int) -> Iterator[tuple[int, 
 
 
 def disk_after(disk: Disk, event: Event | None, point: Point, random: Random) -> Disk:
-    """Return what is left of a disk; a process that is killed in a write has done a part of it."""
+    """Return the disk after a crash; a process killed in a write has done a part of it."""
     after = crash(disk, point.kind, random)
     if point.kind is CrashKind.KILL and isinstance(event, Write):
         part = random.randrange(len(event.data) + 1)
@@ -64,13 +60,12 @@ def disk_after(disk: Disk, event: Event | None, point: Point, random: Random) ->
 
 
 def kinds_at(seed: int, event: int) -> list[CrashKind]:
-    """Return how a run is cut at an event: killed, and by one or two power losses."""
+    """Return the kinds of crash at an event: a kill, and one or two power losses."""
     random = Random(f"{seed} {event}")
     return [CrashKind.KILL, *random.sample(POWER_LOSSES, random.choice([1, 2]))]
 
 
 def shown(event: Event | None) -> str:
-    """Return an event as text of bearable length."""
     if event is None:
         return "the end"
     text = repr(event)

@@ -1,4 +1,4 @@
-"""What a log has promised at each moment of a run, and how a log is held against it."""
+"""The expected contents of a log at each moment of a run."""
 
 from __future__ import annotations
 
@@ -14,50 +14,47 @@ if TYPE_CHECKING:
 
 
 def base_of(batch: bytes) -> int:
-    """Return the offset of a batch's first record."""
     return read_batch_header(batch).base_offset
 
 
 def end_of(batch: bytes) -> int:
-    """Return the offset behind a batch's last record."""
     return read_batch_header(batch).last_offset + 1
 
 
 class Facts(NamedTuple):
-    """What is true of a log between two steps of a run."""
+    """The state of a log between two steps of a run."""
 
-    lineage: tuple[bytes, ...] = ()  # all batches that lead to its end, also deleted ones
+    lineage: tuple[bytes, ...] = ()  # all batches up to its end, also deleted ones
     log_start_offset: int = 0  # acknowledged
-    flushed: int = 0  # everything below is on the disk
-    flushed_start: int = 0  # a log start offset that is on the disk
-    deleted_to: int = 0  # epochs and producers below may be forgotten: the log once began there
-    # What a power loss may bring back behind `flushed`: appended since, or cut off since.
+    flushed: int = 0  # everything below is on disk
+    flushed_start: int = 0  # a log start offset that is on disk
+    deleted_to: int = 0  # an earlier log start; epochs and producers below may be forgotten
+    # Batches after `flushed` that a power loss may restore: appended or truncated since.
     possible: frozenset[bytes] = frozenset()
-    # What the files may hold of it where logs are compacted; several while one replaces another.
+    # Possible contents of compacted files; several during a swap.
     shapes: tuple[tuple[bytes, ...], ...] = ((),)
-    clean_to: int | None = None  # where the next compaction begins; None before the first one
+    clean_to: int | None = None  # start of the next compaction; None before the first
 
     @property
     def end(self) -> int:
-        """Return where the log ends."""
         return end_of(self.lineage[-1]) if self.lineage else self.log_start_offset
 
 
 class Promise(NamedTuple):
-    """What a log must and may hold after a crash in the step from `before` to `after`."""
+    """What a log must and may contain after a crash in the step from `before` to `after`."""
 
     required: dict[int, bytes]  # by base offset
     allowed: dict[int, set[bytes]]
-    older: tuple[bytes, ...]  # that may be gone from the log, but not from its producers
+    older: tuple[bytes, ...]  # may be missing from the log, but not from the producers' state
     lowest_start: int
     highest_start: int
     known_from: int  # epochs
-    gaps: frozenset[tuple[int, int]]  # that were written: where a batch ends, where the next begins
-    hole_from: int | None  # a power loss may take closed segments beyond it; None: nothing
+    # gaps that were written: end of a batch, base offset of the next
+    gaps: frozenset[tuple[int, int]]
+    hole_from: int | None  # a power loss may remove closed segments after it; None: nothing
 
 
 def promise(before: Facts, after: Facts, *, loses_power: bool) -> Promise:
-    """Say what two moments have in common."""
     flushed = min(before.flushed, after.flushed)
     in_both = set(before.lineage) & set(after.lineage)
     required = {
@@ -88,14 +85,14 @@ def promise(before: Facts, after: Facts, *, loses_power: bool) -> Promise:
 
 
 def gaps_in(batches: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Yield where offsets are missing: the end of one batch and the base of the next."""
+    """Yield each gap: the end of one batch and the base offset of the next."""
     for first, second in pairwise(batches):
         if end_of(first) != base_of(second):
             yield end_of(first), base_of(second)
 
 
 def stored_batches(log: Log) -> list[bytes]:
-    """Return every batch in the log's files, by a walk that needs no index."""
+    """Return every batch in the log's files, without an index."""
     stored: list[bytes] = []
     for segment in log.segments:
         content = segment.log.read_at(0, segment.log.size()) if segment.log.size() else b""

@@ -1,4 +1,4 @@
-"""The laws of a log that was opened: offsets, indexes, producers, epochs, against a plain walk."""
+"""Checks of an opened log: offsets, indexes, producers and epochs, compared with a full scan."""
 
 from __future__ import annotations
 
@@ -23,13 +23,10 @@ _MOST_LOOKUPS = 6
 
 
 def check_log(log: Log, promised: Promise, random: Random) -> list[bytes]:
-    """Hold a log against what was promised, and its parts against each other.
+    """Check a log against its guarantees, and its parts against each other.
 
     Returns:
         The batches in its files.
-
-    Raises:
-        AssertionError: Something is not as it should be.
     """
     log.check()
     stored = stored_batches(log)
@@ -44,7 +41,7 @@ def check_log(log: Log, promised: Promise, random: Random) -> list[bytes]:
 
 
 def check_contents(log: Log, stored: Sequence[bytes], promised: Promise) -> None:
-    """Nothing promised is lost, nothing comes from nowhere, no offsets are missing but gaps."""
+    """Check that no batch is lost or unknown, and that all gaps are written ones."""
     by_base = {base_of(batch): batch for batch in stored}
     assert len(by_base) == len(stored), "two batches at one offset"
     for base, batch in promised.required.items():
@@ -54,7 +51,7 @@ def check_contents(log: Log, stored: Sequence[bytes], promised: Promise) -> None
         assert batch in promised.allowed.get(base, ()), f"a phantom at {base}"
         assert batch_crc(memoryview(batch), 0, len(batch)) == read_batch_header(batch).crc
     for gap in gaps_in(stored):
-        # Nobody reads what lies below the start: a segment that was let go before it was synced.
+        # A gap below the start is unreadable: a segment that was deleted before it was synced.
         is_below = gap[1] <= log.log_start_offset
         # A later segment may have reached the disk before this one; a written gap may follow.
         ends = {
@@ -78,7 +75,7 @@ def check_contents(log: Log, stored: Sequence[bytes], promised: Promise) -> None
 
 
 def check_producers(log: Log, stored: Sequence[bytes], older: Sequence[bytes]) -> None:
-    """Producers are what a replay gives; those whose batches are deleted may be forgotten."""
+    """Check the producers against a replay; without batches they may be forgotten."""
     first = base_of(stored[0]) if stored else log.log_end_offset
     history = [*(batch for batch in older if end_of(batch) <= first), *stored]
     expected = {row.producer_id: row for row in replayed(history)}
@@ -89,7 +86,7 @@ def check_producers(log: Log, stored: Sequence[bytes], older: Sequence[bytes]) -
         possible = [expected.get(producer_id), since_start.get(producer_id)]
         first_offset = expected[producer_id].current_txn_first_offset
         if 0 <= first_offset < log.log_start_offset:
-            # Its first records may be deleted: that the transaction is open may be forgotten.
+            # An open transaction may be forgotten if its first records are deleted.
             own = row.current_txn_first_offset
             possible.append(expected[producer_id]._replace(current_txn_first_offset=own))
         assert row in possible, f"producer {producer_id}: {row}, not {possible}"
@@ -100,9 +97,9 @@ def check_producers(log: Log, stored: Sequence[bytes], older: Sequence[bytes]) -
 
 
 def check_transactions(log: Log, stored: Sequence[bytes], promised: Promise) -> None:
-    """Aborted transactions are in the index, no others; the last stable offset is before open ones.
+    """Check the index of aborted transactions and the last stable offset.
 
-    Of a transaction whose first records are deleted the rest counts.
+    A transaction whose first records are deleted counts from its remaining ones.
     """
     first = base_of(stored[0]) if stored else log.log_end_offset
     state = ProducerState(None, "", expiration_ms=1 << 60)  # type: ignore[arg-type]  # no files
@@ -130,7 +127,7 @@ def check_transactions(log: Log, stored: Sequence[bytes], promised: Promise) -> 
             assert key in found, f"the aborted transaction {key} is not known: {found}"
             assert first_offset <= found[key] <= min(later)
     assert set(found) <= set(aborted), f"{found}, but aborted were {aborted}"
-    # A transaction whose first record lay in a hole that a power loss may leave is not known.
+    # A transaction whose first record was in a hole left by a power loss is unknown.
     hole_from = first if promised.hole_from is None else promised.hole_from
     unstable = [
         offset
@@ -144,7 +141,6 @@ def check_transactions(log: Log, stored: Sequence[bytes], promised: Promise) -> 
 
 
 def replayed(batches: Sequence[bytes]) -> list[SnapshotRow]:
-    """Return the producers after some batches."""
     state = ProducerState(None, "", expiration_ms=1 << 60)  # type: ignore[arg-type]  # no files
     for batch in batches:
         apply_batch(state, read_batch_header(batch), batch)
@@ -152,9 +148,9 @@ def replayed(batches: Sequence[bytes]) -> list[SnapshotRow]:
 
 
 def check_epochs(log: Log, stored: Sequence[bytes], known_from: int) -> None:
-    """Each batch is found in the epoch under which it was written.
+    """Check that each batch is found in the epoch in which it was written.
 
-    Epochs below a log start offset that was never written down may be forgotten all the same.
+    Epochs below a log start offset that was never written may be forgotten.
     """
     log.leader_epochs.check()
     starts: dict[int, int] = {}
@@ -176,7 +172,7 @@ def check_epochs(log: Log, stored: Sequence[bytes], known_from: int) -> None:
 
 
 def check_indexes(segment: Segment, random: Random) -> None:
-    """Entries point to batches, and lookups find what a walk finds."""
+    """Check that entries point to batches, and that lookups agree with a scan."""
     batches = list(segment.iterate_headers())
     by_position = dict(batches)
     for slot in range(segment.offset_index.entry_count):
@@ -199,7 +195,7 @@ def check_indexes(segment: Segment, random: Random) -> None:
 
 
 def check_lookups(log: Log, stored: Sequence[bytes], random: Random) -> None:
-    """What consumers ask for is what a walk over all records finds."""
+    """Check that lookups of consumers agree with a scan."""
     readable = [batch for batch in stored if end_of(batch) > log.log_start_offset]
     for batch in random.sample(readable, min(_MOST_LOOKUPS, len(readable))):
         offset = max(base_of(batch), log.log_start_offset)
@@ -208,13 +204,13 @@ def check_lookups(log: Log, stored: Sequence[bytes], random: Random) -> None:
         assert found.read() == batch
         moment = read_batch_header(batch).max_timestamp - random.randrange(3)
         by_time = offset_for_timestamp(log, moment, up_to_offset=log.log_end_offset)
-        # Compaction keeps a producer's last batch without its records, but with their timestamp.
+        # Compaction keeps a producer's last batch without records, but with their timestamp.
         place = None if by_time is None else (by_time.timestamp, by_time.offset)
         assert place == first_at(readable, moment, log)
 
 
 def first_at(batches: Sequence[bytes], moment: int, log: Log) -> tuple[int, int] | None:
-    """Return (timestamp, offset) of the first record that is not earlier than a moment."""
+    """Return (timestamp, offset) of the first record at or after a timestamp."""
     for batch in batches:
         header = read_batch_header(batch)
         if header.max_timestamp < moment:

@@ -1,4 +1,4 @@
-"""Examines one point of a run of logs: the start after the crash, and what comes after that."""
+"""Checks of a run of logs at one point: the start after the crash, and further use."""
 
 from __future__ import annotations
 
@@ -25,15 +25,13 @@ if TYPE_CHECKING:
     from wirebroker.config.rows.topic import TopicSettings
     from wirebroker.storage.log.log import Log
 
-# How far a start gets before it dies too.
+# Maximum number of writes before a start is killed as well.
 _MOST_WRITES_OF_A_START = 25
-# At so many points the files of leader epochs are missing or older than their logs.
+# Share of points whose leader epoch files are missing or older than their logs.
 _AGED_EPOCHS = 0.1
 
 
 class LogRun:
-    """A recorded run whose points are examined one by one."""
-
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.workload = self._new_workload()
@@ -48,13 +46,9 @@ class LogRun:
         return disks_at_events(self.events, self._counts[0])
 
     def examine(self, disk: Disk, point: Point) -> None:
-        """Crash there, start again, and look at everything.
-
-        Raises:
-            AssertionError: A promise is broken; whatever the product raises.
-        """
+        """Crash at a point, restart and check everything; raise on a violated guarantee."""
         event = self.events[point.event] if point.event < len(self.events) else None
-        # A write that kill -9 comes into is done in part: its step has begun.
+        # A write interrupted by kill -9 is partly done: its step has begun.
         has_begun = point.kind is CrashKind.KILL and isinstance(event, Write)
         before, after = self._around(point.event, has_begun=has_begun)
         try:
@@ -78,7 +72,7 @@ class LogRun:
         random = point.random
         loses_power = point.kind.loses_power
         disk = disk_after(disk, event, point, random)
-        # Of its own, so that points whose epochs are left alone are what they were.
+        # A separate generator, so that other points keep their random choices.
         of_epochs = Random(f"{point} epochs")
         if of_epochs.random() < _AGED_EPOCHS:
             age_epochs(disk, of_epochs)
@@ -108,7 +102,7 @@ class LogRun:
     def _check(
         self, log: Log, before: Facts, after: Facts, random: Random, *, loses_power: bool
     ) -> Facts:
-        """Hold a log against two moments; return what is true of it now."""
+        """Check a log against two moments; return its current state."""
         promised = promise(before, after, loses_power=loses_power)
         stored = check_log(log, promised, random)
         older = [batch for batch in promised.older if end_of(batch) <= _first(log)]
@@ -121,7 +115,6 @@ class LogRun:
         )
 
     def _settings_of_start(self, disk: Disk) -> TopicSettings:
-        """Return the settings of the topic at a start after the crash."""
         del disk
         return self.workload.settings
 
@@ -142,7 +135,7 @@ class LogRun:
         return store
 
     def _go_on(self, store: Store, facts: dict[int, Facts], random: Random) -> None:
-        """Append and flush; then stop, die or lose power: nothing is lost that is flushed."""
+        """Append and flush, then stop, die or lose power; check that no flushed record is lost."""
         work = self.workload.continued(store, facts, random)
         for _ in range(random.randrange(3)):
             work.take(work.step_after_crash())

@@ -1,7 +1,6 @@
-"""A scripted life of some logs, from one seed, recorded so that it can be cut anywhere.
+"""A scripted workload of some logs, from one seed, recorded so that it can be cut anywhere.
 
-Each step appends, flushes, rolls, truncates, deletes, writes checkpoints, or stops and starts;
-after each, the facts of every log are noted together with how many events the disk has seen.
+After each step, the state of every log and the number of disk events are recorded.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ _STEPS = 45
 
 
 class Moment(NamedTuple):
-    """Between two steps."""
+    """The state between two steps."""
 
-    events: int  # of the disk by now
-    step: str  # the one that led here
+    events: int  # disk events so far
+    step: str  # the last step
     facts: dict[int, Facts]
 
 
@@ -47,9 +46,8 @@ class LogWorkload:
     """A run and its record.
 
     Attributes:
-        settings: Of the topic: small segments, so that much happens.
-        moments: From the first start on.
-        store: The process that lives at the end.
+        settings: The topic's settings, with small segments, so that much happens.
+        store: The process that is alive at the end.
     """
 
     def __init__(self, seed: int) -> None:
@@ -70,14 +68,12 @@ class LogWorkload:
         return len(self.disk.events or ())
 
     def run(self) -> None:
-        """Take all steps."""
         steps = self.steps()
         weights = [weight for weight, _ in steps]
         for _ in range(self.random.randrange(5, _STEPS)):
             self.take(self.random.choices([step for _, step in steps], weights)[0])
 
     def steps(self) -> list[tuple[float, LogStep]]:
-        """Return what happens to logs, each with how often it does."""
         return [
             (10, self.append),
             (3, self.append_several),
@@ -98,7 +94,6 @@ class LogWorkload:
         ]
 
     def take(self, step: LogStep) -> None:
-        """Take one step and note what is true afterwards."""
         self.clock.passed_ms += self.random.randrange(100)
         partition = self.random.choice(PARTITIONS)
         step(partition, self.store.logs[partition])
@@ -108,7 +103,7 @@ class LogWorkload:
         self._note(f"{step.__name__} of {partition}")
 
     def continued(self, store: Store, facts: dict[int, Facts], random: Random) -> Self:
-        """Return a workload that goes on with what another process has found."""
+        """Return a workload that continues with the logs of another process."""
         work = type(self).__new__(type(self))
         work.random = random
         work.settings = self.settings
@@ -125,7 +120,7 @@ class LogWorkload:
         return work
 
     def step_after_crash(self) -> LogStep:
-        """Return one of the steps that show that a log which was opened goes on."""
+        """Return a step that shows that an opened log is usable."""
         return self.append
 
     # -- steps -------------------------------------------------------------------------------
@@ -140,7 +135,7 @@ class LogWorkload:
         self._take_appended(partition, log, result.base_offset)
 
     def append_several(self, partition: int, log: Log) -> None:
-        """Append as a coordinator does: several batches at once, which no producer wrote."""
+        """Append several batches in one call, like a coordinator."""
         batches = [
             self._batch(partition, producer_id=-1) for _ in range(self.random.randrange(2, 5))
         ]
@@ -153,17 +148,16 @@ class LogWorkload:
         self._take_appended(partition, log, result.base_offset)
 
     def append_after_gap(self, partition: int, log: Log) -> None:
-        """Append as a follower or a copier whose source has deleted or compacted some records."""
+        """Append like a follower whose source has deleted or compacted some records."""
         base_offset = log.log_end_offset + self.random.randrange(1, 20)
         batch = bytearray(self._batch(partition, producer_id=-1))
-        # Neither is covered by the batch's checksum.
+        # The batch's checksum covers neither field.
         struct.pack_into(">q", batch, 0, base_offset)
         struct.pack_into(">i", batch, 12, self.leader_epoch)
         log.append_as_follower(batch, now_ms=self.clock.now_ms())
         self._take_appended(partition, log, base_offset)
 
     def append_in_transaction(self, partition: int, log: Log) -> None:
-        """Begin a transaction or go on with it."""
         producer_id = self.random.choice(TRANSACTIONAL)
         batch = self._batch(partition, producer_id=producer_id, is_transactional=True)
         guard = log.producer_state.begin_verification(
@@ -183,7 +177,6 @@ class LogWorkload:
         self._take_appended(partition, log, result.base_offset)
 
     def end_transaction(self, partition: int, log: Log) -> None:
-        """Write a marker, where a transaction is open."""
         is_open = [
             row.producer_id
             for row in log.producer_state.as_rows()
@@ -204,7 +197,7 @@ class LogWorkload:
         self._take_appended(partition, log, result.base_offset)
 
     def delete_old_segments(self, partition: int, log: Log) -> None:
-        """Let retention go over a log; files go at once, or later."""
+        """Apply retention; files are removed immediately or later."""
         gone = log.delete_old_segments(ClockReading(self.clock.now_ms(), uptime_ms=1 << 40))
         self._begins_at(partition, log.log_start_offset)
         for segment in gone:
@@ -223,7 +216,6 @@ class LogWorkload:
         )
 
     def flush_meanwhile(self, partition: int, log: Log) -> None:
-        """Flush in a thread, while the log goes on."""
         target = log.flush_target()
         for _ in range(self.random.randrange(3)):
             self.random.choice([self.append, self.append, self.roll, self.append_several])(
@@ -248,7 +240,7 @@ class LogWorkload:
         self.leader_epoch += self.random.randrange(1, 4)
 
     def truncate(self, partition: int, log: Log) -> None:
-        """Truncate as a follower does (storage/log/truncate.py says in which order)."""
+        """Truncate like a follower (storage/log/truncate.py has the order)."""
         facts = self.facts[partition]
         readable = [batch for batch in facts.lineage if base_of(batch) >= log.log_start_offset]
         if not readable:
@@ -263,14 +255,13 @@ class LogWorkload:
         self._cut(partition, log, facts._replace(lineage=lineage))
 
     def truncate_fully(self, partition: int, log: Log) -> None:
-        """Begin anew at another offset, as a follower that is out of range."""
+        """Restart at another offset, like an out-of-range follower."""
         offset = log.log_end_offset + self.random.randrange(5)
         self.leader_epoch += 1
         log.truncate_fully(offset, now_ms=self.clock.now_ms())
         self._cut(partition, log, self.facts[partition]._replace(lineage=()))
 
     def delete_records(self, partition: int, log: Log) -> None:
-        """Delete records up to some offset; the checkpoint makes that safe."""
         offset = self.random.randrange(log.log_start_offset, log.high_watermark + 1)
         log.increment_log_start_offset(offset)
         self._begins_at(partition, log.log_start_offset)
@@ -286,7 +277,7 @@ class LogWorkload:
         assert self.store.was_clean
 
     def die_and_start(self, partition: int, log: Log) -> None:
-        """Die between two steps: the next process finds everything, but nothing more is synced."""
+        """Die between two steps: the next process finds everything, but syncs nothing of it."""
         del partition, log
         self.aside.clear()
         self.store.files.is_dead = True
@@ -343,7 +334,6 @@ class LogWorkload:
         )
 
     def _take_appended(self, partition: int, log: Log, base_offset: int) -> None:
-        """Take over what stands at the log's end, as it was written."""
         segment = log.segments.active
         content = segment.log.read_at(0, segment.size)
         new = tuple(
@@ -358,7 +348,6 @@ class LogWorkload:
         )
 
     def _cut(self, partition: int, log: Log, facts: Facts) -> None:
-        """Note a truncation, and make it safe."""
         self.facts[partition] = facts._replace(
             flushed=min(facts.flushed, log.recovery_point),
             log_start_offset=log.log_start_offset,
@@ -376,14 +365,12 @@ class LogWorkload:
             self.sequences[partition, row.producer_id] = (row.last_sequence + 1) % 2**31
 
     def all_is_flushed(self) -> None:
-        """Note that everything is on the disk."""
         for partition, facts in self.facts.items():
             self.facts[partition] = facts._replace(
                 flushed=facts.end, possible=frozenset(facts.lineage)
             )
 
     def _begins_at(self, partition: int, log_start_offset: int) -> None:
-        """Note where a log begins; a crash may have put that back from where it once was."""
         facts = self.facts[partition]
         self.facts[partition] = facts._replace(
             log_start_offset=log_start_offset,
@@ -391,6 +378,5 @@ class LogWorkload:
         )
 
     def _start_offsets_are_safe(self) -> None:
-        """Note the start offsets that a checkpoint holds."""
         for partition, facts in self.facts.items():
             self.facts[partition] = facts._replace(flushed_start=facts.log_start_offset)

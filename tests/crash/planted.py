@@ -1,4 +1,4 @@
-"""Looks for a planted mistake: the harness must see it within some thousand points."""
+"""Search for planted faults, which the crash tests must find within some thousand points."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from tests.crash.points import Run
 
 _ENOUGH = 4_000
-# What a log or a broker says of what cannot be, and what the checks say.
+# Errors by which the code or the checks report a fault.
 _FOUND = (AssertionError, KafkaError, StartError, OSError)
 
 
 def first_failure(
     make: Callable[[int], Run], *, every: float = 1.0, enough: int = _ENOUGH
 ) -> Exception | None:
-    """Return what the first point that fails says; None if all hold.
+    """Return the first failure of a point, or None.
 
     Args:
         make: Returns the run of a seed.
-        every: Share of a run's events that it is cut at.
-        enough: Points after which it gives up.
+        every: Share of a run's events to examine.
+        enough: Maximum number of points.
     """
     points = 0
     seed = 0
@@ -48,10 +48,9 @@ def first_failure(
 
 
 def is_found(make: Callable[[int], Run], *, every: float = 1.0) -> bool:
-    """Tell whether some point fails."""
     return first_failure(make, every=every) is not None
 
 
 def nothing(*args: Any, **options: Any) -> None:
-    """Stand for what was forgotten."""
+    """Do nothing, in place of an omitted step."""
     del args, options

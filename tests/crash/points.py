@@ -1,4 +1,4 @@
-"""Goes through the points of one run after the other until there were enough."""
+"""Examination of the points of successive runs, up to a given number."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 
     from tests.simulation.machine.disk import Disk
 
-# Without --crash-points.
+# Default of --crash-points.
 _USUAL_POINTS = 1_600
 
 
 class Run(Protocol):
-    """Something recorded that can be cut anywhere."""
-
     seed: int
 
     def disks(self) -> Iterator[tuple[int, Disk]]: ...
@@ -37,17 +35,17 @@ def examine_points(
     share: float,
     every: float = 1.0,
 ) -> str:
-    """Examine points of as many runs as it takes, or the one that --crash-at names.
+    """Examine the points of as many runs as necessary, or the one that --crash-at names.
 
     Args:
-        request: Of the test.
-        name: Of the kind of run, with which its points begin.
+        request: The test's request.
+        name: The kind of run, with which its points begin.
         make: Returns the run of a seed.
-        share: Of the points that are asked for.
-        every: Share of a run's events that it is cut at.
+        share: Share of the requested number of points.
+        every: Share of a run's events to examine.
 
     Returns:
-        A line about what was done.
+        A summary line.
     """
     options = request.config.option
     if options.crash_at is not None:
@@ -72,7 +70,7 @@ def examine_points(
 
 
 def examine(name: str, run: Run, disk: Disk, point: Point) -> None:
-    """Examine one point; a failure tells how to see it again."""
+    """Examine one point; a failure says how to repeat it."""
     try:
         run.examine(disk, point)
     except Exception as error:

@@ -1,7 +1,7 @@
-"""One process with one log directory: what the broker's start, checkpoints and clean stop do to it.
+"""One process with one log directory: the broker's start, checkpoints and clean shutdown.
 
-The logs are the product's own, opened with the product's own checkpoints, in the order in which
-ReplicaManager and DataDirectory take the steps; there is no loop, so every run is the same.
+Logs, checkpoints and the order of steps are the broker's own. There is no loop, so every run is the
+same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ FOREVER_MS: Final = 1 << 60
 
 
 def new_disk(*, is_recorded: bool = False) -> Disk:
-    """Return a disk with an empty data directory that will stay."""
     disk = Disk(is_recorded=is_recorded)
     disk.apply(Create(0, DATA.strip("/"), is_directory=True))
     disk.apply(SyncDirectory(0))
@@ -41,11 +40,11 @@ def new_disk(*, is_recorded: bool = False) -> Disk:
 
 
 class Store:
-    """A log directory and its partitions while a process has them open.
+    """A log directory and its open partitions.
 
     Attributes:
         logs: By partition.
-        was_clean: Whether the process before stopped cleanly.
+        was_clean: Whether the previous process shut down cleanly.
     """
 
     def __init__(
@@ -78,18 +77,16 @@ class Store:
             )
 
     def checkpoint(self, recovery_points: Mapping[int, int] | None = None) -> None:
-        """Write the checkpoint files, with lower recovery points of some partitions if need be."""
+        """Write the checkpoint files, with lower recovery points for some partitions if given."""
         self.data_directory._write(self._offsets(recovery_points or {}))
 
     def flush(self, log: Log, target: FlushTarget | None) -> None:
-        """Sync what a log wants to have synced."""
         if target is not None:
             target.sync()
             self.data_directory.sync_names()
             log.mark_flushed(target.offset)
 
     def stop(self) -> None:
-        """Stop cleanly."""
         for log in self.logs.values():
             log.close(clean=True)
         self.checkpoint()

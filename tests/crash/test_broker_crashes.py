@@ -1,10 +1,11 @@
-"""A whole broker cut anywhere: topics whole or not there, records, transactions, committed offsets.
+"""A whole broker cut at any event: topics, records, transactions and committed offsets survive.
 
     make test ARGS="tests/crash --seed random --crash-points 60000"   new ones (R1, R2 of the plan)
     pytest tests/crash --crash-at broker:7:120:KILL                   one, as a failure names it
 
-What was answered holds after kill -9; after a power loss as well with wirebroker.durability=fsync,
-and always what stands in the metadata log: topics, partitions, configs, and starts of logs.
+Acknowledged operations survive kill -9. They survive a power loss with
+wirebroker.durability=fsync, and always if the metadata log or a checkpoint stores them: topics,
+partitions, configs and log starts.
 """
 
 from __future__ import annotations

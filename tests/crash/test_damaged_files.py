@@ -1,11 +1,10 @@
-"""Bits that flip, files that vanish, are cut or become zeros: found, mended, or refused in a line.
+"""Flipped bits and missing, truncated or zeroed files: detected, repaired, or refused at the start.
 
-What a damaged log may do (as Apache Kafka): above the recovery point, after an unclean stop, it is
-cut at the first bad batch. Below it nothing is checked and nothing cut: the bytes are served as
-they are, consumers find the checksum wrong, and whoever has to look into the batch on the way is
-told CORRUPT_MESSAGE. Indexes have no checksum: a flipped bit that leaves their order is not noticed
-after a clean stop, by Apache Kafka neither. A start either serves or says what is wrong
-(StartError); it never ends in a traceback.
+As in Apache Kafka, an unclean start truncates a log at the first bad batch above the recovery
+point. Below it nothing is checked: consumers get the bytes as they are, and requests that must
+decode the batch fail with CORRUPT_MESSAGE. Indexes have no checksum: after a clean stop, a flipped
+bit that keeps their order goes unnoticed. A start either succeeds or raises a StartError that names
+the problem.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ CONFIG = broker_config(durability="fsync")
 
 
 def lived_in(*, is_clean: bool) -> Disk:
-    """Return the disk of a broker that has stopped, cleanly or by kill -9."""
     random = Random(5)
     disk = new_disk(is_recorded=True)
     broker = BrokerProcess(disk, CONFIG, random)
@@ -65,7 +63,6 @@ DISKS = {True: lived_in(is_clean=True), False: lived_in(is_clean=False)}
 
 
 def files_of(disk: Disk, ending: str) -> list[tuple[str, Inode]]:
-    """Return the files that are not empty whose names end so, with their directories' names."""
     found = []
     nodes = [("", disk.directory("/data"))]
     while nodes:
@@ -79,7 +76,6 @@ def files_of(disk: Disk, ending: str) -> list[tuple[str, Inode]]:
 
 
 def start(disk: Disk) -> BrokerProcess | None:
-    """Start a broker; None if it refuses."""
     broker = BrokerProcess(disk, CONFIG, Random(1))
     with small_segments(_SEGMENT_BYTES):
         try:
@@ -93,7 +89,6 @@ def start(disk: Disk) -> BrokerProcess | None:
 
 
 def records_in(broker: BrokerProcess) -> dict[tuple[str, int], bytes]:
-    """Return what the logs of topic `a` hold."""
     partitions, _ = broker.broker.replicas.find("a", b"", by_id=False)
     return {
         ("a", index): b"".join(
@@ -106,7 +101,7 @@ def records_in(broker: BrokerProcess) -> dict[tuple[str, int], bytes]:
 
 
 def check(broker: BrokerProcess, expected: dict[tuple[str, int], bytes]) -> None:
-    """All records are there, and found by offset and by time."""
+    """Check that all records are found by offset and by time."""
     assert records_in(broker) == expected
     partitions, _ = broker.broker.replicas.find("a", b"", by_id=False)
     for partition in partitions.values():
@@ -163,7 +158,7 @@ def test_a_small_file_with_a_flipped_bit_is_mended_or_refused(
             continue
         found = records_in(broker)
         for key, content in found.items():
-            # A topic id that is another one's is not this topic's: the log is set aside.
+            # A log whose topic id does not match is set aside.
             assert content in {expected[key], b""}, name
             assert content == expected[key] or ending == "partition.metadata"
         assert not broker.errors, broker.errors
@@ -203,7 +198,7 @@ def test_a_flushed_log_with_a_flipped_bit_is_neither_cut_nor_mended(
         disk = DISKS[is_clean].clone()
         files = [item for item in files_of(disk, ".log") if item[0].startswith("a-")]
         name, inode = random.choice(sorted(files)[:-1])
-        # Inside of what the checksum covers.
+        # Inside the range that the checksum covers.
         position, header = random.choice(list(iterate_batches(bytes(inode.data))))
         inode.data[position + random.randrange(21, header.size)] ^= 1 << random.randrange(8)
         broker = start(disk)

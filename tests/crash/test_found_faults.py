@@ -1,4 +1,4 @@
-"""Faults that the harness has found, each by the shortest way there."""
+"""Regression tests of faults that the crash tests found, each by the shortest path."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_abort_after_the_first_flush_survives_a_power_loss(workload) -> None:
 def test_a_clean_marker_does_not_come_back_after_a_kill_and_a_power_loss(workload) -> None:
     workload.store.stop()
     with pytest.raises(KilledError):
-        reopened(workload, dies_at_write=2)  # between the marker's removal and the sync of it
+        reopened(workload, dies_at_write=2)  # between the marker's removal and its sync
     store = reopened(workload)
     assert not store.was_clean
     workload.append(0, store.logs[0])
@@ -81,14 +81,14 @@ def test_what_a_start_cuts_off_does_not_come_back_behind_what_takes_its_place() 
     size, *_ = [append(log, b"old %d" % number, 0) for number in range(4)]
     store.flush(log, log.flush_target())
     inode = disk.inode("/data/t-0/00000000000000000000.log")
-    # The power goes: of the second batch nothing is left, but of those behind it.
+    # A power loss: nothing is left of the second batch, but the later ones remain.
     inode.data[size : 2 * size] = bytes(size)
     inode.synced = bytes(inode.data)
     log = opened().logs[0]
     assert log.log_end_offset == 1
     for number in (1, 2):
         assert append(log, b"new %d" % number, 2) == size
-    # It goes again: of what was not synced, the first of the new batches alone is left.
+    # A second power loss: of the unsynced data only the first new batch remains.
     kept = next(event for event in inode.pending if isinstance(event, Write))
     disk.lose_power()
     change_data(inode.data, kept)

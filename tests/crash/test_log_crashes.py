@@ -1,11 +1,12 @@
-"""Logs, their checkpoints and markers, cut at every call of a scripted life.
+"""Logs, their checkpoints and markers, cut at every call of a scripted workload.
 
     make test ARGS="tests/crash --seed random --crash-points 60000"   new ones (R1, R2 of the plan)
     pytest tests/crash --crash-at logs:7:120:KILL                     one, as a failure names it
 
-A point is: seed of the run, number of the event before which it is cut, what becomes of the disk
-(crash_states.py). Each start after a crash may be cut as well; then the log goes on, stops or
-crashes again, and is opened once more.
+A point is the run's seed, the event before which it is cut, and the kind of crash
+(crash_states.py).
+Starts after a crash may be cut as well. Then the log is used further, stops or crashes again, and
+is reopened.
 """
 
 from __future__ import annotations

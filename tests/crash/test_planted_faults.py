@@ -1,4 +1,4 @@
-"""The harness sees mistakes: each one planted here is found within some hundred points."""
+"""Planted faults of the logs, which the crash tests must find within some hundred points."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wirebroker.storage.recovery import log_recovery
 
 @pytest.mark.parametrize("make", [LogRun, CompactionRun, CopyRun])
 def test_nothing_is_found_where_nothing_is_planted(make: Any) -> None:
-    """Else the tests below would show nothing."""
+    """Without this the tests below would show nothing."""
     assert first_failure(make, enough=1_000) is None
 
 
@@ -67,14 +67,14 @@ def test_a_bad_batch_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_file_of_epochs_that_is_believed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Believe leader-epoch-checkpoint although the batches know a later epoch."""
+    """Trust leader-epoch-checkpoint although the batches have a later epoch."""
     monkeypatch.setattr(StoredEpochs, "latest", lambda _: -1)
     assert is_found(LogRun)
 
 
 @pytest.mark.parametrize("make", [CompactionRun, CopyRun])  # the others write no gaps
 def test_a_gap_that_ends_a_log_is_found(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
-    """Delete what follows a gap between segments, unless the topic is compacted at present."""
+    """Delete what follows a gap between segments, unless the topic is currently compacted."""
     whole = log_recovery._Recovery._recover_segment
 
     def recover(recovery: Any, segment: Any, start: Any, *, is_active: bool) -> tuple[int, bool]:
@@ -101,7 +101,7 @@ def test_a_swap_that_sets_the_old_segments_aside_first_is_found(
     monkeypatch.setattr(CompactionWorkload, "_go_on_meanwhile", nothing)
     monkeypatch.setattr(compaction_workload, "begin_swap", lambda *args: put_off.append(args))
     monkeypatch.setattr(compaction_workload, "finish_swap", finish)
-    CompactionRun(1)  # nothing is seen without a crash
+    CompactionRun(1)  # no failure without a crash
     assert is_found(CompactionRun)
 
 

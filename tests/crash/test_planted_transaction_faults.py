@@ -1,6 +1,7 @@
-"""The harness sees mistakes of transactions: what is answered, written or counted too early.
+"""Planted faults of transactions: responses, records or effects that come too early.
 
-Only transactional clients, everything synced before it is answered: then some hundred points do.
+Only transactional clients run and everything is synced before a response, so that some hundred
+points suffice.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def failure() -> str:
-    """Return what the harness says of the mistake."""
     found = first_failure(partial(BrokerRun, only_transactions=True), every=0.5)
     assert found is not None, "the mistake is not seen"
     return str(found)
@@ -35,7 +35,7 @@ def carried_out_early(
     monkeypatch: pytest.MonkeyPatch,
     act: Callable[[CommittedAnswers, list[Answer], list[Any]], None],
 ) -> None:
-    """Have `act` take what it wants of a decision before that is committed."""
+    """Let `act` use a decision before it is committed."""
     whole = CommittedAnswers.add
 
     def add(self: CommittedAnswers, answers: list[Answer], effects: list[Any]) -> None:
@@ -83,7 +83,7 @@ def test_markers_that_count_before_they_are_durable_are_found(
 
     monkeypatch.setattr(MarkerWriter, "_write_free", write)
     text = failure()
-    # The records, or the offsets, are never decided.
+    # The records or the offsets are never decided.
     assert "last_stable_offset" in text or "committed_offset" in text
 
 

@@ -1,7 +1,7 @@
-"""A transactional producer of a broker that will be cut, and what a read_committed reader may see.
+"""A transactional producer of a broker that will crash, and what read_committed readers may see.
 
-What counts is when EndTxn was asked for and answered: before, nothing of a transaction is visible;
-afterwards all of it, or nothing if it was an abort; between, all or nothing.
+Before the EndTxn request nothing of a transaction is visible; after the response all of it, or
+nothing if it was an abort; between, all or nothing.
 """
 
 from __future__ import annotations
@@ -33,27 +33,23 @@ if TYPE_CHECKING:
 TRANSACTIONS_TOPIC = "x"
 PARTITIONS = 2
 _READ_COMMITTED = 1
-_MOST_TRIES = 300  # of a tenth of a second
+_MOST_TRIES = 300  # of 0.1 s each
 # The group's partition is being created.
 _AGAIN = AGAIN | {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 class Transaction(NamedTuple):
-    """What one transaction is to do."""
-
     is_commit: bool
     values: tuple[tuple[int, bytes], ...]  # partition, value
-    offset: int  # committed for the group; -1: none
+    offset: int  # committed by the group; -1: none
 
     @property
     def names(self) -> set[bytes]:
-        """The values alone, of which there are no two."""
+        """The values alone, which are unique."""
         return {value for _, value in self.values}
 
 
 class TransactionClient:
-    """One transactional id with a group of its own."""
-
     def __init__(self, name: str, random: Random, events: Callable[[], int]) -> None:
         self.name = name
         self.book = Book(events)
@@ -62,7 +58,7 @@ class TransactionClient:
         self._id = TransactionalProducer(name, timeout_ms=600_000)
 
     async def work(self, broker: BrokerProcess, transactions: int) -> None:
-        """Begin anew, then commit and abort; the last transaction may stay open."""
+        """Initialize the producer, then commit and abort; the last transaction may stay open."""
         random = self._random
         self._id.versions = random.choice([OLD_AGES[0], NEW_AGE])
         await self.init(broker)
@@ -74,7 +70,7 @@ class TransactionClient:
                 await self.init(broker)
 
     async def init(self, broker: BrokerProcess) -> None:
-        """Fence who was there before; afterwards its transaction is aborted."""
+        """Fence the earlier producer and abort its transaction."""
         self._id.become(await self._ask(broker, self._id.init()))
 
     async def _transact(self, broker: BrokerProcess, *, stays_open: bool) -> None:
@@ -109,7 +105,6 @@ class TransactionClient:
             await self._ask(broker, ask)
 
     async def _ask(self, broker: BrokerProcess, ask: Ask) -> Any:
-        """Ask until it is served."""
         for _ in range(_MOST_TRIES):
             answer = await broker.ask(*ask)
             error = error_of(ask.key, answer)
@@ -121,18 +116,15 @@ class TransactionClient:
             await pause(0.1)
         raise AssertionError(f"{self.name} is not served: {answer}")
 
-    # -- afterwards --------------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------
 
     def check(self, event: int, visible: Collection[bytes], offset: int) -> None:
-        """Hold what is visible against the book.
+        """Check the visible records against the book.
 
         Args:
-            event: Where the run was cut.
-            visible: What read_committed readers see.
-            offset: The group's committed one; -1 if there is none.
-
-        Raises:
-            AssertionError: Something is lost, aborted, or there in part.
+            event: The event of the crash.
+            visible: The values that read_committed readers see.
+            offset: The group's committed offset, or -1.
         """
         done, begun = self.book.at(event)
         mine = {value for value in visible if value.startswith(f"{self.name}/".encode())}
@@ -154,7 +146,6 @@ class TransactionClient:
         assert offset in possible, f"{self.name}: offset {offset} is committed, not {possible}"
 
     async def committed(self, broker: BrokerProcess) -> int:
-        """Return the committed offset of the group; -1 if there is none."""
         topic = {"name": TRANSACTIONS_TOPIC, "partition_indexes": [0]}
         request = {"group_id": self.name, "topics": [topic], "require_stable": True}
         answer = await self._ask(broker, Ask(ApiKey.OFFSET_FETCH, FETCH_OFFSETS_VERSION, request))
@@ -164,7 +155,6 @@ class TransactionClient:
 
 
 async def visible_values(broker: BrokerProcess, index: int) -> list[bytes]:
-    """Return what a read_committed reader sees of a partition of the transactions' topic."""
     values: list[bytes] = []
     offset = 0
     while True:

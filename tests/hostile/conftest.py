@@ -1,4 +1,4 @@
-"""The broker that hostile clients meet."""
+"""Fixtures of the hostile tests."""
 
 from __future__ import annotations
 

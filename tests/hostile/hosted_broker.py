@@ -1,4 +1,4 @@
-"""A broker in a process of its own, whose memory and log lines can be measured."""
+"""A broker in its own process, whose memory and log lines can be measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FRAME_DEADLINE_MS = 2000
 MEMORY_BUDGET_BYTES = 32 << 20
 
-# How long the broker may take to notice something; generous, since nothing waits for it in vain.
+# Generous timeout for the broker's reactions.
 PATIENCE_S = 20.0
 
 
@@ -37,7 +37,7 @@ class HostedBroker:
         *,
         log_level: str = "debug",
     ) -> None:
-        """Start one; `settings` go beyond its limits. At debug no line is left out."""
+        """Start a broker; `settings` override the limits. At debug no log line is suppressed."""
         port_file = directory / "port"
         self._log = directory / "log"
         limits = {
@@ -60,7 +60,7 @@ class HostedBroker:
         return sock
 
     def lines_about(self, text: str) -> list[str]:
-        """Return the log lines above debug that hold a text, waiting for the first."""
+        """Return the log lines above debug that contain a text; wait for the first."""
         pattern = re.compile(re.escape(text) + r"\b")
 
         def found() -> list[str]:
@@ -72,16 +72,14 @@ class HostedBroker:
         return found()
 
     def begin_memory_watch(self) -> int:
-        """Forget the process's peak and return its resident bytes."""
+        """Reset the process's peak and return its resident bytes."""
         Path(f"/proc/{self._process.pid}/clear_refs").write_text("5", encoding="ascii")
         return self._status_bytes("VmRSS")
 
     def until_memory_is(self, most_bytes: int) -> None:
-        """Wait until the process has at most so many resident bytes."""
         self._wait_until(lambda: self._status_bytes("VmRSS") <= most_bytes)
 
     def peak_memory_bytes(self) -> int:
-        """Return the most resident bytes since `begin_memory_watch`."""
         return self._status_bytes("VmHWM")
 
     def stop(self) -> None:
@@ -108,7 +106,7 @@ def framed(body: bytes) -> bytes:
 
 
 def receive_answer(sock: socket.socket) -> bytes | None:
-    """Return one answer without its length, None if the connection is closed instead."""
+    """Return one response without its length, or None if the connection is closed."""
     data = b""
     try:
         while len(data) < 4 or len(data) < 4 + struct.unpack_from(">i", data)[0]:

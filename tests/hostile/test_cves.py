@@ -1,21 +1,21 @@
-"""Known holes of Kafka's and its neighbours, row by row: here, or where the row says.
+"""Known vulnerabilities of Kafka and related software, with the tests that cover them.
 
-CVE                  what was possible                                  closed by
+CVE                  vulnerability                                      tested in
 2026-111115          memory by counts of tagged fields, before a login  test_hostile_frames.py
 2026-111108          memory by counts of arrays                         test_hostile_frames.py
-2026-111073          memory by what inflates                            below; unit/codecs/records
-2026-110985, -33557  tokens that nobody has signed                      unit/…/test_oauth.py
+2026-111073          memory by decompression                            below; unit/codecs/records
+2026-110985, -33557  unsigned tokens                                    unit/…/test_oauth.py
 2022-34917           memory by large frames before a login              below
-2024-56128           SCRAM without a look at the nonce                  below
+2024-56128           SCRAM nonce not checked                            below
 2021-38153           passwords guessed by the time of a comparison      test_password_work.py
-2017-12610           a login as somebody else (authorization id)        below
-2018-1288            records for who says he is a replica               below
+2017-12610           login as another user (authorization id)           below
+2018-1288            records for clients that claim to be replicas      below
 2018-17196           transactions without their ACL                     below
-2024-27309           an ACL taken away takes another with it            property/test_acl_index.py
+2024-27309           removal of one ACL disables another                property/test_acl_index.py
 2023-25194, 2025-27817, -27818, -27819
-code, addresses and files by settings of clients   below
-2023-34455, -43642   snappy says how much to allocate                   unit/codecs/records
-2026-35554           a producer of Java's sends to another topic        not to be seen by a broker
+code, addresses and files by client settings       below
+2023-34455, -43642   allocation by snappy's length field                unit/codecs/records
+2026-35554           Java's producer sends to another topic             invisible to a broker
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ SETTINGS = {
     **sasl_listener("PLAIN", "SCRAM-SHA-256"),
     "connection.failed.authentication.delay.ms": "1",
 }
-# bob may do everything, alice what ACLs say.
+# bob is a super user; alice needs ACLs.
 GUARDED = SETTINGS | {"authorizer.class.name": STANDARD, "super.users": "User:bob"}
 
 
@@ -78,7 +78,7 @@ def allow(operation: int, kind: int, name: str) -> dict[str, Any]:
 
 
 def test_what_inflates_is_refused_in_little_memory(broker: HostedBroker) -> None:
-    """CVE-2026-111073, by a batch: 0.3 MB that would be 300."""
+    """CVE-2026-111073, by a batch of 0.3 MB that would become 300."""
     client = BlockingClient(broker.address)
     topic = {"name": "bombs", "num_partitions": 1, "replication_factor": 1}
     client.ask(ApiKey.CREATE_TOPICS, 5, {"topics": [topic], "timeout_ms": 30_000})
@@ -87,7 +87,7 @@ def test_what_inflates_is_refused_in_little_memory(broker: HostedBroker) -> None
     request = produce_request({("bombs", 0): records}, acks=1)
     (answer,) = client.ask(ApiKey.PRODUCE, 9, request).responses
     assert answer.partition_responses[0].error_code in {
-        ErrorCode.NONE,  # taken, without having been unpacked at once
+        ErrorCode.NONE,  # accepted without decompression
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.INVALID_RECORD,
         ErrorCode.CORRUPT_MESSAGE,
@@ -108,7 +108,7 @@ async def test_before_a_login_nothing_large_is_read(tmp_path: Path) -> None:
 
 
 async def test_the_nonce_of_scram_is_compared_whole(tmp_path: Path) -> None:
-    """CVE-2024-56128: a proof over another nonce than the one that was given is none."""
+    """CVE-2024-56128: a proof with another nonce is refused."""
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as admin:
         await logged_in(admin, "bob")
         assert not (await add_scram_user(admin, "SCRAM-SHA-256", "carol", "secret")).error_code
@@ -147,7 +147,7 @@ async def test_nobody_logs_in_as_somebody_else(tmp_path: Path) -> None:
 
 
 async def test_who_says_he_is_a_replica_gets_no_records(tmp_path: Path) -> None:
-    """CVE-2018-1288: even of a topic that he may read, and no follower's progress moves."""
+    """CVE-2018-1288: even from a readable topic, and no follower's progress changes."""
     async with running(tmp_path, settings=GUARDED) as server, client_of(server) as admin:
         await logged_in(admin, "bob")
         await create_topic(admin, "t")
@@ -180,9 +180,9 @@ async def test_a_transaction_needs_its_acl_however_it_is_sent(tmp_path: Path) ->
             for name, records, codes in (
                 (None, batch(b"a"), {ErrorCode.NONE}),
                 ("mine", transactional, {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}),
-                # Nothing transactional about it, whatever the request calls itself.
+                # A plain batch in a transactional request.
                 ("mine", batch(b"a"), {ErrorCode.NONE}),
-                # A batch that says so of itself, in a request that does not.
+                # A transactional batch in a plain request.
                 (
                     None,
                     transactional,

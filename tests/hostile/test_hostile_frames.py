@@ -1,8 +1,8 @@
-"""Frames made to hurt: each costs its own connection at most, and one log line.
+"""Malicious frames: each costs at most its own connection and one log line.
 
 The rows of the hostile-frame table and the CVE classes 2026-111115 (counts of tagged fields) and
-2026-111108 (counts of array elements), against a broker in a process of its own. After each, the
-broker must answer others at once and hold no more memory than the frame itself.
+2026-111108 (counts of array elements). After each, the broker must respond to other clients
+immediately and use no more memory than the frame itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wirebroker.codecs.api_keys import API_VERSIONS, ApiKey
 from wirebroker.codecs.primitives import uvarint
 
 MIB = 1 << 20
-# Memory that varies by itself: the allocator's, and what a first use of an API loads.
+# Memory that varies anyway: the allocator's, and what the first use of an API loads.
 NOISE_BYTES = 12 * MIB
 
 
@@ -40,7 +40,6 @@ API_VERSIONS_REQUEST = framed(header(18, 0))
 
 
 def assert_answered(broker: HostedBroker) -> None:
-    """Ask ApiVersions on a new connection."""
     with broker.connect() as sock:
         sock.sendall(API_VERSIONS_REQUEST)
         answer = receive_answer(sock)
@@ -49,14 +48,14 @@ def assert_answered(broker: HostedBroker) -> None:
 
 
 def segments_sent_again(sock: socket.socket) -> int:
-    """Return how many segments TCP has repeated (tcpi_total_retrans of Linux's tcp_info)."""
+    """Return the TCP retransmissions (tcpi_total_retrans of Linux's tcp_info)."""
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
     (count,) = struct.unpack_from("=I", info, 100)
     return count
 
 
 def provoke(broker: HostedBroker, data: bytes) -> tuple[bytes | None, str]:
-    """Send bytes; return the answer (None if the connection was closed) and our own address."""
+    """Send bytes; return the response (None if the connection was closed) and the local address."""
     with broker.connect() as sock:
         host, port = sock.getsockname()
         with contextlib.suppress(ConnectionError):
@@ -66,7 +65,6 @@ def provoke(broker: HostedBroker, data: bytes) -> tuple[bytes | None, str]:
 
 @pytest.fixture(autouse=True)
 def _others_are_served(broker: HostedBroker):
-    """Hold one connection open through every test, and ask on it and on a new one at its end."""
     assert_answered(broker)
     with broker.connect() as bystander:
         yield
@@ -134,7 +132,7 @@ def test_api_versions_in_an_unknown_version_names_the_known_ones(broker: HostedB
 
 
 def test_a_negative_array_length_is_no_array(broker: HostedBroker):
-    # Apache Kafka takes -2 for null, which asks for all topics; closing is as good.
+    # Apache Kafka takes -2 for null, which requests all topics; closing is as good.
     before = broker.begin_memory_watch()
     provoke(broker, framed(header(3, 1) + struct.pack(">i", -2)))
     assert broker.peak_memory_bytes() - before < NOISE_BYTES
@@ -168,7 +166,7 @@ def test_sent_giants_stay_within_the_budget_and_all_are_served(broker: HostedBro
     def send_giant(_number: int) -> bytes | None:
         with broker.connect() as sock:
             sock.settimeout(60)
-            # A client id is all that these 20 MiB are: a cheap request for the broker to serve.
+            # These 20 MiB are only a client id: a cheap request for the broker.
             sock.sendall(struct.pack(">i", size) + header(18, 4))
             rest = memoryview(bytes(MIB))
             missing = size - len(header(18, 4))
@@ -181,7 +179,7 @@ def test_sent_giants_stay_within_the_budget_and_all_are_served(broker: HostedBro
         for _ in range(5):
             assert_answered(broker)
         list(giants)
-    # The budget, the one frame that may exceed it, and a read of 64 KiB for each of the others.
+    # The budget, the one frame that may exceed it, and a 64 KiB read for each other one.
     assert broker.peak_memory_bytes() - before < (32 + 20 + 8) * MIB + NOISE_BYTES
 
 
@@ -216,7 +214,7 @@ def test_three_million_empty_topic_names_are_capped(broker: HostedBroker):
     assert broker.peak_memory_bytes() - before < 2 * len(data) + NOISE_BYTES
 
 
-# key -> (version, body up to an array's count): the first array that each reader meets.
+# key -> (version, body up to the count of the first array).
 ARRAYS = {
     ApiKey.PRODUCE: (7, struct.pack(">hhi", -1, 1, 1000)),
     ApiKey.FETCH: (4, struct.pack(">iiiib", -1, 100, 1, 1000, 0)),
@@ -246,7 +244,7 @@ COMPACT_ARRAYS = {
 @pytest.mark.parametrize("fill", [0, 100_000], ids=["nothing behind", "zeros behind"])
 @pytest.mark.parametrize("is_compact", [False, True], ids=["int32", "compact"])
 def test_no_reader_believes_an_array_count(broker: HostedBroker, is_compact, fill):
-    # CVE-2026-111108: a count is checked against the bytes that remain before anything is made.
+    # CVE-2026-111108: a count is compared with the remaining bytes before any allocation.
     counts = [uvarint(2**32 - 1), uvarint(2**31)] if is_compact else [b"\x7f\xff\xff\xff"]
     before = broker.begin_memory_watch()
     for key, (version, start) in (COMPACT_ARRAYS if is_compact else ARRAYS).items():
@@ -266,7 +264,7 @@ def test_a_garbage_batch_is_refused_for_its_partition(broker: HostedBroker):
     while True:
         answer, _ = provoke(broker, create)
         assert answer is not None
-        # The first metadata answer to an auto-created topic may say LEADER_NOT_AVAILABLE.
+        # The first metadata response about an auto-created topic may be LEADER_NOT_AVAILABLE.
         if struct.pack(">h", 0) + string(topic) in answer:
             break
         assert time.monotonic() < deadline
@@ -274,7 +272,7 @@ def test_a_garbage_batch_is_refused_for_its_partition(broker: HostedBroker):
         body = struct.pack(">hhii", -1, -1, 1000, 1) + string(topic)
         body += struct.pack(">iii", 1, 0, len(records)) + records
         error_code = 3
-        # UNKNOWN_TOPIC_OR_PARTITION: Metadata tells of a topic a moment before its log is there.
+        # UNKNOWN_TOPIC_OR_PARTITION: Metadata has a topic shortly before its log exists.
         while error_code == 3:
             assert time.monotonic() < deadline
             answer, _ = provoke(broker, framed(header(0, 7) + body))
@@ -311,7 +309,7 @@ def test_two_thousand_connections_in_a_row_are_taken_at_once(broker: HostedBroke
     try:
         sockets.extend(broker.connect() for _ in range(2000))
         assert_answered(broker)
-        # A SYN that is dropped for want of backlog is sent again a second later.
+        # A SYN dropped by a full backlog is sent again a second later.
         assert sum(segments_sent_again(each) for each in sockets) == 0
     finally:
         for sock in sockets:

@@ -1,4 +1,4 @@
-"""Whoever is refused again and again does not fill the disk with the log."""
+"""Repeatedly refused clients do not fill the disk with log lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_flood_of_refused_connections_is_few_lines_and_a_count(tmp_path: Path)
             assert receive_answer(sock) is None
     broker.stop()
     lines = broker.lines_about("HTTP client is talking")
-    # A minute may end in between; then each of the two has its lines.
+    # A minute may end in between; then there are two of its line quotas.
     assert len(lines) <= 2 * 62
     counts = [line for line in broker.lines_about("left out") if "127.0.0.1 on PLAINTEXT" in line]
     assert len(counts) in {1, 2}

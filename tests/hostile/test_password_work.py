@@ -1,7 +1,7 @@
-"""What is done with a password tells nothing of it, nor whether its user is there.
+"""Password checks reveal neither the password nor whether the user exists.
 
-Compared is which functions are called, C's too, in which order: secrets are compared by
-`hmac.compare_digest`, of digests that are equally long, and whoever is not there costs the same.
+The tests compare the sequence of called functions, including C functions: `hmac.compare_digest`
+compares digests of equal length, and an unknown user costs the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ PASSWORD = "p" * 60_000
 
 
 def calls_of(work: Callable[[], object]) -> list[str]:
-    """Return the names of the functions that some work calls, in order."""
     calls: list[str] = []
 
     def note(frame: Any, event: str, called: Any) -> None:
@@ -41,7 +40,6 @@ def calls_of(work: Callable[[], object]) -> list[str]:
 
 
 def calls_of_refusal(work: Callable[[], object]) -> list[str]:
-    """Return the calls of work that refuses a login."""
 
     def refused() -> None:
         try:
@@ -77,7 +75,6 @@ def test_scram_does_the_same_for_nobody_as_for_a_wrong_password(
     users = {"alice": keys_of(number, salted, salt=salt, iterations=LEAST_ITERATIONS)}
 
     def log_in(known: dict[str, ScramKeys]) -> tuple[list[str], list[str]]:
-        """Return the calls of both steps of a login as alice."""
         bare = f"n=alice,r={CLIENT_NONCE}"
         server = ScramMechanism(
             number,

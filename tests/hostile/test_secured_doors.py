@@ -1,7 +1,6 @@
-"""The hostile frames at other doors: before a login and after it, below TLS and within it.
+"""Malicious frames on secured listeners: before and after a login, below TLS and within it.
 
-Each costs its own connection at most, and one log line; others are served meanwhile, and memory
-stays where it was.
+Each costs at most its own connection and one log line; memory does not grow.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
 
 
 class Doors:
-    """A broker with a listener of each protocol, and ways through them."""
+    """A broker with a listener of each protocol."""
 
     def __init__(self, folder: Path) -> None:
         login = sasl_listener("PLAIN")
@@ -57,7 +56,6 @@ class Doors:
         return self._context.wrap_socket(self.raw(listener), server_hostname="localhost")
 
     def hello(self) -> bytes:
-        """Return what begins a TLS handshake."""
         outgoing = ssl.MemoryBIO()
         engine = self._context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
         with contextlib.suppress(ssl.SSLWantReadError):
@@ -65,7 +63,7 @@ class Doors:
         return outgoing.read()
 
     def name_in_log(self, sock: socket.socket) -> str:
-        """Return what lines about a connection have: its port may be another listener's as well."""
+        """Return a connection's name in log lines; its port alone may occur on another listener."""
         host, port = sock.getsockname()[:2]
         listener = {number: name for name, number in self.ports.items()}[sock.getpeername()[1]]
         return f"{host}:{port} on {listener}"
@@ -138,11 +136,11 @@ def test_whoever_is_slow_is_closed_in_time(doors: Doors) -> None:
             socks[door] = stack.enter_context(way(doors))
             names.append(doors.name_in_log(socks[door]))
         for door, sock in socks.items():
-            # The beginning of a hello for TLS, and of a frame for what is within.
+            # The start of a TLS hello, and of a frame within TLS.
             begun = struct.pack(">i", 1000) + bytes(9)
             if door.startswith("below TLS"):
                 begun = b"\x16\x03"
-            with contextlib.suppress(ConnectionError, ssl.SSLError):  # it has had its time
+            with contextlib.suppress(ConnectionError, ssl.SSLError):  # timed out by the broker
                 sock.sendall(begun)
         assert [door for door, sock in socks.items() if not is_closed(sock)] == []
     for name in names:
@@ -163,14 +161,14 @@ def test_giants_within_tls_stay_within_the_budget_and_all_are_served(doors: Door
                 sock.sendall(whole)
             return is_closed(sock)
 
-    # Logged in before: logins have two seconds here, and this machine is busy then.
+    # Logged in first: the login timeout is two seconds, and the machine is busy later.
     bystander = doors.log_in(doors.raw("SASL_PLAINTEXT"))
     with contextlib.closing(bystander), ThreadPoolExecutor(4) as pool:
         giants = pool.map(send_giant, range(4))
         for _ in range(5):
             assert is_answered(bystander)
         list(giants)
-    # The budget, the one frame that may exceed it, and what TLS holds of each.
+    # The budget, the one frame that may exceed it, and TLS buffers.
     assert doors.broker.peak_memory_bytes() - before < (32 + 16 + 4) * MIB + NOISE_BYTES
 
 
@@ -184,7 +182,7 @@ def test_the_memory_of_handshakes_that_are_given_up_goes_back_to_the_system(door
             for peer in peers:
                 peer.sendall(hello)
             for peer in peers:
-                with contextlib.suppress(ConnectionError):  # it has had its time
+                with contextlib.suppress(ConnectionError):  # timed out by the broker
                     peer.recv(1)
         doors.broker.until_memory_is(before + 2 * NOISE_BYTES)
     # A busy machine serves fewer of them at a time.

@@ -1,7 +1,6 @@
-"""A log that random producers write to and that is compacted now and then, with a model beside it.
+"""A log with random producers and compactions, compared with a model.
 
-The model is the list of all records that are committed, from the first offset on; compaction never
-takes anything from it.
+The model is the list of all committed records; compaction removes nothing from it.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Workload:
     """One log in memory.
 
     Attributes:
-        committed: The model, by rising offsets once `check` has sorted it.
+        committed: The model, ordered by offset after `check`.
         checkpoint: The first dirty offset.
     """
 
@@ -61,11 +60,10 @@ class Workload:
         self.checkpoint: int | None = None
         self._open: dict[int, list[Record]] = {}
         self._sequences: dict[int, int] = {}
-        # When a compaction may have met a tombstone first: its horizon is not before.
+        # Earliest time at which a compaction may have seen a tombstone; no horizon is before it.
         self._met_ms: dict[int, int] = {}
 
     def step(self) -> None:
-        """Do one of the things that happen to a log."""
         luck = self.random.random()
         self.clock.passed_ms += self.random.randrange(30)
         if luck < 0.9:
@@ -76,7 +74,6 @@ class Workload:
             self.log.roll(now_ms=self.clock.now_ms())
 
     def append(self) -> None:
-        """Append a batch: plain, idempotent or transactional, in any codec."""
         random, log = self.random, self.log
         producer = random.choice([PLAIN, PLAIN, 1, 2, 3, 4])
         is_transactional = producer > 2
@@ -113,7 +110,6 @@ class Workload:
             self.committed += records
 
     def end_transaction(self) -> None:
-        """Commit or abort one of the open transactions."""
         if self._open:
             producer = self.random.choice(list(self._open))
             is_commit = self.random.random() < 0.5
@@ -123,12 +119,11 @@ class Workload:
                 self.committed += records
 
     def end_all_transactions(self) -> None:
-        """Leave none open."""
         while self._open:
             self.end_transaction()
 
     def compact(self) -> None:
-        """Compact what there is, with more or less memory for keys."""
+        """Compact the log, with a random amount of memory for keys."""
         for record in self.committed:
             self._met_ms.setdefault(record.offset, self.clock.now_ms())
         self.checkpoint = compact(
@@ -140,7 +135,7 @@ class Workload:
         )
 
     def check(self, log: Log | None = None) -> None:
-        """Compare what a read_committed consumer finds with the model, from several offsets on."""
+        """Compare the view of a read_committed consumer with the model, from several offsets."""
         log = log or self.log
         log.check()
         self.committed.sort()
@@ -163,12 +158,12 @@ class Workload:
                 assert self.clock.now_ms() >= self._met_ms[record.offset] + RETENTION_MS
 
     def everything(self) -> bytes:
-        """Return all batches, one after the other."""
+        """Return all batches, concatenated."""
         return b"".join(batch for _, batch in batches_of(self.log))
 
 
 def open_log(files: SimulatedFiles, *, recovery_point: int = 0) -> Log:
-    """Open the log that a disk holds, as after an unclean stop; all of it is committed."""
+    """Open a disk's log as after an unclean stop, with all records committed."""
     log = Log(
         DIRECTORY,
         files,

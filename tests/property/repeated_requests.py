@@ -1,6 +1,6 @@
-"""Produce requests as a client sends them, mostly like the one before, and any other kind between.
+"""Random Produce requests that mostly repeat the one before, for two brokers.
 
-Each is made once and sent to two brokers; only the topics' ids differ.
+Each is made once and sent to both; only the topic ids differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wirebroker.codecs.records.layout import HEADER
 if TYPE_CHECKING:
     from random import Random
 
-# Topics and their settings, of three partitions each.
+# Topics, each with three partitions, and their settings.
 TOPICS: dict[str, dict[str, str]] = {
     "plain": {},
     "other": {},
@@ -30,35 +30,28 @@ TOPICS: dict[str, dict[str, str]] = {
 PARTITIONS = 3
 _CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
 _FIRST_TOPIC_ID = 13
-# Where a mutated frame must stay as it is: its size, its key and the first byte of its version.
+# The unchanged start of a mutated frame: size, key and first byte of the version.
 _HEAD_BYTES = 7
 _TOPIC_ID_BYTES = 16
-# What stands for the topic's id until a broker's own is filled in.
+# Placeholder of a broker's topic id.
 _ID = b"-the topic's id-"
 
 
 class Request(NamedTuple):
-    """A frame with its size, and the topic whose id stands in it as _ID."""
+    """A frame with its size, and the topic whose id it contains as _ID."""
 
     frame: bytes
     topic: str
 
     def for_broker(self, ids: dict[str, bytes]) -> bytes:
-        """Return the frame with the id that a broker has given the topic."""
         return self.frame.replace(_ID, ids[self.topic])
 
     def as_made(self, answer: bytes, ids: dict[str, bytes]) -> bytes:
-        """Return a broker's answer with the id as it was made."""
+        """Return a broker's response with _ID in place of its topic id."""
         return answer.replace(ids[self.topic], _ID)
 
 
 class RequestMaker:
-    """One client: what it keeps from request to request.
-
-    Attributes:
-        topic: Where it sends.
-    """
-
     def __init__(self, random: Random) -> None:
         self._random = random
         self._version = 12
@@ -68,11 +61,10 @@ class RequestMaker:
         # Whether requests name several partitions.
         self._is_wide = False
         self._client_id = "us"
-        # Of the idempotent producer in each partition: its epoch and next sequence.
+        # The idempotent producer's epoch and next sequence in each partition.
         self._sequences: dict[tuple[str, int], tuple[int, int]] = {}
 
     def next_request(self) -> Request:
-        """Return a request, mostly like the one before."""
         random = self._random
         if random.random() < 0.1:
             self._change()
@@ -102,7 +94,7 @@ class RequestMaker:
         return Request(frame, topic)
 
     def _change(self) -> None:
-        """Become another kind of client in one respect, or one of the usual kind."""
+        """Change one property of the client, or reset all to the usual."""
         random = self._random
         self._is_wide = random.random() < 0.5
         match random.randrange(12):
@@ -123,7 +115,6 @@ class RequestMaker:
                 self._acks = random.choice((-1, 1))
 
     def _records(self) -> bytes | None:
-        """Return a partition's records: half of the time plain ones."""
         random = self._random
         value = random.randbytes(random.choice((0, 1, 20, 60, 120, 500, 900, 1100, 17_000)))
         match random.randrange(30):
@@ -141,7 +132,7 @@ class RequestMaker:
                 return batch(*[value] * random.choice((1, 1, 1, 2, 5)))
 
     def _odd(self, value: bytes) -> bytes | None:
-        """Return what is mostly no good batch."""
+        """Return a mostly invalid batch."""
         random = self._random
         whole = batch(value, b"b")
         flipped = bytearray(whole)
@@ -160,7 +151,7 @@ class RequestMaker:
         )
 
     def _in_sequence(self, value: bytes) -> bytes:
-        """Return an idempotent producer's next batch, a duplicate or no successor."""
+        """Return an idempotent producer's next batch, a duplicate or one out of sequence."""
         random = self._random
         place = self.topic, self._index
         epoch, sequence = self._sequences.get(place, (1, 0))
@@ -179,7 +170,7 @@ class RequestMaker:
         return batch(value, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
 
     def _other_header(self, records: bytes) -> bytes:
-        """Return a batch with something else in its header, and a right CRC."""
+        """Return a batch with a changed header and a right CRC."""
         fields: dict[str, Any] = self._random.choice(
             (
                 {"base_offset": 5},
@@ -205,7 +196,7 @@ class RequestMaker:
         return bytes(other)
 
     def _mutated(self, frame: bytes) -> bytes:
-        """Return a frame with other bytes, or fewer or more; the topic's id stays."""
+        """Return a frame with changed, fewer or more bytes, but the same topic id."""
         random = self._random
         data = bytearray(frame)
         id_at = frame.find(_ID)

@@ -1,4 +1,4 @@
-"""What a leader takes from a producer, any reader reads to its end: any payload, its CRC right."""
+"""Any batch that a leader accepts, whatever its payload, is readable to its end by every reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.records.batch import BatchHeader
     from wirebroker.codecs.records.record import Record
 
-# What is wrong is told by these; the last one says only that it does not unpack.
+# Errors that name the fault; the last says only that decompression failed.
 REFUSALS = {
     ErrorCode.INVALID_RECORD,
     ErrorCode.INVALID_TIMESTAMP,
@@ -113,9 +113,9 @@ def as_kafka_python_reads(batch: bytes) -> list[tuple[int, bytes | None, bytes |
 
 
 def suits_kafka_python(header: BatchHeader, batch: bytes, read: list[Record]) -> bool:
-    """Tell whether it can read a batch: it wants two things that neither Kafka nor Java does.
+    """Return whether kafka-python can read a batch.
 
-    The names of headers are text, and the attributes of a record, which mean nothing, below 128.
+    It requires, unlike Kafka, text as header names, and (meaningless) record attributes below 128.
     """
     if not all(name.isascii() for record in read for name, _ in record.headers):
         return False

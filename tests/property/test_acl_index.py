@@ -1,8 +1,7 @@
-"""Decisions by ACLs are a function of the ACLs that are there, whatever came and went before.
+"""ACL decisions depend only on the present ACLs, not on earlier ones.
 
-The model is the rule as Kafka's documentation says it, over a plain list; the index has to say the
-same after any history of additions and removals (the class of CVE-2024-27309, where a removal
-changed what other rules said).
+The model applies the rule of Kafka's documentation to a plain list. The index must agree after any
+additions and removals (the class of CVE-2024-27309, where a removal disabled other rules).
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def says(entry: AclEntry, principal: str, host: str, operation: int) -> bool:
 def decision(
     entries: list[AclEntry], question: tuple[str, str, int, int, str]
 ) -> tuple[bool | None, bool]:
-    """Return whether it is allowed (None: nothing says so), and whether there are rules at all."""
+    """Return whether access is allowed (None: no rule matches), and whether there are any rules."""
     principal, host, operation, kind, name = question
     about = [entry for entry in entries if fits(entry, kind, name)]
     speaking = {e.permission_type for e in about if says(e, principal, host, operation)}
@@ -115,7 +114,7 @@ def test_any_history_decides_as_the_list_of_what_is_left(pytestconfig: pytest.Co
 
 
 def allows_some(entries: list[AclEntry], principal: str, host: str, operation: int) -> bool:
-    """Do as `AclIndex.allows_some` for topics, by looking at each rule: no rule implies another."""
+    """Compute `AclIndex.allows_some` for topics from each rule alone."""
     about = [
         entry
         for entry in entries
@@ -161,7 +160,7 @@ def test_whether_some_resource_is_allowed_is_a_function_of_what_is_left(
 
 
 def test_some_resource_is_allowed_only_if_one_is(pytestconfig: pytest.Config):
-    """What is told of a kind of resource is never more than what could be found by asking."""
+    """The result never reveals more than requests for single resources could."""
     budget = Budget(pytestconfig, seconds=0.25)
     random = budget.random
     yes = 0
@@ -179,7 +178,7 @@ def test_some_resource_is_allowed_only_if_one_is(pytestconfig: pytest.Config):
 
 
 def test_whether_some_resource_is_allowed_is_asked_of_the_principals_own_rules() -> None:
-    """However many others have: 10,000 of them took 10 ms of the loop."""
+    """Rules of other principals cost no time: 10,000 took 10 ms of the loop."""
     looks = 0
 
     class Principal(str):

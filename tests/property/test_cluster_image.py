@@ -1,8 +1,7 @@
-"""image.apply is a function of the records: however they are cut, encoded or condensed.
+"""image.apply gives the same result however the records are split, encoded or condensed.
 
-Random histories of a cluster (topics, partitions, changes, configs, brokers, features, producer
-ids, kinds that are only kept, transactions that end or are aborted) are replayed in one go, in
-random pieces, through bytes, and from a snapshot at a random place.
+Random histories of a cluster are replayed at once, in random pieces, through bytes, and from a
+snapshot at a random place.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ KIND = RecordType
 
 
 class History:
-    """Makes records that fit to those before."""
+    """Makes records that fit the earlier ones."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -44,7 +43,6 @@ class History:
         self.records: list[MetadataRecord] = []
 
     def grow(self) -> None:
-        """Add one change."""
         choices = [self.create, self.register, self.config, self.feature, self.ids, self.keep]
         if self.topics:
             choices += [self.change, self.change, self.enlarge, self.remove]
@@ -53,7 +51,7 @@ class History:
         self.random.choice(choices)()
 
     def transaction(self, *, size: int, is_aborted: bool) -> None:
-        """Add a transaction; what it did is forgotten if it is aborted."""
+        """Add a transaction, whose changes are forgotten if it is aborted."""
         before = dict(self.topics), dict(self.names), set(self.brokers)
         self.records.append(metadata_record(KIND.BEGIN_TRANSACTION, name="t"))
         for _ in range(size):
@@ -210,7 +208,6 @@ class History:
 
 
 def history(random: Random) -> list[MetadataRecord]:
-    """Return a random history."""
     made = History(random)
     for _ in range(random.randrange(60)):
         if random.random() < 0.1:
@@ -221,13 +218,12 @@ def history(random: Random) -> list[MetadataRecord]:
 
 
 def replay(records: list[MetadataRecord], image: ClusterImage) -> ClusterImage:
-    """Apply records in one go."""
     builder = ImageBuilder(image).apply_all(records)
     return builder.build(offset=image.offset + len(records), epoch=1)[0]
 
 
 def in_pieces(records: list[MetadataRecord], random: Random) -> ClusterImage:
-    """Apply records in pieces of random length, empty ones too."""
+    """Apply records in pieces of random length, also empty ones."""
     image = ClusterImage()
     rest = records
     while rest:
@@ -238,7 +234,7 @@ def in_pieces(records: list[MetadataRecord], random: Random) -> ClusterImage:
 
 
 def same_state(left: ClusterImage, right: ClusterImage) -> bool:
-    """Compare what two images say, wherever in the log they stand."""
+    """Return whether two images are equal, apart from their offsets."""
     names = set(ClusterImage.__slots__) - {"offset", "epoch"}
     return all(getattr(left, name) == getattr(right, name) for name in names)
 

@@ -1,7 +1,7 @@
-"""Compaction takes nothing from anybody who replays the log, whatever was written and whenever.
+"""Compaction removes nothing that a replay of the log needs (requirement R17).
 
-Random keys, tombstones, transactions, codecs and memory; horizons that pass; a reader that begins
-anywhere finds for every key what it would have found (requirement R17).
+Random keys, tombstones, transactions, codecs, memory and horizons: a reader that begins at any
+offset finds the same last value of every key.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def test_a_further_compaction_changes_nothing(budget):
         work = Workload(Random(f"again {budget.seed} {number}"))
         for _ in range(STEPS):
             work.step()
-        # The second one gives markers a horizon: the first has met data of their transactions.
+        # The second one sets the markers' horizon, because the first still found their data.
         for _ in range(2):
             compact(work.log, work.files, 0, now_ms=work.clock.now_ms())
         before = work.everything()
@@ -123,6 +123,6 @@ def test_a_crash_anywhere_in_a_compaction_loses_nothing(budget):
             assert log.log_end_offset == end, f"{number}: cut before event {cut}, {kind}"
             assert not [name for name in files.list_directory(log.directory) if ".swap" in name]
             work.check(log)
-            # What was begun is done another time, with the same result.
+            # A later compaction does the interrupted work, with the same result.
             compact(log, files, 0, now_ms=work.clock.now_ms())
             work.check(log)

@@ -1,8 +1,8 @@
-"""A follower that diverged from its leader, at random: in the end both logs are byte-identical.
+"""Random divergence of a follower from its leader: in the end both logs have the same batches.
 
-Two replicas lead in turns. Each new leader has what it has; the other one asks where its last epoch
-ended (OffsetForLeaderEpoch), truncates as KIP-101 and KIP-279 say, and fetches the rest. Segments
-differ in size, so only batches, aborted transactions, producers and epochs are compared.
+Two replicas lead in turns. The follower fetches the end offset of its last epoch
+(OffsetForLeaderEpoch), truncates by KIP-101 and KIP-279, and fetches the rest. Segment sizes
+differ, so only batches, aborted transactions, producers and epochs are compared.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def open_log(directory: Path, random: Random) -> Log:
 
 
 def lead(log: Log, epoch: int, random: Random) -> None:
-    """Append some batches as the leader of an epoch, a third of them in transactions."""
+    """Append some batches as leader of an epoch, a third of them in transactions."""
     for _ in range(random.randrange(0, 8)):
         producer_id = random.choice([-1, -1, 5, 6])
         if producer_id < 0:
@@ -83,7 +83,7 @@ def append_in_transaction(log: Log, producer_id: int, epoch: int) -> None:
 
 
 def follow(follower: Log, leader: Log, epoch: int, random: Random) -> None:
-    """Truncate to where the logs agree, then fetch some of what is missing, or all."""
+    """Truncate to where the logs agree, then fetch some or all of the rest."""
     while True:
         asked = follower.leader_epochs.latest_epoch
         if asked < 0:

@@ -1,8 +1,8 @@
-"""Classic groups under random steps, against a model that knows only what clients may rely on.
+"""A classic group under random steps, compared with a model of the guarantees to clients.
 
-No partition is owned by two members of one generation. A generation never goes back. What was
-answered as committed is there, also after a restart. Nobody is answered twice, and nobody who
-waits is forgotten by the group. A restart between any two steps loses only soft state.
+No partition has two owners in one generation. Generations never decrease. Acknowledged commits
+stay, also after a restart. Each request gets one response, and no waiting request is forgotten. A
+restart between any two steps loses only soft state.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ TIMES = st.sampled_from([0, 1, SESSION_MS // 2, SESSION_MS, REBALANCE_MS])
 
 
 class Model:
-    """What the answers so far have promised."""
+    """The guarantees of the responses so far."""
 
     def __init__(self) -> None:
         self.generation = 0
-        # generation -> member -> what it was told to own
+        # generation -> member -> assignment
         self.owned: dict[int, dict[str, bytes]] = {}
         self.offsets: dict[int, int] = {}
 
@@ -50,28 +50,26 @@ class Model:
 
     def synced(self, generation: int, member: str, assignment: bytes) -> None:
         owned = self.owned.setdefault(generation, {})
-        # A static member is its instance, whatever its id is by now.
+        # A static member is identified by its instance, whatever its current id.
         owner = member if member.startswith("client") else member.partition("-")[0]
         assert owned.setdefault(owner, assignment) == assignment, "an assignment has changed"
         parts = [part for each in owned.values() for part in each.split()]
         assert len(parts) == len(set(parts)), "a partition has two owners"
 
     def restarted(self, recorded_generation: int) -> None:
-        """Forget generations that were never recorded: nobody could have owned anything."""
+        """Forget generations that were never recorded, so that they had no owners."""
         assert all(each <= recorded_generation for each in self.owned), "an assignment got lost"
         self.generation = recorded_generation
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """One group, its clients, and a restart now and then."""
-
     members = Bundle("members")
 
     def __init__(self) -> None:
         super().__init__()
         self.groups = Groups()
         self.model = Model()
-        # Tokens of those who wait, each with what it asked; seen answers are removed.
+        # Waiting requests by token; seen responses are removed.
         self.joining: dict[str, str] = {}
         self.syncing: dict[str, tuple[int, str]] = {}
 
@@ -142,7 +140,7 @@ class GroupMachine(RuleBasedStateMachine):
             assert self.groups.group().state is GroupState.EMPTY
             self.model.offsets[partition] = offset
 
-    # -- the world ---------------------------------------------------------------------------
+    # -- environment -------------------------------------------------------------------------
 
     @rule(ms=TIMES)
     def time_passes(self, ms):
@@ -166,10 +164,10 @@ class GroupMachine(RuleBasedStateMachine):
     def the_log_works_again(self):
         self.groups.fails_with = None
 
-    # -- what must be true -------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Hold the answers that came against the model."""
+        """Check new responses against the model."""
         answers = self.groups.answers
         for token in [token for token in self.joining if token in answers]:
             del self.joining[token]

@@ -1,8 +1,7 @@
-"""The messages coded by hand against two others: our generic codec and kio, in every version.
+"""Hand-written message codecs against two others, our generic codec and kio, in every version.
 
-Requests are made at random by the generic codec, read by kio and by hand, and compared field by
-field. Responses are written by hand, must equal the generic codec's bytes, and kio must read them
-and write the same again.
+Both parsers must read the generic codec's random requests alike. Hand-written responses must equal
+the generic codec's bytes, and kio must read them and write the same bytes.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ PARSERS: dict[ApiKey, Callable[[memoryview, int, int], Any]] = {
     ApiKey.API_VERSIONS: parse_api_versions,
 }
 KEYS = list(PARSERS)
-# Bytes before the body, so that no parser takes the frame's start for the body's.
+# Bytes before the body, so that no parser mistakes the frame's start for the body's.
 HEADER = b"\xff" * 5
 
 
@@ -85,7 +84,7 @@ def written_by_kio(key: ApiKey, version: int, entity: Any, *, is_request: bool) 
 
 
 def plain(value: Any) -> Any:
-    """Turn what kio read into dicts, lists, numbers, texts and bytes."""
+    """Convert kio's objects to dicts, lists, numbers, texts and bytes."""
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in dataclass_fields(value)}
     if isinstance(value, tuple):
@@ -98,7 +97,7 @@ def plain(value: Any) -> Any:
 
 
 def uuid_of(value: bytes | None) -> bytes:
-    """Return a uuid as we have it: kio reads zero as None."""
+    """Return a uuid as wirebroker has it: kio reads zero as None."""
     return value or ZERO_UUID
 
 
@@ -268,7 +267,7 @@ def produce_response(value: dict[str, Any], version: int) -> bytes:
 
 
 def pair(row: dict[str, Any], field: str, names: tuple[str, str]) -> tuple[int, int] | None:
-    """Return a tagged struct of two numbers; both -1 is its default, which is not written."""
+    """Return a tagged struct of two numbers; the default, both -1, is not written."""
     if field not in row:
         return None
     values = tuple(row[field][name] for name in names)
@@ -299,7 +298,7 @@ def fetch_response(value: dict[str, Any], version: int) -> bytes:
         throttle_time_ms=value["throttle_time_ms"],
         node_endpoints=endpoints(value),
     )
-    # What is handed over as records comes out as the same objects.
+    # Records are passed on as the same objects.
     payloads = [result.records for _, _, results in topics for result in results if result.records]
     assert [piece for piece in pieces if any(piece is payload for payload in payloads)] == payloads
     return b"".join(pieces)
@@ -368,8 +367,8 @@ def metadata_response(value: dict[str, Any], version: int) -> bytes:
 
 
 def api_versions_response(value: dict[str, Any], version: int) -> bytes:
-    # Two rules of Kafka's that the schema does not have: level 0 is not finalized, and before
-    # version 4 no supported feature starts at 0.
+    # Two rules of Kafka that the schema lacks: level 0 is not finalized, and before version 4 no
+    # supported feature starts at 0.
     for row in value.get("finalized_features", ()):
         row["min_version_level"] = row["max_version_level"] = row["max_version_level"] or 1
     if version < 4 and "supported_features" in value:
@@ -428,7 +427,8 @@ def test_every_prefix_of_a_request_is_refused(pytestconfig: pytest.Config) -> No
             for length in range(0, len(data), 1 + len(data) // 100):
                 with pytest.raises(MalformedFrameError):
                     PARSERS[key](memoryview(data[:length]), 0, version)
-            PARSERS[key](memoryview(data + b"\x00"), 0, version)  # as Kafka, it ignores the rest
+            # like Kafka, it ignores trailing bytes
+            PARSERS[key](memoryview(data + b"\x00"), 0, version)
 
 
 def test_a_changed_request_is_refused_or_read_as_the_generic_codec_reads_it(

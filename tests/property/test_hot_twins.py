@@ -1,6 +1,6 @@
-"""What a compiled build does in C against its reference in Python, over batches with any damage.
+"""C functions of a compiled build against their Python reference, on damaged batches.
 
-In the plain tree both are the same code. What matches a frame is held against the parser, too.
+In the plain tree both are the same code. Matched frames are compared with the parser as well.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     import pytest
 
-# Against itself the reference needs no long comparison.
+# In the plain tree the reference is compared with itself, so a short test suffices.
 _SCALE = 1.0 if record_walk.IS_QUICK else 0.2
 _BYTES = (0, 1, 2, 0x10, 0x20, 0x7F, 0x80, 0xFF)
-# Of a header that has the right length and magic 2.
+# Header fields of a batch with the right length and magic 2.
 _FIELDS = {
     "base_offset": (0, 0, 1, -1),
     "attributes": (0, 0, 4, 5, 7, 8, 0x10, 0x20, -1, -(1 << 15)),
@@ -51,7 +51,7 @@ def some_batch(random: Random) -> bytearray:
 
 
 def other_header(random: Random, records: bytearray) -> None:
-    """Give some fields other values, mostly with a right CRC."""
+    """Change some fields, mostly with a right CRC."""
     header = BatchHeader(*HEADER.unpack_from(records))
     for field in random.sample(list(_FIELDS), random.choice((0, 1, 1, 2))):
         header = header._replace(**{field: random.choice(_FIELDS[field])})
@@ -63,7 +63,7 @@ def other_header(random: Random, records: bytearray) -> None:
 
 
 def damage(random: Random, data: bytearray, *, first: int = 0) -> None:
-    """Change bytes, of which most stand among the first `first`; cut or lengthen."""
+    """Change bytes, mostly among the first `first`; cut or lengthen."""
     for _ in range(random.choice((0, 0, 1, 1, 3))):
         place = random.randrange(first if first and random.random() < 0.8 else len(data))
         data[place % len(data)] = random.choice((*_BYTES, random.randrange(256)))
@@ -104,7 +104,7 @@ def test_batches_are_checked_and_placed_as_the_reference_does(pytestconfig: pyte
 def test_records_are_walked_as_by_the_reference_however_they_are_cut(
     pytestconfig: pytest.Config,
 ) -> None:
-    """The reference cut elsewhere agrees too, and so does what reads records as objects."""
+    """Also compares the reference with other cuts, and the reader of record objects."""
     budget = SharedBudget(pytestconfig, seconds=5 * _SCALE)
     random = budget.random
     reference = pure("records.walk")
@@ -127,7 +127,6 @@ def test_records_are_walked_as_by_the_reference_however_they_are_cut(
 
 
 def some_payload(random: Random) -> tuple[bytes, int]:
-    """Return records, most of them with some damage, and how many there are said to be."""
     count = random.choice((1, 1, 2, 5, 300))
     records = [some_record(random, index) for index in range(count)]
     payload = bytearray(b"".join(records))
@@ -156,7 +155,6 @@ def some_record(random: Random, index: int) -> bytes:
 
 
 def cut(random: Random, payload: bytes) -> list[memoryview]:
-    """Return the payload in pieces."""
     size = random.choice((1, 2, 7, 100, 5000))
     ends, position = [], 0
     while position < len(payload):
@@ -167,7 +165,6 @@ def cut(random: Random, payload: bytes) -> list[memoryview]:
 
 
 def outcome(walker: Any, pieces: list[Any]) -> tuple[Any, ...] | None:
-    """Return what a walk finds; None if it refuses the batch."""
     for piece in pieces:
         if not walker.feed(piece):
             assert walker.fault is not None
@@ -180,7 +177,6 @@ def outcome(walker: Any, pieces: list[Any]) -> tuple[Any, ...] | None:
 
 
 def reads(payload: bytes, count: int) -> bool:
-    """Tell whether the reader of records finds them where they should be."""
     try:
         walk = read_records(payload, count=count, base_offset=0, base_timestamp=0, append_time=None)
         return [each.offset for each in walk] == list(range(count))
@@ -222,7 +218,7 @@ Matched: TypeAlias = "tuple[int, list[tuple[int, bytes, int]]] | None"
 
 
 def matched(found: Any) -> Matched:
-    """Return what `match` found with bytes in the place of views."""
+    """Return the result of `match` with bytes instead of views."""
     if found is None:
         return None
     correlation_id, parts = found
@@ -230,13 +226,13 @@ def matched(found: Any) -> Matched:
 
 
 def is_no_batch(records: bytes) -> bool:
-    """Tell whether a length or a magic says so."""
+    """Return whether a length or the magic is invalid."""
     header = BatchHeader(*HEADER.unpack_from(records))
     return header.size != len(records) or header.magic != MAGIC
 
 
 def parsed(frame: memoryview) -> Matched:
-    """Return what `match` should, as the parser finds it; None if it refuses the frame."""
+    """Return what `match` should find, according to the parser; None if it refuses the frame."""
     _, version, correlation_id, _, position = parse_request_header(frame)
     try:
         request = parse_produce(frame, position, version)

@@ -1,9 +1,8 @@
-"""Random appends, a crash that damages what was not flushed, and recovery: always a prefix.
+"""Random appends, crashes that damage unflushed data, and recovery, which always gives a prefix.
 
-After each crash: the log holds the first batches that were appended, byte by byte, at least those
-below the recovery point; producers and leader epochs are what a replay of these batches gives;
-aborted transactions likewise; every offset is found through the rebuilt indexes; the log goes on,
-and survives a clean stop. If only the process died, nothing at all is lost.
+After each crash the log holds, byte for byte, the first appended batches, at least those below the
+recovery point. Producers, leader epochs and aborted transactions equal a replay, indexes find every
+offset, and the log stays usable. If only the process died, nothing is lost.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ START_MS = 1_700_000_000_000
 
 
 class Workload:
-    """A log, what was appended to it, and what of its files is certainly on the disk."""
+    """A log, its appended batches, and what of its files is certainly on disk."""
 
     def __init__(self, directory: Path, random: Random) -> None:
         self.random = random
@@ -108,7 +107,6 @@ class Workload:
         self.batches.append(bytes(batch))
 
     def append_in_transaction(self) -> None:
-        """Begin a transaction, go on with it or end it."""
         state = self.log.producer_state
         producer_id = self.random.choice([11, 12, 13])
         entry = state.producers.get(producer_id)
@@ -149,14 +147,14 @@ class Workload:
         self.batches.append(bytes(batch))
 
     def truncate(self) -> None:
-        """Truncate like a follower; what the producers sent since is forgotten."""
+        """Truncate like a follower, and forget the producers' later batches."""
         if not self.batches:
             return
         offset = read_batch_header(self.random.choice(self.batches[-5:])).base_offset
         if self.log.truncate_to(offset, now_ms=self.now_ms):
             self.batches = [b for b in self.batches if read_batch_header(b).base_offset < offset]
             self.continue_sequences()
-            for name in list(self.flushed):  # what was flushed may have been cut since
+            for name in list(self.flushed):  # flushed bytes may have been truncated since
                 path = self.directory / name
                 if not path.exists():
                     del self.flushed[name]
@@ -165,7 +163,7 @@ class Workload:
                     self.flushed[name] = self.flushed[name][:size]
 
     def crash(self, *, loses_power: bool) -> str:
-        """End without a clean stop; tell what was done to the files."""
+        """End without a clean stop; return what happened to the files."""
         recovery_point = self.log.recovery_point
         self.log.close(clean=False)
         told: list[str] = []
@@ -193,7 +191,7 @@ class Workload:
         position = self.random.randrange(start, len(content) + 1)
         kinds = ["cut", "zeros", "flip", "garbage", "more"]
         if path.name == EPOCHS_NAME:
-            kinds = ["cut", "zeros"]  # it has no checksum: a torn write is noticed, a flip is not
+            kinds = ["cut", "zeros"]  # without a checksum, torn writes are detected but not flips
         kind = self.random.choice(kinds)
         if kind == "cut":
             del content[position:]
@@ -213,7 +211,7 @@ class Workload:
         return f"{path.name} {kind} at {position} of {len(content)}, flushed {start}"
 
     def check_is_prefix(self, *, at_least: int) -> None:
-        """Compare log, producers, epochs and indexes with the batches that should be there."""
+        """Compare log, producers, epochs and indexes with the expected batches."""
         log = self.log
         assert log.log_end_offset >= at_least
         stored = self.read_everything()
@@ -271,7 +269,7 @@ class Workload:
         return stored
 
     def stop_and_start(self) -> None:
-        """Stop cleanly and start again: nothing may have changed."""
+        """Stop cleanly and restart; nothing may change."""
         rows = self.log.producer_state.as_rows()
         end_offset = self.log.log_end_offset
         self.log.close(clean=True)
@@ -282,7 +280,7 @@ class Workload:
 
 
 def covered_by_crc(log: bytes, position: int) -> int:
-    """Return `position`, or one in the same batch that the CRC covers (or that is its length)."""
+    """Return `position`, or one in the same batch's length or CRC range."""
     for start, header in iterate_batches(log):
         inside = position - start
         if inside < header.size:

@@ -1,9 +1,9 @@
-"""Random appends, retention, deleted records, truncation, stops and kills of one log.
+"""Random appends, retention, deletions, truncations, stops and kills of one log.
 
-After each step the log holds the newest batches of a list of all that were appended, byte by byte
-and without holes, from the segment that its start lies in; nothing that retention let go was above
-the high watermark; what could go and is still there is neither too old nor too much. A clean stop
-changes nothing; a kill in the middle of the renames brings back at most what they had not reached.
+After each step the log holds, byte for byte and without gaps, the newest of all appended batches,
+from the segment with its start offset on. Retention deletes nothing above the high watermark, and
+leaves nothing that is too old or too large. A clean stop changes nothing; a kill during the
+renames restores at most the segments that were not renamed yet.
 """
 
 from __future__ import annotations
@@ -33,16 +33,12 @@ DIRECTORY = "/log"
 
 
 class Appended(NamedTuple):
-    """A batch that was appended."""
-
     base_offset: int
     next_offset: int
     data: bytes
 
 
 class Workload:
-    """A log on a simulated disk, and all that was ever appended to it."""
-
     def __init__(self, random: Random) -> None:
         self.random = random
         self.clock = HandClock()
@@ -57,7 +53,7 @@ class Workload:
             cleanup_policy=random.choice([("delete",), ("delete",), ("compact",), ()]),
         )
         self.batches: list[Appended] = []
-        # The start as it would be found after a kill, by the checkpoint.
+        # The log start offset in the checkpoint, which counts after a kill.
         self.start_written = 0
         self.removed: list[Segment] = []
         self.log = self.open(clean=False)
@@ -99,11 +95,11 @@ class Workload:
         log.set_high_watermark(log.log_end_offset)
 
     def lag(self) -> None:
-        """Let the high watermark stay behind once, and look at retention."""
+        """Let the high watermark lag once, and apply retention."""
         self.append()
         log = self.log
         lag = self.random.randrange(log.log_end_offset - log.log_start_offset + 1)
-        # Only a leader that takes over has one that goes back.
+        # The high watermark decreases only on a new leader.
         log.high_watermark = log.log_end_offset - lag
         self.retain()
         log.set_high_watermark(log.log_end_offset)
@@ -156,7 +152,7 @@ class Workload:
         offset = self.random.randint(log.log_start_offset, log.log_end_offset)
         log.truncate_to(offset, now_ms=self.clock.now_ms())
         self.batches = [each for each in self.batches if each.next_offset <= log.log_end_offset]
-        # A batch goes as a whole.
+        # Batches are deleted whole.
         end = max([each.next_offset for each in self.batches], default=log.log_start_offset)
         if end < log.log_end_offset:
             log.truncate_fully(log.log_end_offset, now_ms=self.clock.now_ms())
@@ -191,7 +187,6 @@ class Workload:
         return self.log.log_start_offset, self.log.log_end_offset
 
     def check(self) -> None:
-        """Compare the log with what was appended."""
         log = self.log
         log.check()
         found = b"".join(segment.log.read_at(0, segment.size) for segment in log.segments)

@@ -1,9 +1,8 @@
-"""Every message, every version, both ways: our codec against itself, against kio, against noise.
+"""Round trips of every message in every version: our codec against itself, kio, and noise.
 
-kio is another implementation of the protocol, generated from Kafka's definitions by other people.
-It reads what we wrote and writes it again; the bytes are the same for every message that kio can
-hold. What it cannot hold, and `tame` values avoid: error codes that Kafka does not have (it makes
-enums of them) and timestamps beyond year 9999 (it makes datetimes of them).
+kio is an independent implementation, generated from Kafka's definitions. `tame` values avoid what
+it cannot represent: unknown error codes (it makes enums) and timestamps after year 9999 (it makes
+datetimes).
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def test_every_prefix_of_a_message_is_refused(
     for _ in budget.rounds():
         for case in CASES:
             data = case.message.encode(case.version, maker.message(case.message, case.version))
-            # Long texts are cut at some places only; lengths and small fields at every one.
+            # Long texts are cut at some places only, short ones everywhere.
             step = 1 + len(data) // 200
             for length in range(0, len(data), step):
                 assert not _is_read(case, data[:length]), f"{case}, seed {budget.seed}"
@@ -138,7 +137,7 @@ def test_any_byte_string_is_read_or_refused(pytestconfig: pytest.Config) -> None
 
 
 def _is_read(case: Case, data: bytes | bytearray) -> bool:
-    """Tell whether the bytes are read; whatever is read can be written and then stays the same."""
+    """Return whether the bytes are readable; if so, check that rewriting them is stable."""
     message = case.message
     try:
         value = message.decode(case.version, data)

@@ -1,8 +1,6 @@
-"""Whatever happens to a cluster, what is in sync and what may lead are replicas.
+"""Whatever happens to a cluster, its in-sync and eligible leader replicas are replicas.
 
-Random histories of brokers that stop, die and come back, of topics that are made, moved between
-brokers and moved back, of ISRs that grow and shrink, of elections, of configs and of the feature
-eligible.leader.replicas.version: after each request the image is checked (ClusterImage.check).
+After each request of a random history the image is checked (ClusterImage.check).
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ _SAFE_DOWNGRADE = 2
 
 
 class Cluster:
-    """A controller to which anything may happen.
+    """A controller and random events.
 
     Attributes:
         had_elr: Whether eligible leader replicas were ever finalized.
@@ -48,7 +46,7 @@ class Cluster:
             self.create(f"t{number}")
 
     def step(self) -> None:
-        """Let one thing happen, and check what must hold then."""
+        """Apply one random event and check the invariants."""
         self.random.choice(
             [
                 self.stop,
@@ -68,7 +66,7 @@ class Cluster:
         self.check()
 
     def check(self) -> None:
-        """Assert what `ClusterImage.check` cannot know: when an ISR may be empty."""
+        """Check when an ISR may be empty, which `ClusterImage.check` cannot know."""
         image = self.controller.image
         image.check()
         for topic in image.topics.values():
@@ -99,7 +97,7 @@ class Cluster:
         if not before.fenced:
             return
         self.incarnations += 1
-        self.controller.now_ms += 1_000_000  # its session is over
+        self.controller.now_ms += 1_000_000  # its session expires
         self.controller.register(
             broker,
             incarnation_id=self.incarnations.to_bytes(16, "big"),

@@ -1,7 +1,7 @@
-"""The short way of repeated Produce requests against the whole way: two brokers, the same requests.
+"""The fast path of repeated Produce requests against the normal one: two brokers, same requests.
 
-One sees them all on one connection, the other each on a new one, which remembers nothing. Answers
-and log files must be the same bytes. Topics, settings and requests are in repeated_requests.py.
+One gets them all on one connection, the other each on a new one, without remembered state.
+Responses and log files must be identical. Topics, settings and requests: repeated_requests.py.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 
 class _Twin:
-    """One of the two brokers."""
-
     def __init__(
         self, path: Path, disk: FailingFiles, client: RawClient, line: ProduceLine
     ) -> None:
@@ -43,21 +41,19 @@ class _Twin:
         self.ids: dict[str, bytes] = {}
 
     async def make(self, topic: str) -> None:
-        """Create a topic."""
         self.ids[topic] = await create_topic(self.client, topic, PARTITIONS, **TOPICS[topic])
 
     async def make_again(self, topic: str) -> None:
-        """Delete a topic and create it under the same name."""
         await delete_topic(self.client, topic)
         await self.make(topic)
 
     async def send(self, request: Request) -> bytes | str:
-        """Return the answer, or what closed the connection."""
+        """Return the response, or the error that closed the connection."""
         answer = await self.line.outcome(request.for_broker(self.ids))
         return answer if isinstance(answer, str) else request.as_made(answer, self.ids)
 
     async def alter(self, topic: str, name: str, value: str | None) -> None:
-        """Give a topic's setting a value, or None: its default."""
+        """Set a topic's config; None restores the default."""
         value = value or TOPICS[topic].get(name.replace(".", "_"))
         operation = 1 if value is None else 0
         entry = {"name": name, "config_operation": operation, "value": value}
@@ -68,7 +64,7 @@ class _Twin:
 
     @contextmanager
     def trouble(self, kind: int, topic: str) -> Iterator[None]:
-        """Have a topic's first partition in a state in which it takes (almost) nothing."""
+        """Put a topic's first partition into a state in which it accepts (almost) nothing."""
         partition = self.line.partition(topic)
         match kind:
             case 0:
@@ -76,7 +72,7 @@ class _Twin:
                 yield
                 lead(partition)
             case 1:
-                # The other one never asks for anything; who leads alone again commits all.
+                # The other replica never fetches; a leader that is alone again commits all.
                 lead(partition, replicas=(1, 2), isr=(1,))
                 yield
                 lead(partition)
@@ -89,7 +85,7 @@ class _Twin:
                 self.disk.broken.clear()
 
 
-# Settings that change between requests; None is the default.
+# Configs that change between requests; None is the default.
 _SETTINGS = {
     "max.message.bytes": ("150", "2000", None, None),
     "message.timestamp.type": ("LogAppendTime", "CreateTime", None),
@@ -101,7 +97,6 @@ _SETTINGS = {
 
 
 async def _change(random: Random, twins: tuple[_Twin, _Twin]) -> None:
-    """Change something other than records, at both."""
     topic = random.choice(list(TOPICS))
     if random.random() < 0.2:
         for twin in twins:

@@ -1,4 +1,4 @@
-"""A sampled rate against a model: every event is kept, and the rate is counted from them."""
+"""A sampled rate against a model that keeps every event and counts the rate from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAMPLE_MS = 100
 
 
 class Model:
-    """Samples as lists of events; nothing is ever summed before it is asked for."""
+    """Samples as lists of events, which are summed only on request."""
 
     def __init__(self, samples: int) -> None:
         self.samples = samples
@@ -63,6 +63,6 @@ def test_who_waits_as_told_is_at_the_limit_or_below(seed: int) -> None:
             now += rng.choice([1, 20, 90])
             rate.count(rng.randrange(200), now)
             delay = rate.delay_ms(limit, now)
-            # The window counts as a whole from its first event on: that much is always enough.
+            # The window counts fully from its first event on, so this delay always suffices.
             now += max(delay, 11 * SAMPLE_MS + 1) if delay else 0
             assert rate.delay_ms(limit, now) == 0

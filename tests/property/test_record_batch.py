@@ -1,4 +1,4 @@
-"""Record batches at random: round trips, kafka-python as a second opinion, and damage."""
+"""Random record batches: round trips, comparison with kafka-python, and damage."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def test_kafka_python_builds_the_same_and_reads_ours(pytestconfig: pytest.Config
             records, producer_id=7, producer_epoch=1, base_sequence=5, is_transactional=True
         )
         theirs = bytes(builder.build())
-        # The leader epoch is the leader's: kafka-python writes 0, Java's producer -1.
+        # The leader sets the leader epoch: kafka-python writes 0, Java's producer -1.
         assert batch[:12] + bytes(4) + batch[16:] == theirs, budget.seed
-        # Its snappy needs a package of its own; Java's batches are in tests/unit.
+        # kafka-python's snappy needs another package; tests/unit has Java's batches.
         codec = random.choice([codec for codec in Codec if codec is not Codec.SNAPPY])
         packed = DefaultRecordBatch(bytes(build_batch(records, codec=codec)))
         assert packed.validate_crc()
@@ -118,7 +118,7 @@ def test_any_changed_byte_after_the_crc_changes_the_crc(pytestconfig: pytest.Con
 
 
 def walked(batch: bytearray) -> tuple[int, ErrorCode | None]:
-    """Walk all batches and records, with CRCs made right, and return their number and the fault."""
+    """Walk all batches and records with corrected CRCs; return their number and the fault."""
     count = 0
     try:
         for position, header in iterate_batches(batch):

@@ -1,4 +1,4 @@
-"""Columns of records against the reader of single records; C against its reference in Python."""
+"""Columns of records against the reader of single records, and C against the Python reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALL = {"keys": True, "values": True, "headers": True}
 
 
 def a_batch(random: Random) -> tuple[bytes, dict[str, Any]]:
-    """Return records, most of them damaged somewhere, and what their batch says of them."""
+    """Return mostly damaged records, and the batch header's claims about them."""
     payload, count = some_payload(random)
     base_offset = random.choice((0, 7, 1 << 40))
     first = random.choice((0, 0, base_offset + 1, base_offset + 100))
@@ -40,7 +40,6 @@ def a_batch(random: Random) -> tuple[bytes, dict[str, Any]]:
 
 
 def read(payload: bytes, said: dict[str, Any]) -> list[tuple[Any, ...]] | None:
-    """Return the wanted records as the reader of single ones has them; None if it refuses them."""
     names = ("count", "base_offset", "base_timestamp", "append_time")
     try:
         found = list(read_records(payload, **{name: said[name] for name in names}))
@@ -89,7 +88,7 @@ def test_columns_hold_what_single_records_hold_and_damaged_batches_leave_no_trac
 
 
 def test_what_was_taken_stays_as_it_is_while_somebody_has_it(pytestconfig: pytest.Config) -> None:
-    """However many are kept, and in whatever order they are dropped and their memory used again."""
+    """However many are kept, and in whatever order they are dropped and their memory is reused."""
     budget = SharedBudget(pytestconfig, seconds=1)
     random = budget.random
     kept_count = 0

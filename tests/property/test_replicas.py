@@ -1,7 +1,7 @@
-"""Replicas of one partition in any order of appends, fetches, elections and ISR changes.
+"""Replicas of one partition under random appends, fetches, elections and ISR changes.
 
-Whatever comes late or gets lost: what was committed is in every replica of the ISR and the same in
-all, no high watermark falls within a role, and none passes what the maximal ISR has.
+With any delays and losses: committed records are in every replica of the ISR and the same in all,
+no high watermark decreases within a role, and none passes the end of the maximal ISR.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _ask(cluster: ReplicaCluster, random: Random, node: Node, isr: set[int]) -> 
     if fate < 0.6:
         cluster.decide(node, change)
     elif fate < 0.8:
-        cluster.decide(node, change, is_answered=False)  # the metadata will say so
-    # else the request is on its way for ever: whatever comes, the maximal ISR is waited for
+        cluster.decide(node, change, is_answered=False)  # the metadata shows the change
+    # Otherwise the request stays in flight forever: the leader keeps waiting for the maximal ISR.
 
 
 def _step(cluster: ReplicaCluster, random: Random, numbers: count[int]) -> None:

@@ -1,4 +1,4 @@
-"""What clients say before they are known, and JAAS lines: any bytes are read, or refused."""
+"""SASL messages of unauthenticated clients and JAAS lines: any bytes are parsed or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seed of randomized tests: the one that is printed is what every process uses."""
+"""Every process of a randomized test run uses the printed seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_seed_is_fixed_unless_one_is_given(tmp_path: Path) -> None:
 
 
 def _run(folder: Path, *options: str) -> int:
-    """Run a test in two processes, with our conftest.py, and return the seed in its header."""
+    """Run a test in two processes with our conftest.py, and return the seed in its header."""
     test = folder / "test_it.py"
     test.write_text(_NOTES_ITS_SEEDS, encoding="ascii")
     command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "conftest"]

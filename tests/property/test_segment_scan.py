@@ -1,6 +1,6 @@
-"""What is read of random logs on the disk: every codec, transactions, compaction, headers, splits.
+"""Scans of random log files: every codec, transactions, compaction, headers, splits.
 
-The logs are those that compaction is tested with; the rows are held against their own readers.
+The rows are compared with the log's own readers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WISH = ScanWish(
 
 
 def a_log(random: Random, folder: Path) -> Workload:
-    """Fill a log and copy its files, as an archive, into a folder."""
+    """Fill a log and copy its files into a directory, like an archive."""
     workload = Workload(random)
     for _ in range(random.choice((1, 20, 150))):
         workload.step()
@@ -107,7 +107,7 @@ def test_times_are_found_as_the_log_itself_finds_them(
     for number, _ in enumerate(budget.rounds()):
         folder = tmp_path / str(number)
         log = a_log(random, folder).log
-        # Markers are found, too, as by ListOffsets.
+        # Like ListOffsets, this finds markers as well.
         records = [r for header, batch in batches_of(log) for r in iterate_records(batch, header)]
         if not records:
             continue

@@ -1,8 +1,8 @@
-"""Transactional ids under any order of requests, loads, failed appends, feature levels and time.
+"""A transactional id under random requests, loads, failed appends, feature levels and time.
 
-The reference knows what clients may rely on: one transaction at a time; it is decided once, by
-whoever has the newest epoch or by the coordinator, and told to every partition that is in it; no
-epoch is given out twice; who is not the newest changes nothing, whatever he asks and however late.
+The reference holds the guarantees to clients: one transaction at a time; it is decided once, by the
+newest epoch or by the coordinator, and sent to each of its partitions; no epoch is assigned twice;
+requests of older epochs change nothing, however late they arrive.
 """
 
 from __future__ import annotations
@@ -28,17 +28,13 @@ CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 class Decided(NamedTuple):
-    """A transaction whose markers are due."""
-
     is_commit: bool
     partitions: frozenset[int]
-    # What the client goes on with; None if that is not told, or to nobody.
+    # The client's next pair; None if no client receives it.
     following: Pair | None
 
 
 class TransactionMachine(RuleBasedStateMachine):
-    """One transactional id against what may be relied on."""
-
     def __init__(self) -> None:
         super().__init__()
         self.real = Transactions()
@@ -47,7 +43,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.partitions: frozenset[int] = frozenset()
         self.begun_ms = 0
         self.decided: Decided | None = None
-        # Who ended the last transaction, and how, as long as nothing else has happened.
+        # The pair that ended the last transaction, and how, until anything else happens.
         self.last_end: tuple[Pair, bool] | None = None
 
     @initialize(version=st.sampled_from([0, 1, 2]), epoch=st.sampled_from([0, LAST_EPOCH - 2]))
@@ -76,7 +72,7 @@ class TransactionMachine(RuleBasedStateMachine):
             assert not self.partitions
             self.last_end = None
             if pair is not None and answer == self.present and pair != self.present:
-                return  # it has asked before, and the answer was lost
+                return  # a retry after a lost response
             self.give(answer)
             self.present = answer
         else:
@@ -110,7 +106,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(who=st.sampled_from([0, 0, -1, -2]), is_commit=st.booleans(), fails=SELDOM)
     def end(self, who: int, *, is_commit: bool, fails: bool) -> None:
-        """End it as clients of transaction.version 2 do."""
+        """End it like clients of transaction.version 2."""
         pair = self.pair(who)
         answer = self.ask(lambda: self.real.end(pair, is_commit=is_commit), fails=fails)
         if answer is ErrorCode.NOT_COORDINATOR:
@@ -136,7 +132,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(who=st.sampled_from([0, -1, -2]), is_commit=st.booleans())
     def end_as_before(self, who: int, *, is_commit: bool) -> None:
-        """End it as older clients do."""
+        """End it like older clients."""
         pair = self.pair(who)
         answer = self.real.end(pair, is_commit=is_commit, client=0)
         if self.decided is None and self.partitions and pair == self.present:
@@ -149,7 +145,7 @@ class TransactionMachine(RuleBasedStateMachine):
         else:
             assert answer in STRANGER | {CONCURRENT, ErrorCode.INVALID_TXN_STATE}
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------
 
     @precondition(lambda self: self.decided is not None)
     @rule()
@@ -181,7 +177,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.present is not None and self.decided is None)
     @rule(is_long=SELDOM)
     def expire(self, *, is_long: bool) -> None:
-        """Look for ids that nobody uses; long ago is longer than any is kept."""
+        """Expire unused ids, after longer than any is kept."""
         shard = self.real.shard
         self.real.now_ms += shard.settings.id_expiration_ms + 1 if is_long else 1
         for outcome in transaction_expiry.sweep_expired(shard, self.real.moment.wall_ms):
@@ -194,9 +190,9 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(version=st.sampled_from([0, 1, 2]))
     def update_features(self, version: int) -> None:
-        """Finalize another transaction.version; clients learn of it sooner or later."""
+        """Finalize another transaction.version, which clients learn sooner or later."""
         self.real.version = version
-        # What records of version 0 do not say is not known after a load.
+        # A load loses what version 0 records do not contain.
         self.last_end = None
 
     @rule()
@@ -218,7 +214,7 @@ class TransactionMachine(RuleBasedStateMachine):
             assert self.present == (transaction.producer_id, transaction.producer_epoch)
             assert transaction.partitions == {("a", index) for index in self.partitions}
 
-    # -- what is known -----------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------
 
     def ask(self, request: Callable[[], Any], *, fails: bool) -> Any:
         self.real.fails_with = ErrorCode.NOT_COORDINATOR if fails else None
@@ -239,7 +235,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.last_end = None
 
     def pair(self, age: int) -> Pair:
-        """Return the present pair, the one before it, or one that never was."""
+        """Return the current pair, the one before it, or one that never existed."""
         if age == 0 and self.present is not None:
             return self.present
         if age == -1:

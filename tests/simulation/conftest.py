@@ -1,4 +1,4 @@
-"""What every simulation needs."""
+"""Fixtures of all simulations."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ __all__ = ["only_errors"]
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage_stays_here() -> Iterator[None]:
-    """Collect what killed brokers left, coroutines that nobody awaits: else others' tests warn."""
+    """Collect the unawaited coroutines of killed brokers, which would warn in other tests."""
     yield
     gc.collect()

@@ -1,4 +1,4 @@
-"""Connections that we open keep their laws in bad weather (simulation/client_world.py)."""
+"""The broker's outgoing connections under random network faults (worlds/client_world.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_request_ends_in_time_with_its_own_answer_or_an_error(pytestconfig
             raise
         outcomes += world.outcomes
     assert outcomes["answered"] > sum(outcomes.values()) / 2
-    # Else nothing is shown about how they end.
+    # Otherwise the test shows nothing about these outcomes.
     assert set(outcomes) == {
         "answered",
         "cancelled",

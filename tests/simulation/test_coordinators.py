@@ -1,6 +1,6 @@
-"""Coordinators of a cluster in deterministic simulation: committed offsets never go back.
+"""Coordinators of a simulated cluster: committed offsets never decrease.
 
-pytest tests/simulation/test_coordinators.py --seed 7 --budget-scale 0     runs schedule 7 alone
+pytest tests/simulation/test_coordinators.py --seed 7 --budget-scale 0     runs only schedule 7
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def test_the_same_seed_gives_the_same_answers() -> None:
     assert first != other
 
 
-# -- what the simulation must see ------------------------------------------------------------
+# -- planted faults --------------------------------------------------------------------------
 
 
 def _first_failure(first_seed: int = 0) -> str:
-    """Return what the first schedule that fails says.
+    """Return the message of the first schedule that fails.
 
     Args:
-        first_seed: Where a schedule is near that fails.
+        first_seed: Start near a failing schedule.
     """
     for seed in range(first_seed, first_seed + _PLENTY):
         try:

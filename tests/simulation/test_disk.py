@@ -1,4 +1,4 @@
-"""The simulation's own parts: a disk that forgets, a loop that never waits, processes that die."""
+"""The simulation's own disk, loop and processes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from wirebroker.base.clock import pause
 
 
 class Machine:
-    """A loop, a disk and the files of one process."""
-
     def __init__(self) -> None:
         self.loop = SimulatedLoop(Random(1))
         self.disk = Disk()

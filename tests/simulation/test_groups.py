@@ -1,7 +1,7 @@
-"""Groups in deterministic simulation: any number of schedules, each from its own seed.
+"""Groups in random schedules of the deterministic simulation.
 
 pytest tests/simulation --seed 7                     begins with schedule 7
-pytest tests/simulation --seed 7 --budget-scale 0    runs schedule 7 alone
+pytest tests/simulation --seed 7 --budget-scale 0    runs only schedule 7
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SECONDS = 8
 
-# How the keys of commits, and of the groups' own records, begin.
+# Key prefixes of commit records and of group records.
 _OFFSET_KIND = b"\x00\x01"
 _GROUP_KIND = b"\x00\x02"
 
@@ -50,7 +50,7 @@ def _trace_of(seed: int) -> str:
     return world.trace
 
 
-# -- what the simulation must see ------------------------------------------------------------
+# -- planted faults --------------------------------------------------------------------------
 
 
 def test_commits_by_former_members_are_seen_if_they_are_taken() -> None:

@@ -1,6 +1,6 @@
-"""Logs that lose their ends while others are restarted, in deterministic simulation.
+"""Logs that lose their ends while nodes are restarted, in deterministic simulation.
 
-pytest tests/simulation/test_lost_tails.py --seed 7 --budget-scale 0     runs schedule 7 alone
+pytest tests/simulation/test_lost_tails.py --seed 7 --budget-scale 0     runs only schedule 7
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def test_what_is_acknowledged_survives_lost_tails_in_every_schedule(
         )
 
 
-# -- what the simulation must see ------------------------------------------------------------
+# -- planted faults --------------------------------------------------------------------------
 
 
 def _first_failure(kind: type[LostTailWorld] = LostTailWorld) -> str:

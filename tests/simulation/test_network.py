@@ -27,19 +27,18 @@ if TYPE_CHECKING:
     from wirebroker.net.connection_table import ConnectionTable
 
 _WAIT_S = 20.0
-# Longer than all deadlines of frames, and than connections may be idle.
+# Longer than all frame deadlines and the idle timeout of connections.
 _LONG_S = 1_000.0
 
 
 class Scene:
-    """A broker, a client that is a process, and fair weather."""
+    """A broker and a client process on a network without faults."""
 
     def __init__(self) -> None:
         self.world = World(3)
         self.client = Process(self.world.loop, "client")
 
     def run(self, live: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Have the client do something."""
 
         async def main() -> None:
             await self.world.host.start()
@@ -90,7 +89,7 @@ def test_a_request_that_never_becomes_whole_is_late_on_the_simulated_clock(scene
         link = scene.open()
         await scene.produce(link, b"a")
         frame = request_frame(ApiKey.METADATA, 9, {"topics": None})
-        link.is_closed = True  # the machine of the client is gone, and nobody says so
+        link.is_closed = True  # the client's machine fails without a close
         assert link._transport is not None
         link._transport.incoming += frame[:7]
         link._transport.changed()
@@ -123,7 +122,7 @@ def test_what_a_slow_reader_is_sent_arrives_whole(scene: Scene) -> None:
         link = scene.open(is_slow=True)
         value = bytes(range(256)) * 300
         await scene.produce(link, value)
-        for _ in range(20):  # some find its pages cold
+        for _ in range(20):  # some miss the page cache
             assert value in await scene.fetch(link, 0)
 
     scene.run(live)

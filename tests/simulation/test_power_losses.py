@@ -1,9 +1,8 @@
-"""Power losses under consumers of stock semantics (KIP-320), in deterministic simulation.
+"""Power losses under consumers with Kafka's semantics (KIP-320), in deterministic simulation.
 
-pytest tests/simulation/test_power_losses.py --seed 7 --budget-scale 0     runs schedule 7 alone
+pytest tests/simulation/test_power_losses.py --seed 7 --budget-scale 0     runs only schedule 7
 pytest tests/simulation/test_power_losses.py -k every_schedule --budget-scale 250
-                                             the long run: the scale multiplies the time, so that
-                                             is 25 minutes of each kind, some 3,000 schedules
+                                             a long run: the scale multiplies the duration
 """
 
 from __future__ import annotations
@@ -59,12 +58,12 @@ def test_the_trace_does_not_depend_on_the_process() -> None:
     assert len(traces_of_processes(PowerLossWorld, 5)) == 1
 
 
-# -- what the simulation must see ------------------------------------------------------------
+# -- planted faults --------------------------------------------------------------------------
 
 
 def test_a_leader_epoch_that_never_rises_is_seen() -> None:
     def taking_the_epoch_back(before: Any, body: Any) -> Any:
-        """Have the next leadership be in the epoch of the last; a replica enters no epoch twice."""
+        """Lower the epoch first, because a replica enters no epoch twice."""
         after = merge_partition(before, body)
         step = -1 if after.leader == NO_LEADER else 1
         return after._replace(leader_epoch=before.leader_epoch + step)

@@ -1,6 +1,6 @@
-"""Replication in deterministic simulation: kills, partitions of the network, lost requests.
+"""Replication in deterministic simulation: kills, network partitions, lost requests.
 
-pytest tests/simulation/test_replicas.py --seed 7 --budget-scale 0     runs schedule 7 alone
+pytest tests/simulation/test_replicas.py --seed 7 --budget-scale 0     runs only schedule 7
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def test_what_is_acknowledged_is_in_all_replicas_in_every_schedule(
 def _first_failure(
     first_seed: int = 0, *, is_late: bool = False, is_hard_on_outsiders: bool = False
 ) -> str:
-    """Return what the first schedule that fails says.
+    """Return the message of the first schedule that fails.
 
     Args:
-        first_seed: Where a schedule is near that fails: else a minute may go by.
-        is_late: What leaders ask of the controller comes again when it is long over, and who joins
-            an ISR leads at once: some schedules are so, and these mistakes show in no other.
-        is_hard_on_outsiders: Who is in no ISR dies first, and comes back without what it had.
+        first_seed: Start near a failing schedule, to save time.
+        is_late: Whether leaders' requests to the controller arrive again much later, and nodes that
+            join an ISR lead immediately; some faults show only then.
+        is_hard_on_outsiders: Whether nodes outside the ISRs die first and lose unsynced data.
     """
     for seed in range(first_seed, first_seed + 400):
         world = ReplicaWorld(seed)

@@ -1,14 +1,12 @@
 """Transactions in deterministic simulation (R10 to R12 of the test plan).
 
 pytest tests/simulation --seed 7                     begins with schedule 7
-pytest tests/simulation --seed 7 --budget-scale 0    runs schedule 7 alone
+pytest tests/simulation --seed 7 --budget-scale 0    runs only schedule 7
 pytest tests/simulation/test_transactions.py -k every_schedule --seed 7 --budget-scale 200
-                                                     the long run: the scale multiplies the time,
-                                                     so that is a quarter of an hour of each kind,
-                                                     some 3,000 to 4,000 schedules
+                                                     a long run: the scale multiplies the duration
 
-Every run prints its seed, and counts of what happened: schedules by transaction.version, records,
-requests that came late, whom the coordinator fenced and whom the group.
+Every run prints its seed and counts: schedules by transaction.version, records, late requests, and
+clients fenced by the coordinator and by the group.
 """
 
 from __future__ import annotations
@@ -77,7 +75,7 @@ def test_the_trace_does_not_depend_on_the_process(kind: type[TransactionWorld]) 
     assert len(traces_of_processes(kind, 5)) == 1
 
 
-# -- what the simulation must see ------------------------------------------------------------
+# -- planted faults --------------------------------------------------------------------------
 
 
 def test_records_of_aborted_transactions_are_seen_if_readers_are_not_told() -> None:
@@ -97,7 +95,7 @@ def test_a_delayed_end_of_an_old_epoch_is_seen_if_it_ends_a_newer_transaction() 
 
 
 def test_what_comes_late_before_transaction_version_2_ends_a_newer_transaction() -> None:
-    # No mistake: nothing tells the two apart, which is what KIP-890 mends.
+    # This is no fault: such requests cannot be told apart, which KIP-890 fixes.
     class Merciless(TransactionWorld):
         def __init__(self, seed: int) -> None:
             super().__init__(seed)
@@ -117,5 +115,5 @@ def test_offsets_that_are_pending_are_missed_if_the_next_owner_is_not_told() -> 
 
 
 def _copies_twice(failure: str) -> bool:
-    """Tell whether that is the failure; offsets that go back are seen earlier."""
+    """Return whether the schedule fails so; decreasing offsets are detected earlier."""
     return "there twice" in failure or "goes back" in failure

@@ -1,8 +1,8 @@
-"""Differences that are agreed on: each stands in docs/compatibility.md with its reason.
+"""Accepted differences from Apache Kafka; docs/compatibility.md has the reason of each.
 
-By transcript, the sentences that its replay on wirebroker prints, all of them and no other. So a
-difference that goes away has to leave this list too. Those of Apache Kafka 4.3.1, and of a
-wirebroker with the features of that release, are in kafka_4_3.json, which record.py writes.
+For each transcript, the exact sentences that its replay on wirebroker must print, so that a
+difference that disappears must leave this list. kafka_4_3.json has those of Apache Kafka 4.3.1 and
+of a wirebroker with its features; record.py writes it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final
 from tests.support.tools.tools import IS_REFERENCE
 
 OTHER_VERSION: Final = Path(__file__).parent / "kafka_4_3.json"
-# Transcripts of TxnOffsetCommit v6, which Apache Kafka 4.3.1 does not have.
+# These use TxnOffsetCommit v6, which Apache Kafka 4.3.1 lacks.
 _NEED_4_4: Final = ("txn_offset_commit_by_id", "txn_offset_commit_of_members_by_id")
 
-# Kafka stores them, or answers for an accident; no reader could have them as they are.
+# Kafka stores these unreadable records, or fails by accident.
 _UNREADABLE = [
     "line 1458, send Produce 9:",
     "  responses[pbp-agreed].partition_responses[0].error_code: "
@@ -36,7 +36,7 @@ _UNREADABLE = [
     "  responses[pbp-agreed].partition_responses[0].base_offset: Kafka says 4, we say -1",
 ]
 
-# An older client has ended its transaction in the epoch that follows the fenced producer's.
+# An older client ended its transaction in the epoch after the fenced producer's.
 _NO_RETRY = [
     "line 410, send EndTxn 5:",
     "  error_code: Kafka says 0 NONE, we say 90 PRODUCER_FENCED",
@@ -46,14 +46,14 @@ _NO_RETRY = [
     "  error_code: Kafka says 48 INVALID_TXN_STATE, we say 90 PRODUCER_FENCED",
 ]
 
-# Configs of groups have no effect yet.
+# wirebroker has no group configs yet.
 _NO_GROUP_CONFIGS = [
     "line 990, send IncrementalAlterConfigs 1 to guest:",
     "  responses[g].error_code: Kafka says 0 NONE, we say 42 INVALID_REQUEST",
     "  responses[g].error_message: Kafka says null, we say some text",
 ]
 
-# A group that is named twice is looked up and answered once.
+# wirebroker responds once for a group that is listed twice.
 _NAMED_ONCE = [
     "line 820, send OffsetFetch 8:",
     '  groups[of again].group_id: Kafka says "of", we leave it out',
@@ -70,12 +70,11 @@ AGREED: dict[str, list[str]] = {
 
 
 def is_known(kind: str, transcript: str) -> bool:
-    """Return whether the broker has the APIs of a transcript."""
     return IS_REFERENCE or kind == "wirebroker" or transcript not in _NEED_4_4
 
 
 def agreed_of(kind: str, transcript: str) -> list[str]:
-    """Return the agreed differences of a kind of broker, for the version that the tests run."""
+    """Return the accepted differences of a kind of broker in the tested version."""
     if IS_REFERENCE:
         return AGREED.get(transcript, []) if kind == "wirebroker" else []
     found: dict[str, dict[str, list[str]]] = json.loads(OTHER_VERSION.read_text("utf-8"))

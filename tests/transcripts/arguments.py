@@ -1,9 +1,8 @@
-"""The arguments of a step: Python assignments, of which only values may be written.
+"""The arguments of a step: Python assignments that may contain only values.
 
-Allowed are literals, `+`, `-` and `*`, the names that the transcript has met (T1 for a topic id,
-P1 for a producer id, S1 for a fetch session, M1 for a member id, DIRECTORY for the log directory,
-NOW) and the helpers of
-batches.py.
+Allowed are literals, `+`, `-` and `*`, the helpers of batches.py, and the transcript's names so far
+(T1 for a topic id, P1 for a producer id, S1 for a fetch session, M1 for a member id, DIRECTORY for
+the log directory, NOW).
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 def evaluate(
     text: str, names: Mapping[str, Any], helpers: Mapping[str, Callable[..., Any]]
 ) -> dict[str, Any]:
-    """Return what each assigned name is given.
+    """Return the value of each assigned name.
 
     Raises:
-        ScriptError: The text holds anything but assignments of values.
+        ScriptError: The text has anything but assignments of values.
     """
     evaluator = _Evaluator(names, helpers)
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Record batches made by hand for Produce requests, sound ones and every kind of damaged one."""
+"""Hand-made record batches for Produce requests, valid and damaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirebroker.codecs.records.record import Record
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Where each field of a batch's header lies, and how it is packed (the format of magic 2).
+# Position and format of each header field (magic 2).
 _FIELDS = {
     "base_offset": (0, ">q"),
     "length": (8, ">i"),
@@ -46,13 +46,13 @@ def batch(
     """Return a batch with one record per value.
 
     Args:
-        values: The records' values; "null" stands for none.
+        values: The records' values; "null" means none.
         codec: The compression's name.
         key: The key of each record, or None.
-        timestamp_ms: The time of the first; each next is one millisecond later.
-        cut: Bytes to leave out at the end.
-        damage: Header fields overwritten afterwards; the CRC is made to fit unless it is named.
-        header: What build_batch takes: producer_id, producer_epoch, base_sequence, …
+        timestamp_ms: The first timestamp; each record adds one millisecond.
+        cut: Bytes to remove at the end.
+        damage: Header fields to overwrite; the CRC is recomputed unless it is one of them.
+        header: Arguments of build_batch: producer_id, producer_epoch, base_sequence, …
     """
     key_bytes = None if key is None else key.encode()
     base_offset = int(header.get("base_offset", 0))
@@ -76,7 +76,7 @@ def batch(
 
 
 def old_message(*, magic: int, value: str = "old") -> bytes:
-    """Return a message of the format before batches: magic 0 or 1, CRC left at zero."""
+    """Return a message with magic 0 or 1 and CRC zero."""
     body = struct.pack(">bb", magic, 0)
     if magic == 1:
         body += struct.pack(">q", 1_700_000_000_000)
@@ -85,7 +85,7 @@ def old_message(*, magic: int, value: str = "old") -> bytes:
 
 
 def marker(*, producer_id: int, producer_epoch: int, is_transactional: bool) -> bytes:
-    """Return a control batch such as only a broker may write: a commit marker."""
+    """Return a commit marker, which only brokers may write."""
     commit = Record(
         offset=0,
         timestamp=1_700_000_000_000,
@@ -104,33 +104,31 @@ def marker(*, producer_id: int, producer_epoch: int, is_transactional: bool) -> 
 
 
 def repeat(text: str, count: int) -> str:
-    """Return a long text."""
     return text * count
 
 
 def subscription(*topics: str) -> bytes:
-    """Return what a consumer of these topics says in JoinGroup."""
+    """Return a consumer's JoinGroup metadata for these topics."""
     names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
     return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
 
 
 def hex_bytes(text: str) -> bytes:
-    """Return the bytes that this text spells."""
     return bytes.fromhex(text)
 
 
 def packed(codec: str, *pieces: bytes) -> bytes:
-    """Return bytes compressed as a batch's records are."""
+    """Compress bytes like a batch's records."""
     return compress(Codec[codec.upper()], b"".join(pieces))
 
 
 def raw_snappy(*pieces: bytes) -> bytes:
-    """Return one block of snappy without a stream around it, as librdkafka writes it."""
+    """Return one snappy block without a stream header, as librdkafka writes it."""
     return bytes(cramjam.snappy.compress_raw(b"".join(pieces)))
 
 
 def lz4_frame(*pieces: bytes, **options: Any) -> bytes:
-    """Return a frame with the options of the lz4 package."""
+    """Return a frame with options of the lz4 package."""
     frame: bytes = importlib.import_module("lz4.frame").compress(b"".join(pieces), **options)
     return frame
 

@@ -1,4 +1,4 @@
-"""The broker that a transcript runs on: a fresh one for each file, of either kind."""
+"""A new broker for each transcript, of either kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def fresh_driver(kind: str, directory: Path, steps: Sequence[Step]) -> Iterator[Driver]:
-    """Start a broker with the configs that the steps ask for; stop it at the end."""
     wanted = [word for step in steps if step.command[0] == "settings" for word in step.command[1:]]
     broker = make_broker(kind, directory, dict(word.split("=", 1) for word in wanted))
     broker.start()

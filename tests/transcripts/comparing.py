@@ -1,4 +1,4 @@
-"""The differences between a transcript and what a broker answered, as sentences."""
+"""The differences between a transcript and a broker's responses, as sentences."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ if TYPE_CHECKING:
 
 
 def found_differences(steps: Sequence[Step], driver: Driver) -> list[str]:
-    """Run the steps and return all differences."""
     return [line for step in steps for line in differences(step, driver.answer(step))]
 
 
 def differences(recorded: Step, answered: Sequence[str]) -> list[str]:
-    """Return one sentence for each line that differs, none if the answers are equal."""
+    """Return a heading and a sentence for each difference, or []."""
     if list(recorded.answer) == list(answered):
         return []
     what = " ".join(recorded.command)
@@ -26,7 +25,6 @@ def differences(recorded: Step, answered: Sequence[str]) -> list[str]:
 
 
 def sentences(recorded: Sequence[str], answered: Sequence[str]) -> Iterator[str]:
-    """Yield how two printed answers differ."""
     kafka, ours = _by_path(recorded), _by_path(answered)
     if kafka == ours:
         yield "the same in another order"
@@ -41,6 +39,6 @@ def sentences(recorded: Sequence[str], answered: Sequence[str]) -> Iterator[str]
 
 
 def _by_path(lines: Sequence[str]) -> dict[str, str]:
-    """Split `path = value`; a line of another form is its own path."""
+    """Split `path = value`; other lines are their own paths."""
     pairs = (line.partition(" = ") for line in lines)
     return {path: value or "so" for path, _, value in pairs}

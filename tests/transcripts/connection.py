@@ -1,4 +1,4 @@
-"""A connection as a transcript uses it: one frame out, its answer in."""
+"""A connection for transcripts: it sends one frame and waits for the response."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _CLIENT_ID = b"transcript"
 
 
 class Connection:
-    """One connection that sends a frame and waits for the answer's."""
+    """One connection with one request at a time."""
 
     def __init__(
         self, host: str, port: int, *, source: str = "", timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Connect, from one of this machine's addresses if it matters which."""
+        """Connect, optionally from a given local address."""
         from_address = (source, 0) if source else None
         self._socket = socket.create_connection(
             (host, port), timeout=timeout_s, source_address=from_address
@@ -24,11 +24,9 @@ class Connection:
         self._correlation_id = 0
 
     def close(self) -> None:
-        """Close the connection."""
         self._socket.close()
 
     def send(self, key: ApiKey, version: int, body: bytes) -> int:
-        """Send a request; return its correlation id."""
         self._correlation_id += 1
         head = key.to_bytes(2) + version.to_bytes(2) + self._correlation_id.to_bytes(4)
         head += len(_CLIENT_ID).to_bytes(2) + _CLIENT_ID
@@ -39,7 +37,7 @@ class Connection:
         return self._correlation_id
 
     def receive(self) -> bytes | None:
-        """Return the next answer's frame; None if the broker closes the connection instead."""
+        """Return the next response frame, or None if the broker disconnects."""
         prefix = self._read(4)
         return None if prefix is None else self._read(int.from_bytes(prefix))
 

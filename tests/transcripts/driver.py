@@ -1,30 +1,30 @@
-"""Runs the steps of a transcript against a broker and prints what it answered.
+"""Runs the steps of a transcript against a broker and prints its responses.
 
 The commands:
 
     settings NAME=VALUE …     the broker needs these configs (first line of a file)
-    send API VERSION          a request; its fields are the arguments; `to NAME` after it takes a
+    send API VERSION          a request; its fields are the arguments; `to NAME` after it uses a
                               second connection
-    frame API VERSION         the same with `body = hex("…")`, for what can't be encoded
-    create TOPIC PARTITIONS   a topic, with `configs = {…}`, and wait for its leaders
-    append TOPIC PARTITION    Produce, acks -1: `records = batch(…)`, and print what was answered
-    wait TOPIC PARTITIONS     until Metadata has so many partitions with leaders; 0: is deleted
+    frame API VERSION         the same with `body = hex("…")`, for bodies that cannot be encoded
+    create TOPIC PARTITIONS   a topic, with `configs = {…}`; waits for its leaders
+    append TOPIC PARTITION    Produce with acks=-1 of `records = batch(…)`; prints the response
+    wait TOPIC PARTITIONS     until Metadata shows that many partitions with leaders; 0: deleted
     wait-config TOPIC NAME VALUE
     wait-broker-config NAME VALUE
-    begin API VERSION as NAME a request that is answered later, on a connection of its own
-    await NAME                its answer
-    coordinator               until groups are served: `__consumer_offsets` is there and loaded
+    begin API VERSION as NAME a request with a later response, on its own connection
+    await NAME                its response
+    coordinator               until groups are served: `__consumer_offsets` is loaded
     wait-group GROUP STATE MEMBERS
-    transactions              until transactional ids are served: `__transaction_state` is there
-    wait-transaction ID STATE until all markers are written, for example
-    settle ID                 until no markers of its last transaction are left to write
-    wait-offsets GROUP COUNT  until the group has committed for so many partitions
+    transactions              until transactional ids are served: `__transaction_state` is loaded
+    wait-transaction ID STATE for example until all markers are written
+    settle ID                 until no markers of its last transaction are pending
+    wait-offsets GROUP COUNT  until the group has committed offsets of that many partitions
     restart                   stop the broker and start it again
-    admin                     from here on the second client, `guest`, may do nothing, but for
-    allow OPERATION RESOURCE NAME, deny …, revoke    what is said of him (permissions.py)
+    admin                     from here on the second client, `guest`, has no permissions except by
+    allow OPERATION RESOURCE NAME, deny …, revoke    (permissions.py)
 
-`create` and `wait` hide that Apache Kafka's broker learns of a change a moment after the answer;
-`wait-group` after `begin` makes sure that the request has arrived.
+`create` and `wait` hide that Apache Kafka's broker applies a change a moment after the response;
+`wait-group` after `begin` waits until the request has arrived.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
 
 
 class Driver:
-    """Runs steps; keeps connections, and names for ids, over a whole transcript.
+    """Runner of a transcript's steps.
 
     Args:
-        host: Where the broker listens.
-        port: Where the broker listens.
-        restart: Stops and starts the broker on the same port, for `restart`.
-        timeout_s: How long each answer, and what a step waits for, may take.
+        host: The broker's host.
+        port: The broker's port.
+        restart: Restarts the broker on the same port.
+        timeout_s: Timeout of each response and each wait.
     """
 
     def __init__(
@@ -91,27 +91,25 @@ class Driver:
         self._restart = restart
         self._timeout_s = timeout_s
         self._connections: dict[str, Connection] = {}
-        # Requests that were begun, by connection: key, version, correlation id.
+        # Pending requests by connection: key, version, correlation id.
         self._begun: dict[str, tuple[ApiKey, int, int]] = {}
         self.names = Names(now_ms=time.time_ns() // 1_000_000)
         self._permissions = Permissions(self._quietly, self._poll)
 
     def close(self) -> None:
-        """Close all connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
         self._begun.clear()
 
     def run(self, steps: Iterable[Step]) -> list[Step]:
-        """Run all steps in order; return them with the answers this broker gave."""
         return [step.with_answer(self.answer(step)) for step in steps]
 
     def answer(self, step: Step) -> list[str]:
-        """Run one step and return what was answered.
+        """Run one step and return the response as lines.
 
         Raises:
-            ScriptError: The step is not understood.
+            ScriptError: The step is invalid or failed.
         """
         commands = {
             "settings": self._settings,
@@ -144,7 +142,7 @@ class Driver:
             raise ScriptError(f"line {step.line_number}, {words!r}: {error!r}") from error
 
     def _settings(self, step: Step, arguments: dict[str, Any]) -> list[str]:
-        del step, arguments  # whoever started the broker has read them
+        del step, arguments  # they were applied when the broker started
         return []
 
     def _send(self, step: Step, arguments: dict[str, Any]) -> list[str]:
@@ -157,10 +155,10 @@ class Driver:
         response = response_message(key)
         start = len(response_header(key, version, 0))
         if key is ApiKey.API_VERSIONS and frame[start : start + 2] == _UNSUPPORTED_VERSION:
-            version = 0  # whatever the version that the broker does not know
+            version = 0  # the response to an unsupported version has version 0
         decoded = decode_response(key, version, frame, start)
         if key == ApiKey.INIT_PRODUCER_ID and decoded.error_code == _LOADING:
-            time.sleep(_POLL_S)  # Apache Kafka is still fetching its first block of ids
+            time.sleep(_POLL_S)  # Apache Kafka has not allocated its first block of ids
             return self._send(step, arguments)
         return lines_of(schema_of(response), version, decoded, self.names)
 
@@ -172,12 +170,11 @@ class Driver:
     def _exchange(
         self, name: str, key: ApiKey, version: int, body: bytes, arguments: dict[str, Any]
     ) -> bytes | str:
-        """Return the answer's frame, or the words that say why there is none."""
         assert name not in self._begun, f"{name} waits for an answer"
         connection = self._connect(name)
         expected = connection.send(key, version, body)
         is_silent = key == ApiKey.PRODUCE and arguments.get("acks") == 0
-        if is_silent:  # what is answered next is the request after it
+        if is_silent:  # acks=0 has no response, so wait for that of another request
             expected = connection.send(ApiKey.API_VERSIONS, 0, b"")
         frame = self._receive(name, expected)
         return "no answer" if is_silent and not isinstance(frame, str) else frame
@@ -384,7 +381,7 @@ class Driver:
             self._poll(lambda: self._serves(topic, partitions))
 
     def _serves(self, topic: str, partitions: int) -> bool:
-        """Say whether each partition has its log: Metadata knows of them a moment earlier."""
+        """Return whether each partition has its log, a moment after Metadata lists it."""
         asked = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
         request = {"replica_id": -1, "topics": [{"name": topic, "partitions": asked}]}
         decoded = self._quietly(ApiKey.LIST_OFFSETS, _OFFSETS_VERSION, request)
@@ -397,7 +394,7 @@ class Driver:
             time.sleep(_POLL_S)
 
     def _quietly(self, key: ApiKey, version: int, request: dict[str, Any]) -> Any:
-        """Send a request of our own on a connection of its own; return the decoded answer."""
+        """Return the decoded response to a request on a separate connection."""
         body = request_message(key).encode(version, request)
         frame = self._exchange("driver", key, version, body, {})
         assert isinstance(frame, bytes), frame
@@ -408,5 +405,5 @@ class Driver:
 
 
 def api_key_of(name: str) -> ApiKey:
-    """Return the key of an API as steps name it: CreateTopics -> CREATE_TOPICS."""
+    """Return the key of an API's name in steps: CreateTopics -> CREATE_TOPICS."""
     return ApiKey["".join(f"_{c}" if c.isupper() else c.upper() for c in name).lstrip("_")]

@@ -1,11 +1,11 @@
-"""What a second client, `guest`, may do: the commands `admin`, `allow`, `deny` and `revoke`.
+"""The permissions of a second client, `guest`: `admin`, `allow`, `deny` and `revoke`.
 
-    admin                           this client may do everything, everybody else nothing
-    allow OPERATION RESOURCE NAME   the guest may; `deny` says that he must not
-    revoke                          the guest may nothing
+    admin                           allow the first client everything, all others nothing
+    allow OPERATION RESOURCE NAME   allow the guest an operation; `deny` denies it
+    revoke                          remove the guest's permissions
 
-Both clients are ANONYMOUS; they come from different addresses, which is what ACLs can tell apart.
-Each command returns when the broker goes by the change.
+Both clients are ANONYMOUS; ACLs distinguish their addresses. Each command waits until the broker
+has applied the change.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ _VERSION: Final = 3
 
 
 class Permissions:
-    """Changes the ACLs of a broker through requests of the first client."""
-
     def __init__(
         self, ask: Callable[[ApiKey, int, dict[str, Any]], Any], poll: Callable[[Any], None]
     ) -> None:
@@ -44,17 +42,14 @@ class Permissions:
         self._poll = poll
 
     def admin(self) -> None:
-        """Let the first client do everything."""
         self._create([self._entry(each, "*", _ADMIN_HOST, ALL_OPERATIONS) for each in Resource])
 
     def add(self, operation: str, resource: str, name: str, *, is_allowed: bool) -> None:
-        """Say what the guest may do, or must not."""
         wanted = ALL_OPERATIONS if operation == "ALL" else Operation[operation]
         entry = self._entry(Resource[resource], name, GUEST_HOST, wanted)
         self._create([{**entry, "permission_type": ALLOW if is_allowed else DENY}])
 
     def revoke(self) -> None:
-        """Take back all that was said about the guest."""
         wanted = {**_EVERYTHING, "host_filter": GUEST_HOST}
         self._ask(ApiKey.DELETE_ACLS, _VERSION, {"filters": [wanted]})
         self._poll(lambda: self._count(GUEST_HOST) == 0)

@@ -1,10 +1,8 @@
-"""A response as lines, one field each, without what may differ from run to run.
+"""A response as lines, one per field, without values that differ between runs.
 
-What differs is named or left out: topic ids become T1, T2, … in the order they are met, producer
-ids P1, …, fetch sessions S1, …, generated member ids M1, … with what stands before their UUID
-(`client-M1`); the cluster's id, hosts and ports become words, and so do times
-near the clock of this machine. Of a message for people only its presence is told. Throttle times
-are left out.
+Ids are replaced by names in order of appearance: T1, T2, … for topics, P1, … for producers, S1, …
+for fetch sessions, and M1, … for generated member ids with their prefix (`client-M1`). The cluster
+id, hosts, ports and times near the clock become words; throttle times are left out.
 """
 
 from __future__ import annotations
@@ -21,19 +19,19 @@ if TYPE_CHECKING:
     from compiling.messages.schema import Field, MessageSchema, StructSchema
 
 _ZERO_UUID = bytes(16)
-_NEAR_MS = 600_000  # a transcript takes seconds; its own times are years away or NOW exactly
+_NEAR_MS = 600_000  # a transcript takes seconds; its own times are exactly NOW or years away
 _DAY_MS = 86_400_000
 _MAX_BYTES = 64 << 20
 
 _NO_PORT = -1
-# The name of a log directory; steps may use it after a DescribeLogDirs response.
+# Steps may use this name after a DescribeLogDirs response.
 _DIRECTORY = "DIRECTORY"
 _LEFT_OUT = frozenset({"throttle_time_ms", "finalized_features_epoch"})
 _WORDS = {
     "cluster_id": "CLUSTER",
     "host": "HOST",
     "port": "PORT",
-    # for people: Kafka's own words are no part of the protocol
+    # the wording is not part of the protocol
     "error_message": "some text",
     "batch_index_error_message": "some text",
     "documentation": "some text",
@@ -41,16 +39,16 @@ _WORDS = {
     "total_bytes": "BYTES",
     "usable_bytes": "BYTES",
 }
-# Ids that get names, and the lowest that is an id at all.
+# Letters of ids, and each kind's lowest valid id.
 _LETTERS = {"producer_id": ("P", 0), "session_id": ("S", 1)}
-# A member's id: the client's id or its group.instance.id, and a UUID.
+# A generated member id: the client id or group.instance.id, and a UUID.
 _MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
 _MEMBERS = frozenset({"member_id", "leader"})
 _TIMES = frozenset(
     {"timestamp", "log_append_time_ms", "transaction_start_time_ms", "last_timestamp"}
 )
 _ERRORS = frozenset({"error_code", "topic_config_error_code", "partition_error_code"})
-# Arrays whose order Kafka leaves to a hash table, by message; "" stands for every message.
+# Arrays that Kafka orders by a hash table, with their keys.
 _SORTED_BY = {
     "topics": ("name", "topic"),
     "responses": ("name", "topic", "resource_name"),
@@ -70,10 +68,10 @@ _SORTED_BY = {
     "results_by_transaction": ("transactional_id",),
     "topic_results": ("name",),
 }
-# The same where topics have ids instead of names: in the order in which the ids were met.
+# Such arrays of topics without names, ordered by the ids' appearance.
 _SORTED_BY_ID = frozenset({("OffsetFetchResponse", "topics"), ("ProduceResponse", "responses")})
 _SORTED_ITSELF = frozenset({("DescribeTransactionsResponse", "partitions")})
-# Where an element is short and they are many.
+# Arrays of many short elements.
 _ON_ONE_LINE = frozenset(
     {
         ("ApiVersionsResponse", "api_keys"),
@@ -81,7 +79,7 @@ _ON_ONE_LINE = frozenset(
         ("DescribeConfigsResponse", "configs"),
     }
 )
-# These answer in an order that they promise.
+# Responses whose order is specified.
 _IN_ORDER = frozenset(
     {
         "FetchResponse",
@@ -90,21 +88,21 @@ _IN_ORDER = frozenset(
         "LeaveGroupResponse",
     }
 )
-# The APIs that transcripts are about; a broker may offer more.
+# APIs of the transcripts.
 COVERED_KEYS = frozenset(
     {0, 1, 2, 3, *range(8, 17), 18, 19, 20, 22, 23, 32, 34, 35, 37, 42}
     | {43, 44, 45, 46, 47, 55, 60, 74, 75}
 )
-# Which others a broker supports is its own affair.
+# Other features may differ between brokers.
 _COVERED_FEATURES = frozenset({"metadata.version"})
 
 
 class Names:
-    """The names given to ids in the order they are met, and what they stand for.
+    """The names of ids, in order of appearance.
 
     Args:
-        now_ms: What NOW is.
-        near_ms: Times so near to it are the broker's clock.
+        now_ms: The value of NOW.
+        near_ms: Maximum distance of the broker's times from it.
     """
 
     def __init__(self, *, now_ms: int, near_ms: int = _NEAR_MS) -> None:
@@ -114,7 +112,7 @@ class Names:
         self._known: dict[tuple[str, Any], str] = {}
 
     def name(self, letter: str, value: Any) -> str:
-        """Return the name of an id, a new one if it has not been met."""
+        """Return the name of an id; create it for a new id."""
         known = self._known.get((letter, value))
         if known is None:
             known = self.new_name(letter)
@@ -123,21 +121,19 @@ class Names:
         return known
 
     def new_name(self, letter: str) -> str:
-        """Choose the name of an id that has not been met."""
         return f"{letter}{1 + sum(1 for key in self._known if key[0] == letter)}"
 
     def member(self, member_id: str) -> str | None:
-        """Return a member id as it may be compared; None if it was not generated."""
+        """Return a comparable form of a generated member id; None for others."""
         match = _MEMBER_ID.fullmatch(member_id)
         return None if match is None else f"{match[1]}-{self.name('M', member_id)}"
 
     def age(self, letter: str, value: Any) -> int:
-        """Return where an id stands in the order they were met; new ones come last."""
+        """Return an id's position in order of appearance; new ids come last."""
         known = self._known.get((letter, value))
         return len(self._known) + 1 if known is None else int(known[1:])
 
     def time(self, timestamp_ms: int) -> str:
-        """Return a time as it may be compared."""
         difference_ms = timestamp_ms - self.now_ms
         if difference_ms == 0:
             return "NOW"
@@ -147,7 +143,6 @@ class Names:
 
 
 def lines_of(schema: MessageSchema, version: int, value: Any, names: Names) -> list[str]:
-    """Return a decoded response as lines."""
     return list(_Printer(schema.name, version, names).struct("", schema.body, value))
 
 
@@ -197,7 +192,7 @@ class _Printer:
         return f"{path} = {', '.join(parts)}"
 
     def _labelled(self, field: Field, values: list[Any]) -> Iterator[tuple[str, Any]]:
-        """Give each element what it is known by, so that one too many shifts no others."""
+        """Label elements by their keys, so that an extra one does not shift the others."""
         counts: dict[str, int] = {}
         for number, value in enumerate(values):
             key = next((getattr(value, name) for name in self._keys(field)), number)
@@ -227,7 +222,6 @@ class _Printer:
         return sorted(values, key=lambda value: [_sortable(getattr(value, key)) for key in keys])
 
     def _is_by_id(self, field: Field) -> bool:
-        """Tell whether a hash table orders these topics, which have ids and no names."""
         place = (self._message, field.name)
         return place in _SORTED_BY_ID and not self._keys(field)
 
@@ -260,7 +254,7 @@ class _Printer:
         return "none" if value == _ZERO_UUID else self._names.name("T", value)
 
     def _records(self, path: str, data: bytes) -> Iterator[str]:
-        """Print each batch and its records; what follows the last whole batch is counted."""
+        """Print each batch with its records, and the number of bytes after the last whole batch."""
         if not data:
             yield f"{path} = empty"
         view = memoryview(data)

@@ -1,4 +1,4 @@
-"""Records byte by byte, and batches of any payload: what no encoder would write."""
+"""Records byte by byte, and batches with any payload, which no encoder would write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BASE_TIMESTAMP = 1_700_000_000_000
 
 
 def wide(number: int, size: int) -> bytes:
-    """Return a zigzag varint of more bytes than it needs."""
+    """Return a zigzag varint with redundant bytes."""
     raw = (number << 1 if number >= 0 else (-number << 1) - 1) & (1 << 64) - 1
     digits = [raw >> 7 * index & 0x7F for index in range(size)]
     return bytes([*(digit | 0x80 for digit in digits[:-1]), digits[-1]])
@@ -55,13 +55,13 @@ def record(
         time: The timestamp delta.
         attributes: Unused by Kafka.
         headers: Key and value of each.
-        length: What it says of its length instead of the truth.
+        length: False length.
         longer: Added to the true length.
-        key_length: What it says of the key's length, like value_length.
-        value_length: See key_length.
-        header_count: What it says of its headers.
-        tail: Bytes behind the last header.
-        widths: Bytes of every varint, if they are not to be the fewest.
+        key_length: False key length.
+        value_length: False value length.
+        header_count: False header count.
+        tail: Bytes after the headers.
+        widths: Size of each varint.
     """
 
     def number(value: int) -> bytes:
@@ -88,19 +88,19 @@ def batch_of(
     cut: int = 0,
     tail: bytes = b"",
 ) -> bytes:
-    """Return a batch with a right CRC whose header says what it is told.
+    """Return a batch with a correct CRC and the given header fields.
 
     Args:
-        records: Their bytes.
+        records: The encoded records.
         codec: The compression's name.
-        packed: What stands in the place of the compressed records.
-        count: Of records, and one more than the last offset delta.
-        attributes: Beside the codec.
-        base_timestamp: Of the header.
-        max_timestamp: Of the header; the base if not given.
+        packed: Replaces the compressed records.
+        count: Record count, and the last offset delta plus one.
+        attributes: Added to the codec's.
+        base_timestamp: Header field.
+        max_timestamp: Header field; by default the base.
         producer: Id, epoch and sequence.
-        cut: Bytes to leave out at the end of what is compressed.
-        tail: Bytes behind it.
+        cut: Bytes to remove from the end of the compressed records.
+        tail: Bytes after them.
     """
     number = Codec[codec.upper()]
     payload = compress(number, b"".join(records)) if packed is None else packed

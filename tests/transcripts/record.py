@@ -1,13 +1,12 @@
-"""Writes the answers of a broker into the transcripts.
+"""Records a broker's responses in the transcripts.
 
     python -m tests.transcripts.record [FILE.txt …]
 
-starts Apache Kafka 4.4.0 afresh for each file and rewrites it; `git diff` then shows what changed.
-`--broker-address HOST:PORT` takes a running broker instead, which must not know the topics yet.
+starts a new Apache Kafka 4.4.0 for each file and rewrites the file. `--broker-address HOST:PORT`
+uses a running broker without these topics instead.
 
-With WIREBROKER_TESTS_KAFKA=4.3.1 the transcripts do not change. Differences in the answers of
-Apache Kafka 4.3.1, or with `--broker wirebroker` of a wirebroker with that release's features, are
-written into kafka_4_3.json.
+With WIREBROKER_TESTS_KAFKA=4.3.1 it writes only kafka_4_3.json: the differences of Apache Kafka
+4.3.1 or, with `--broker wirebroker`, of a wirebroker with that release's features.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ HERE = Path(__file__).parent
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Record the transcripts named on the command line, all of them if none is."""
     parser = argparse.ArgumentParser(description="Record transcripts.")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE.txt")
     parser.add_argument("--broker", choices=("apache", "wirebroker"), default="apache")

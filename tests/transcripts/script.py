@@ -1,4 +1,4 @@
-"""The text of a transcript: commands, what they take, and what was answered.
+"""The text of a transcript: commands, their arguments, and the recorded responses.
 
     # A sentence or two about what comes next.
     send CreateTopics 7
@@ -8,8 +8,9 @@
     topics[0].name = "made"
     topics[0].error_code = 36 TOPIC_ALREADY_EXISTS
 
-A step begins at a line that is neither indented nor a comment; indented lines below are its
-arguments; from `----` to the next empty line stands its answer. `driver.py` tells the commands.
+A step begins at a line that is neither indented nor a comment. The indented lines below it are its
+arguments; the lines from `----` to the next empty line are the response. `driver.py` lists the
+commands.
 """
 
 from __future__ import annotations
@@ -24,22 +25,19 @@ _ANSWER = "----"
 
 
 class ScriptError(Exception):
-    """A transcript that can't be understood; the message names the line."""
+    """A transcript is invalid; the message names the line."""
 
 
 @dataclass(slots=True, frozen=True)
 class Step:
-    """One command of a transcript with the answer that was recorded for it."""
-
     line_number: int
     command: tuple[str, ...]
     arguments: str  # Python assignments, without the indentation
     answer: tuple[str, ...] = ()
-    comment: tuple[str, ...] = ()  # the lines above it, as they stand
+    comment: tuple[str, ...] = ()  # Python assignments
     argument_lines: tuple[str, ...] = field(default=(), compare=False)
 
     def with_answer(self, answer: Iterable[str]) -> Step:
-        """Return the same step with another answer."""
         return replace(self, answer=tuple(answer))
 
 
@@ -47,7 +45,7 @@ def parse(text: str) -> list[Step]:
     """Return the steps of a transcript.
 
     Raises:
-        ScriptError: A line stands where none of its kind may.
+        ScriptError: A line is in the wrong place.
     """
     lines = text.splitlines()
     steps: list[Step] = []
@@ -77,7 +75,7 @@ def parse(text: str) -> list[Step]:
 
 
 def render(steps: Iterable[Step]) -> str:
-    """Return the text of a transcript; `parse` gives the same steps back."""
+    """Return the text of a transcript, the inverse of `parse`."""
     parts: list[str] = []
     for step in steps:
         lines = [*step.comment, " ".join(step.command), *step.argument_lines]

@@ -1,4 +1,4 @@
-"""The table API key x operation x resource: each row was tried without, allowed and denied."""
+"""Each permission of each API was compared with Apache Kafka: without it, allowed and denied."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 HERE: Final = Path(__file__).parent
 FILES: Final = ("authorization.txt", "authorization_by_need.txt")
-# A client that nobody knows, as the transcripts' guest, is refused before anybody looks at ACLs:
-# compat_tests/security/tokens/test_delegation_tokens.py compares what the others are answered.
+# Unauthenticated clients, such as the guest, are refused before the ACLs are checked:
+# compat_tests/security/tokens/test_delegation_tokens.py compares authenticated ones.
 OF_TOKENS: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.DESCRIBE_DELEGATION_TOKEN})
 WITHOUT: Final = ("without",)
 
@@ -31,7 +31,7 @@ HANDLERS: Final = [each for each in REGISTRY.handlers() if each.needs]
 
 
 def tried() -> dict[ApiKey, set[tuple[str, ...]]]:
-    """Return by key what had been said about the guest when a request was sent."""
+    """Return by key the guest's permissions during its requests."""
     found: dict[ApiKey, set[tuple[str, ...]]] = {}
     for file in FILES:
         said: list[tuple[str, ...]] = []

@@ -1,4 +1,4 @@
-"""Every transcript recorded from Apache Kafka, replayed: the answers must be the same."""
+"""Replay of every transcript recorded from Apache Kafka; the responses must be the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts an image by testcontainers-python's Kafka class; see ../harness.py for what it is told."""
+"""Start an image with testcontainers-python's Kafka class; see ../harness.py for the arguments."""
 
 import argparse
 import sys

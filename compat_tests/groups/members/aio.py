@@ -1,7 +1,7 @@
 """A group member on aiokafka.
 
-Rebalances go on beside the program, so the listener waits until what is being processed has been
-committed; aiokafka's own documentation shows it so.
+Rebalances run concurrently, so the listener waits until the current records are committed, as in
+aiokafka's documentation.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ ASSIGNORS = {
 
 
 class Listener(ConsumerRebalanceListener):
-    """Says what is assigned and revoked."""
-
     def __init__(self, speaker: Speaker, processing: asyncio.Lock) -> None:
         self.speaker = speaker
         self.processing = processing
@@ -55,7 +53,6 @@ def make_consumer(settings: Settings) -> AIOKafkaConsumer:
 
 
 async def process(consumer: AIOKafkaConsumer, speaker: Speaker, processing: asyncio.Lock) -> None:
-    """Take what has been fetched, and commit it."""
     polled = await consumer.getmany(timeout_ms=50)  # without the lock: it waits for a rebalance
     async with processing:
         done: dict[Any, int] = {}

@@ -12,10 +12,9 @@ MOST_UNCOMMITTED = 10
 
 
 class Member:
-    """Commits what it has processed when it is idle, before partitions go, and now and then.
+    """Commits processed offsets when idle, before partitions are revoked, and periodically.
 
-    A commit that is refused, because a rebalance has begun, is tried again while the partition is
-    still ours.
+    A commit that a rebalance refuses is retried while the partition is still assigned.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Hosted:
-    """One member. Its consumer is used by its thread alone, between two polls."""
+    """One member. Only its thread uses its consumer, between two polls."""
 
     def __init__(self, bootstrap: str, command: list[str]) -> None:
         _, self.name, group, assignor, session_ms, max_poll_interval_ms, metadata_age_ms = command
@@ -42,7 +42,7 @@ class Hosted:
     def run(self) -> None:
         while self.is_open:
             try:
-                # A member that doesn't poll waits for a command; its heartbeats go on.
+                # A member that does not poll waits for a command; its heartbeats continue.
                 command = self.commands.get(block=not self.is_polling)
             except queue.Empty:
                 self.process()
@@ -89,7 +89,7 @@ class Hosted:
         self.commit(TopicPartition(topic, partition, offset + 1))
 
     def commit(self, one: TopicPartition) -> bool:
-        """Commit an offset; whether it was taken, else the refusal is an event."""
+        """Commit an offset; the result or error becomes an event."""
         try:
             answers = self.consumer.commit(offsets=[one], asynchronous=False)
         except KafkaException as error:
@@ -105,13 +105,12 @@ class Hosted:
         self.say(event=event, partitions=[f"{one.topic}-{one.partition}" for one in partitions])
 
     def say(self, **event: Any) -> None:
-        """Write an event by one call: members share the pipe."""
+        """Write an event in one call, because members share the pipe."""
         line = json.dumps({"member": self.name, **event}) + "\n"
         os.write(sys.stdout.fileno(), line.encode())
 
 
 def main() -> None:
-    """Host members until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bootstrap")
     bootstrap = parser.parse_args().bootstrap
@@ -123,7 +122,7 @@ def main() -> None:
             threading.Thread(target=member.run, daemon=True).start()
         else:
             members[command[1]].commands.put(command)
-    os._exit(0)  # whatever its members do, as a killed program
+    os._exit(0)  # like a killed program, whatever its members do
 
 
 if __name__ == "__main__":

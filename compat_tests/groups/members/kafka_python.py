@@ -23,10 +23,11 @@ ASSIGNORS = {
 
 
 class Listener(ConsumerRebalanceListener):
-    """Says what is assigned and revoked.
+    """Reports assigned and revoked partitions.
 
-    What has been processed is committed before the next poll. A commit that is refused, because a
-    rebalance has begun, is tried again while the partition is still ours.
+    Processed offsets are committed before the next poll. A commit that a rebalance refuses is
+    retried
+    while the partition is still assigned.
     """
 
     def __init__(self, speaker: Speaker) -> None:
@@ -61,7 +62,6 @@ def make_consumer(settings: Settings) -> Any:
 
 
 def process(consumer: Any, listener: Listener) -> None:
-    """Take what has been fetched, and commit it."""
     for partition, records in consumer.poll(timeout_ms=300).items():
         for record in records:
             listener.speaker.record(record.partition, record.offset)
@@ -77,8 +77,8 @@ def run(settings: Settings) -> None:
     leave = leave_command()
     consumer = make_consumer(settings)
     listener = Listener(speaker)
-    # A leader that knows nothing of the topic yet assigns nothing, and joins again when it does; if
-    # a poll runs out of time meanwhile, kafka-python 3.0.12 can stay outside the group for good.
+    # A leader without the topic's metadata assigns nothing and rejoins later; if a poll times out
+    # meanwhile, kafka-python 3.0.12 can stay outside the group forever.
     consumer.partitions_for_topic(settings.topic)
     consumer.subscribe([settings.topic], listener=listener)
     while not leave.is_set():

@@ -1,7 +1,7 @@
-"""A group member on kcat: its balanced consumer, `kcat -G`, whose output is told as events.
+"""A group member on kcat's balanced consumer, `kcat -G`, whose output is translated to events.
 
-kcat commits by itself, every five seconds (its option for that never reaches librdkafka's setting)
-and when partitions go, and says nothing of it; it leaves the group at SIGTERM.
+kcat silently commits every five seconds (its option for that never reaches librdkafka's setting)
+and when partitions are revoked; it leaves the group at SIGTERM.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def command(settings: Settings) -> list[str]:
         "partition.assignment.strategy": ",".join(settings.assignors),
         "auto.offset.reset": "earliest",
         "fetch.wait.max.ms": 100,
-        "log_level": 2,  # its other threads' lines would mix with what the main one prints
+        "log_level": 2,  # other threads' lines would mix with the main thread's
     }
     if settings.instance_id:
         configs["group.instance.id"] = settings.instance_id
@@ -65,7 +65,7 @@ def run(settings: Settings) -> None:
         command(settings),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,  # one stream, so that records and rebalances keep their order
+        stderr=subprocess.STDOUT,  # one stream keeps the order of records and rebalances
         text=True,
     )
     assert process.stdout

@@ -1,4 +1,4 @@
-"""What a member program is given, what it says, and what it is told; see ../README.md."""
+"""Arguments, events and commands of a member program; see ../README.md."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, frozen=True)
 class Settings:
-    """The arguments of a member program, in their order."""
-
     name: str
     bootstrap: str
     topic: str
@@ -29,7 +27,6 @@ class Settings:
 
 
 def settings_of(arguments: list[str] | None = None) -> Settings:
-    """Read the arguments of a member program; `-` means: without an instance id."""
     parser = argparse.ArgumentParser(description="A member of a group; see ../README.md.")
     for name in ("name", "bootstrap", "topic", "group"):
         parser.add_argument(name)
@@ -41,9 +38,9 @@ def settings_of(arguments: list[str] | None = None) -> Settings:
 
 
 class Speaker:
-    """Says what happens to the member, a line for each event.
+    """Prints the member's events, one per line.
 
-    Several members write into one pipe: a line goes out by one call, so that lines never mix.
+    Each line is written in one call, because several members share a pipe.
     """
 
     def __init__(self, name: str) -> None:
@@ -74,7 +71,7 @@ class Speaker:
 
 
 def leave_command() -> threading.Event:
-    """Return an event that is set by the command `leave`, or by the end of standard input."""
+    """Return an event that the command `leave` or the end of standard input sets."""
     told = threading.Event()
 
     def listen() -> None:

@@ -23,6 +23,5 @@ def kerberized(
     realm: kerberos.Realm,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Secured]:
-    """Run a broker whose clients log in with the tickets of the module's realm."""
     with kerberos_broker(request.param, realm, tmp_path_factory.mktemp("kerberized")) as running:
         yield running

@@ -1,9 +1,9 @@
-"""A broker of either kind in a realm of Kerberos, and who comes to it with tickets.
+"""A broker of either kind in a Kerberos realm, and its clients.
 
-Beside an open listener it has two more, whose ports are in `ports`:
+It has an open listener and two more, whose ports are in `ports`:
 
 TICKETS      SASL_PLAINTEXT
-TLSTICKETS   SASL_SSL     the broker's certificate is by `authority.pem` in its folder
+TLSTICKETS   SASL_SSL     `authority.pem` in its folder has the CA
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 SERVICE = f"kafka/{HOST}"
 PROTOCOLS: Final = {"TICKETS": "SASL_PLAINTEXT", "TLSTICKETS": "SASL_SSL"}
-# In a process of its own: what it imports may only be built for such tests.
+# A separate process: it may import packages that are only built for such tests.
 TICKET = """
 import sys, gssapi
 name = gssapi.Name(sys.argv[1], gssapi.NameType.hostbased_service)
@@ -58,11 +58,10 @@ def line(keytab: Path, principal: str) -> str:
 
 @contextlib.contextmanager
 def kerberos_broker(kind: str, realm: kerberos.Realm, folder: Path) -> Iterator[Secured]:
-    """Run a broker whose clients log in with the realm's tickets."""
     key = line(realm.folder / f"{SERVICE.replace('/', '_')}.keytab", SERVICE)
     settings = {
         **tls_configs(folder),
-        "group.min.session.timeout.ms": "1000",  # of Kafka Streams' members
+        "group.min.session.timeout.ms": "1000",  # for Kafka Streams' members
         "listener.security.protocol.map": protocol_map(PROTOCOLS),
         "sasl.enabled.mechanisms": "GSSAPI",
         "sasl.kerberos.service.name": "kafka",
@@ -94,7 +93,6 @@ def keytab_of(realm: kerberos.Realm, principal: str) -> Path:
 def environment_of(
     realm: kerberos.Realm, principal: str, config: Path | None = None
 ) -> dict[str, str]:
-    """Return the environment of a process with a principal's key."""
     return {
         **os.environ,
         **realm.environment(config),
@@ -106,7 +104,6 @@ def environment_of(
 def run(
     realm: kerberos.Realm, principal: str, *arguments: str, config: Path | None = None
 ) -> tuple[int, str]:
-    """Run Python with a principal's key; return its status and what it printed."""
     environment = environment_of(realm, principal, config)
     command = [sys.executable, *arguments]
     done = subprocess.run(
@@ -116,7 +113,7 @@ def run(
 
 
 async def first_answer(broker: Secured, message: bytes) -> Any:
-    """Return what a first message is answered; None if its connection is closed."""
+    """Return the response to a first message; None if its connection is closed."""
     client = await RawClient.connect((HOST, broker.ports["TICKETS"]))
     try:
         await shake_hands(client, "GSSAPI")

@@ -1,7 +1,7 @@
-"""Clients that come to a broker with tickets.
+"""Clients that log in to a broker with Kerberos tickets.
 
-librdkafka is kcat's and rust-rdkafka's here: confluent-kafka's wheel is built without GSSAPI.
-kafkajs has no GSSAPI: it takes native code, which its maintainers leave to plugins of others
+librdkafka is tested by kcat and rust-rdkafka: confluent-kafka's wheel is built without GSSAPI.
+kafkajs has no GSSAPI: its maintainers leave native code to third-party plugins
 (tulios/kafkajs#865).
 """
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-_SASL_PACKAGES = ("libsasl2-modules-gssapi-mit",)  # of librdkafka's Cyrus library
+_SASL_PACKAGES = ("libsasl2-modules-gssapi-mit",)  # for librdkafka's Cyrus library
 _PATIENCE_S = 30
 
 
-# In processes of their own: what they import may only be built for this test.
+# Separate processes: they may import packages that are only built for this test.
 KAFKA_PYTHON = """
 import sys, kafka
 address, topic, service, ca = sys.argv[1:]
@@ -61,13 +61,13 @@ asyncio.run(asyncio.wait_for(write(*sys.argv[1:]), 30))
 
 @dataclass(frozen=True)
 class Visit:
-    """Who comes to a broker.
+    """A client's identity and settings.
 
     Attributes:
-        principal: Of whom there is a keytab.
-        ca: A PEM file, if the connection is by TLS; else empty.
+        principal: A principal with a keytab.
+        ca: A PEM file for a TLS connection; else empty.
         folder: For the client's settings.
-        service: For which it asks a ticket.
+        service: Service of the requested ticket.
     """
 
     realm: kerberos.Realm
@@ -79,7 +79,6 @@ class Visit:
     service: str = "kafka"
 
     def as_properties(self) -> str:
-        """Return settings of Kafka's own clients."""
         key = line(keytab_of(self.realm, self.principal), self.principal)
         return settings_text(key, self.ca, self.service)
 
@@ -95,7 +94,6 @@ def settings_text(jaas: str, ca: str, service: str = "kafka") -> str:
 
 @contextlib.contextmanager
 def java_in_realm(visit: Visit) -> Iterator[None]:
-    """Have Java's programs know a realm; they ask for the ticket of the name an address has."""
     names = visit.folder / "hosts"
     names.write_text(f"{HOST} {HOST}\n")
     options = f"-Djava.security.krb5.conf={visit.realm.config} -Djdk.net.hosts.file={names}"
@@ -135,7 +133,7 @@ def _of_librdkafka(visit: Visit) -> dict[str, str]:
 
 def _with_a_ticket(visit: Visit) -> dict[str, str]:
     cache = visit.folder / "nobody"
-    if visit.principal != "outdated":  # as that one kinit gets no ticket
+    if visit.principal != "outdated":  # kinit gets no ticket for that one
         cache = visit.realm.kinit(visit.principal, keytab_of(visit.realm, visit.principal))
     plugins = next(tools.debian_packages("sasl-gssapi", _SASL_PACKAGES).glob("usr/lib/*/sasl2"))
     return {
@@ -153,7 +151,7 @@ def _by_java(visit: Visit) -> tuple[int, str]:
     asked += ["--throughput", "-1", "--command-config", file]
     with java_in_realm(visit):
         status, printed = java.attempt(visit.address, java.PRODUCER_PERFORMANCE, *asked)
-    # It ends with 0 when its record could not be written, too.
+    # It exits with 0 even if it failed to write its record.
     return status or int("Exception" in printed), printed
 
 
@@ -183,7 +181,7 @@ def _told(visit: Visit) -> str:
 
 
 def _read(command: list[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """Run one that writes, reads and says so, or why not; not to have read is status 1."""
+    """Run a client that writes, reads and prints the result; status 1 if it has read nothing."""
     status, printed = _ended(command, environment)
     assert status == 0, printed
     return int(printed != "read 0\n"), printed
@@ -203,7 +201,7 @@ def _ended(command: list[str], environment: Mapping[str, str], text: str = "") -
     return done.returncode, done.stdout
 
 
-# What they write is the first record. Those of Go, Node and Rust read it too.
+# Each client writes the first record. Those of Go, Node and Rust read it too.
 CLIENTS: dict[str, Callable[[Visit], tuple[int, str]]] = {
     "kafka-python": partial(_by_python, KAFKA_PYTHON),
     "aiokafka": partial(_by_python, _AIOKAFKA),

@@ -1,6 +1,6 @@
-"""Stock clients log in by GSSAPI to both brokers, in a realm of the test's own.
+"""Stock clients log in to both brokers by GSSAPI, in the test's own realm.
 
-Which ones, and which can't: kerberos_clients.py.
+kerberos_clients.py lists supported and unsupported clients.
 """
 
 from __future__ import annotations
@@ -63,19 +63,18 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kerberos.Realm]:
 def kafka_python(
     broker: Secured, realm: kerberos.Realm, principal: str, service: str = "kafka"
 ) -> tuple[int, str]:
-    """Have kafka-python write; return its status and what it printed."""
     address = f"{HOST}:{broker.ports['TICKETS']}"
     return run(realm, principal, "-c", KAFKA_PYTHON, address, new_topic_name(), service, "")
 
 
 def java_config(realm: kerberos.Realm, principal: str, folder: Path, ca: str = "") -> str:
-    """Write settings for who has a keytab; return the file's path."""
+    """Write settings for a principal with a keytab; return the file's path."""
     key = line(keytab_of(realm, principal), principal)
     return write(folder, "client.properties", settings_text(key, ca))
 
 
 def ca_of(listener: str, folder: Path, name: str = OURS) -> str:
-    """Write an authority's certificate; return its path, nothing if the listener has no TLS."""
+    """Write a CA certificate; return its path, empty for listeners without TLS."""
     if PROTOCOLS[listener] != "SASL_SSL":
         return ""
     return write(folder, f"{name}.pem", authority(name).certificate)
@@ -105,7 +104,7 @@ def test_kafka_streams_counts_with_a_ticket(
     right, wrong = visits(kerberized, realm, tmp_path, listener)
     with java_in_realm(right):
         for each in wrong:
-            # Without a ticket it doesn't even start.
+            # Without a ticket it does not start.
             until = "LoginException" if each.principal == "outdated" else "AuthenticationException"
             counted = count_words(
                 kerberized, each.address, each.as_properties(), tmp_path, until=until
@@ -117,7 +116,7 @@ def test_kafka_streams_counts_with_a_ticket(
 def visits(
     broker: Secured, realm: kerberos.Realm, folder: Path, listener: str, topic: str = ""
 ) -> tuple[Visit, list[Visit]]:
-    """Return one that is let in, and those that aren't: by their key, their ticket or their CA."""
+    """Return a valid visit, and ones with a wrong key, ticket or CA."""
     address = f"{HOST}:{broker.ports[listener]}"
     right = Visit(realm, "alice", address, topic, ca_of(listener, folder), folder)
     wrong = [
@@ -168,7 +167,6 @@ def test_a_message_is_taken_once(kerberized: Secured, realm: kerberos.Realm) -> 
 
 
 def ticket(realm: kerberos.Realm, service: str) -> bytes:
-    """Return the first message of alice's."""
     status, printed = run(realm, "alice", "-c", TICKET, f"{service}@{HOST}")
     assert status == 0, printed
     return bytes.fromhex(printed)

@@ -1,7 +1,7 @@
-"""Brokers and controllers that know each other by a realm's real tickets.
+"""Brokers and controllers that authenticate each other with a realm's real tickets.
 
-Every node logs in as kafka/127.0.0.1, by the key in a keytab, to brokers and to the controller
-alike; clients come by a listener that is open.
+Every node logs in as kafka/127.0.0.1 with a keytab, to brokers and to the controller; clients use
+an open listener.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ PROTOCOLS = "PLAINTEXT:PLAINTEXT,INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
 
 @pytest.fixture
 def realm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[kerberos.Realm]:
-    """Run a realm that the processes of the test know."""
+    """Run a realm and configure the test's processes for it."""
     if why := kerberos.missing():
         pytest.skip(why)
     with kerberos.Realm(tmp_path / "realm") as running:
         for name, value in running.environment().items():
             monkeypatch.setenv(name, value)
-        # Java asks for the ticket of the name that an address has.
+        # Java requests the ticket of an address's host name.
         names = tmp_path / "hosts"
         names.write_text(f"{HOST} {HOST}\n")
         options = f"-Djava.security.krb5.conf={running.config} -Djdk.net.hosts.file={names}"
@@ -50,7 +50,6 @@ def realm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[kerberos.
 
 
 def settings(realm: kerberos.Realm) -> dict[str, str]:
-    """Return what every node is told; the key is made by whoever calls."""
     mine = line(keytab_of(realm, SERVICE), SERVICE)
     return {
         "listener.security.protocol.map": PROTOCOLS,
@@ -71,7 +70,6 @@ def settings(realm: kerberos.Realm) -> dict[str, str]:
 
 
 def start(cluster: Cluster, *brokers: JavaBroker | MemberBroker) -> None:
-    """Start brokers that have an open listener, and one for each other."""
     ports = free_ports(2 * len(brokers))
     for place, broker in enumerate(brokers):
         broker.port, inside = ports[2 * place : 2 * place + 2]
@@ -87,7 +85,6 @@ def client(cluster: Cluster, **others: str) -> dict[str, Any]:
 
 
 def make_topics(cluster: Cluster, *assignments: list[int]) -> list[str]:
-    """Make a topic for each; return their names when all brokers are there."""
     admin = AdminClient(client(cluster))
     count = len(cluster.brokers)
     eventually(lambda: len(admin.list_topics(timeout=10).brokers) == count, timeout_s=WAIT_S)
@@ -101,7 +98,6 @@ def make_topics(cluster: Cluster, *assignments: list[int]) -> list[str]:
 
 
 def write_to(cluster: Cluster, topics: list[str]) -> None:
-    """Write a hundred records to each, which every replica has."""
     errors: list[object] = []
     producer = Producer(client(cluster, acks="all"))
     for topic in topics:
@@ -152,7 +148,7 @@ def test_brokers_whose_tickets_have_ended_are_given_others(
         began_s = time.monotonic()
         admin = AdminClient(client(cluster))
         wait_for_the_end(began_s, LIFE_S + 2)
-        for node_id in (1, 2):  # whoever stays logs in to it anew, with a ticket of now
+        for node_id in (1, 2):  # the others log in to it again, with a current ticket
             cluster.brokers[node_id].stop()
             eventually(partial(is_alone, admin, topics, 3 - node_id), timeout_s=WAIT_S)
             cluster.brokers[node_id].start()

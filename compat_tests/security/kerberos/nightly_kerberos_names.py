@@ -1,4 +1,4 @@
-"""Rules from principals to users, made at random: what Kafka's own class makes of them, we do."""
+"""Random rules from principals to users have the same results as with Kafka's class."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def test_rules_give_the_names_that_kafka_gives(request: pytest.FixtureRequest) -
         for each, their in zip(tried, theirs, strict=True)
         if their != ours(*each)
     ]
-    # What is wrong with a replacement Kafka finds out when it uses it, we when we read it.
+    # Kafka reports an invalid replacement when it is used, wirebroker when it is parsed.
     assert [each for each in found if each[3] != "?" or not has_bad_replacement(each[0])] == []
     assert {each[:1] for each in theirs} >= {"=", "!", "?"}

@@ -1,7 +1,7 @@
-"""Tickets and messages whose time is over, at both brokers: what ends, and what goes on.
+"""Expired tickets and messages at both brokers: which logins end and which continue.
 
-The brokers' clocks and those of their clients may differ by a second here, not by five minutes, so
-that a test waits seconds until something is old.
+The clock skew is one second here instead of five minutes, so that a test only waits seconds for an
+expiry.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kerberos.Realm]:
 
 
 def with_a_short_ticket(realm: kerberos.Realm, *arguments: str) -> tuple[int, str]:
-    """Run Python with a ticket of alice's that ends soon, and no key; its status and words."""
+    """Run Python with a short-lived ticket for alice and no key; return its status and output."""
     cache = realm.kinit("alice", keytab_of(realm, "alice"), "-l", f"{LIFE_S}s")
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -64,12 +64,12 @@ def with_a_short_ticket(realm: kerberos.Realm, *arguments: str) -> tuple[int, st
 
 
 def wait_for_the_end(began_s: float, seconds: float) -> None:
-    """Return when so much time has passed; nothing happens at the end of a ticket."""
+    """Sleep until this much time has passed since a start; the end of a ticket causes no event."""
     time.sleep(max(0.0, began_s + seconds - time.monotonic()))
 
 
 def error_of(kerberized: Secured, message: bytes) -> int | None:
-    """Return what a message is answered; None if the connection is closed."""
+    """Return the error in the response to a message; None if the connection is closed."""
     answer = asyncio.run(first_answer(kerberized, message))
     return None if answer is None else int(answer.error_code)
 
@@ -80,7 +80,7 @@ def test_a_message_that_is_older_than_clocks_may_differ_is_refused(
     began_s = time.monotonic()
     status, printed = run(realm, "alice", "-c", TICKET, f"kafka@{HOST}")
     assert status == 0, printed
-    # A message has the second it was made in.
+    # A message's time has a resolution of one second.
     wait_for_the_end(began_s, SKEW_S + 3)
     assert error_of(kerberized, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
 
@@ -93,7 +93,7 @@ def test_a_ticket_that_has_ended_is_refused(kerberized: Secured, realm: kerberos
     assert error_of(kerberized, bytes.fromhex(printed)) == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-# Writes, waits for the end of its ticket, writes again, and then tries to log in once more.
+# Writes, waits until its ticket expires, writes again, and tries another login.
 _BEYOND_THE_TICKET: Final = """
 import sys, time, kafka
 address, topic, seconds = sys.argv[1:]

@@ -1,7 +1,7 @@
-"""Tokens that a server of identities signs: both brokers believe the same ones and no others.
+"""Tokens signed by an identity provider: both brokers accept and refuse the same ones.
 
-A server of the test's has the keys (JWKS), another gives tokens to who has the secret (OIDC's
-client credentials). Stock clients ask it, and our own verbs.
+The test's servers publish keys (JWKS) and issue tokens to clients with the secret (OIDC client
+credentials). Stock clients and our own verbs request them.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ pytestmark = pytest.mark.long
 PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
 MODULE: Final = f"{PACKAGE}OAuthBearerLoginModule required"
 ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-SKEW_S: Final = 30  # sasl.oauthbearer.clock.skew.seconds, as Kafka has it
+SKEW_S: Final = 30  # Kafka's default of sasl.oauthbearer.clock.skew.seconds
 
 
 class Identities:
-    """The server of identities: its keys, and tokens for who asks."""
+    """The identity provider: its keys, and tokens for clients."""
 
     def __init__(self, keys_server: WebServer, tokens_server: WebServer) -> None:
         self.keys, self.tokens = keys_server, tokens_server
@@ -69,7 +69,6 @@ class Identities:
         return f"{self.keys.url()},{self.tokens.url('/token')}"
 
     def give(self, token: str) -> None:
-        """Give this one from now on."""
         answer = {"access_token": token, "token_type": "Bearer", "expires_in": 300}
         self.tokens.body = json.dumps(answer).encode()
 
@@ -155,7 +154,6 @@ REFUSED: dict[str, Callable[[], str]] = {
 
 
 async def answer_to(broker: Secured, token: str) -> tuple[int, bytes]:
-    """Return what a token is answered."""
     client = await RawClient.connect((HOST, broker.secured_port))
     try:
         await shake_hands(client, "OAUTHBEARER")
@@ -186,7 +184,7 @@ def test_no_address_in_a_token_is_asked(secured: Secured, identities: Identities
     assert identities.keys.asked
 
 
-# --- clients that ask the server of identities ---
+# --- clients that request tokens ---
 
 
 def properties(folder: Path, identities: Identities, secret: str = "asked-secret") -> str:
@@ -202,7 +200,7 @@ def properties(folder: Path, identities: Identities, secret: str = "asked-secret
 
 
 def asked_for_a_token(identities: Identities) -> tuple[str, bytes]:
-    """Return who asked last, and for what."""
+    """Return client and scope of the last token request."""
     asked = identities.tokens.asked[-1]
     assert (asked.method, asked.path) == ("POST", "/token")
     kind, _, credentials = asked.headers["Authorization"].partition(" ")

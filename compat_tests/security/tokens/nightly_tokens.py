@@ -1,4 +1,4 @@
-"""Delegation tokens are in the metadata: they go with a directory, and with a cluster to all."""
+"""Delegation tokens are in the metadata: they move with a directory and apply cluster-wide."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ USERS: Final = " ".join(f'user_{name}="{name}-secret"' for name in ("admin", "al
 
 
 async def shown(clients: Clients) -> dict[str, tuple[Any, ...]]:
-    """Return what every token is, by its id."""
     answer = await clients.describe("admin")
     assert answer.error_code == 0
     return {
@@ -55,16 +54,15 @@ async def shown(clients: Clients) -> dict[str, tuple[Any, ...]]:
 
 
 async def lets_in(clients: Clients, name: str, token_id: str, hmac: bytes) -> None:
-    """Log in by a token, when it is known."""
     async with asyncio.timeout(PATIENCE_S):
         while (await clients.by_token(name, token_id, hmac)).error_code:
             await pause(0.1)
 
 
 async def when_known(ask: Callable[[], Awaitable[Any]]) -> None:
-    """Change a token; that there is none, Apache Kafka's controller says a moment after making it.
+    """Change a token; retry while Apache Kafka's controller does not know it yet.
 
-    Its controller looks tokens up in a cache of its own, which brokers may be ahead of.
+    The controller has its own token cache, which brokers may be ahead of.
     """
     async with asyncio.timeout(PATIENCE_S):
         while (answer := await ask()).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND:
@@ -77,7 +75,7 @@ def test_tokens_go_with_the_directory(tmp_path: Path, kinds: tuple[str, str]) ->
     settings = {
         **SETTINGS,
         "log.dirs": str(tmp_path / "data"),
-        # Each starts on a snapshot of the other's.
+        # Each broker starts from the other's snapshot.
         "metadata.log.max.record.bytes.between.snapshots": "500",
     }
     known: dict[str, tuple[Any, ...]] = {}
@@ -109,7 +107,6 @@ def test_tokens_go_with_the_directory(tmp_path: Path, kinds: tuple[str, str]) ->
 
 
 def with_login(node: JavaBroker | MemberBroker, ports: list[int]) -> None:
-    """Give a node of a cluster a listener for clients, beside that for brokers."""
     node.port = ports[0]
     prefix = "listener.name.clients"
     node.settings |= {
@@ -148,7 +145,7 @@ def test_a_token_is_everybodys_whoever_decides(tmp_path: Path, controller: str) 
 
 
 async def exchange(ports: list[int]) -> None:
-    """Make a token at each broker; each lets its owner in at both, and no stranger changes it."""
+    """Create a token at each broker; both accept both tokens, and refuse changes by others."""
     async with contextlib.AsyncExitStack() as stack:
         nodes = [await stack.enter_async_context(clients_at(*ports[at : at + 2])) for at in (0, 2)]
         for number, node in enumerate(nodes):

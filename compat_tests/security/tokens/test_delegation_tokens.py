@@ -1,4 +1,4 @@
-"""Delegation tokens: requests answered, and tokens made and used, as by Apache Kafka."""
+"""Delegation tokens: requests, responses and logins as with Apache Kafka."""
 
 from __future__ import annotations
 
@@ -58,8 +58,6 @@ def secured(
 
 
 class Clients:
-    """A connection of each user's, and one of nobody's."""
-
     def __init__(self, port: int, secured_port: int) -> None:
         self._port, self._secured_port = port, secured_port
         self._open: dict[str, RawClient] = {}
@@ -75,13 +73,11 @@ class Clients:
         return self._open[name]
 
     async def by_token(self, name: str, token_id: str, hmac: bytes) -> Any:
-        """Log in by a token; return the last answer."""
         client = await self._again(name)
         password = base64.b64encode(hmac).decode()
         return await log_in_scram(client, SCRAM, token_id, password, by_token=True)
 
     async def by_password(self, name: str, password: str) -> Any:
-        """Log in by SCRAM; return the last answer."""
         return await log_in_scram(await self._again(name), SCRAM, name, password)
 
     async def _again(self, name: str) -> RawClient:
@@ -93,7 +89,7 @@ class Clients:
     async def create(self, by: str, version: int = 3, **fields: Any) -> Any:
         values: dict[str, Any] = {"renewers": [], "max_lifetime_ms": -1, **fields}
         answer = await (await self.of(by)).ask(CREATE, version, values)
-        while not answer.error_code:  # Apache Kafka knows of it a moment later
+        while not answer.error_code:  # Apache Kafka applies it with a delay
             shown = await self.describe("admin")
             if answer.token_id in {each.token_id for each in shown.tokens}:
                 break
@@ -154,7 +150,6 @@ def owner(kind: str | None, name: str | None) -> dict[str, Any]:
 
 
 def told(answer: Any) -> tuple[Any, ...]:
-    """Return what is told of a token that is refused."""
     return (
         ErrorCode(answer.error_code),
         f"{answer.principal_type}:{answer.principal_name}",
@@ -233,7 +228,7 @@ async def test_who_may_renew_and_end_tokens(secured: Secured) -> None:
             for name, error in (("alice", 0), ("bob", 0), ("admin", MISMATCH)):
                 renewed = await clients.renew(name, made.hmac, 120_000, version)
                 assert renewed.error_code == error
-        # Whoever made it for another may not.
+        # A requester who created it for another owner may not.
         assert expiry(await clients.renew("admin", theirs.hmac)) == (MISMATCH, 0)
         assert expiry(await clients.expire("admin", theirs.hmac)) == (MISMATCH, 0)
         for wrong in (b"", b"x", bytes(64)):
@@ -308,7 +303,7 @@ async def test_a_token_outlives_its_owners_password_and_its_owner(secured: Secur
 
 
 async def reaches(error: int, ask: Callable[[], Awaitable[Any]]) -> None:
-    """Ask until an answer has this error: Apache Kafka goes by a change a moment later."""
+    """Retry until a response has this error: Apache Kafka applies changes with a delay."""
     while (await ask()).error_code != error:
         await pause(0.02)
 

@@ -1,4 +1,4 @@
-"""Stock clients log in by OAUTHBEARER to both brokers, with tokens that nobody has signed."""
+"""Stock clients log in to both brokers by OAUTHBEARER with unsigned tokens."""
 
 from __future__ import annotations
 
@@ -88,8 +88,6 @@ def test_librdkafka_is_refused_without_the_scope(secured: Secured) -> None:
 
 
 class TokenProvider(kafka.net.sasl.oauth.AbstractTokenProvider):
-    """Makes tokens that nobody has signed."""
-
     def token(self) -> str:
         now = SystemClock().now_ms() // 1000
         claims = {"sub": "alice", "iat": now, "exp": now + 300, "scope": ["kafka"]}
@@ -122,7 +120,7 @@ def test_javas_client_logs_in(secured: Secured, tmp_path: Path) -> None:
 
 
 async def test_a_request_amid_a_login_ends_it(secured: Secured) -> None:
-    """Apache Kafka answers first, without brokers; docs/compatibility.md says why we do not."""
+    """Apache Kafka first responds without brokers (docs/compatibility.md)."""
     client = await RawClient.connect((HOST, secured.secured_port))
     try:
         await shake_hands(client, "OAUTHBEARER")

@@ -1,4 +1,4 @@
-"""Transactions by aiokafka, on an event loop in a thread of its own: its senders never rest."""
+"""Transactions by aiokafka, on an event loop in a separate thread for its background tasks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ READ_COMMITTED = {
 
 
 class AioDriver:
-    """One producer."""
-
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
         self._bootstrap = bootstrap
         self._loop = asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""What every client can do with transactions, in the same words."""
+"""The common interface to all clients' transactions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ TRANSACTION_TIMEOUT_MS = 60_000
 
 
 class FencedError(Exception):
-    """A newer producer has this transactional id; the client said so in its own way."""
+    """A newer producer has this transactional id."""
 
 
 class Driver(Protocol):
-    """A transactional producer with one transactional id; initialized when it is made.
+    """An initialized transactional producer with one transactional id.
 
     All methods raise FencedError when a newer producer has the transactional id.
     """
@@ -24,13 +24,14 @@ class Driver(Protocol):
         """Begin a transaction."""
 
     def write(self, topic: str, values: Sequence[bytes]) -> None:
-        """Write to partition 0 within the transaction; return when all are acknowledged."""
+        """Produce to partition 0 within the transaction; return when all are acknowledged."""
 
     def copy(self, source: str, target: str, group: str, count: int) -> None:
-        """Copy `count` records within the transaction, upper-cased, and commit their offsets in it.
+        """Copy `count` records in upper case and commit their offsets within the transaction.
 
-        They are read under read_committed from partition 0 by a member of the group, from its
-        committed offset on. The member leaves before this returns.
+        A group member reads them from partition 0 as read_committed, from its committed offset on,
+        and
+        leaves before this returns.
         """
 
     def commit(self) -> None:
@@ -40,14 +41,12 @@ class Driver(Protocol):
         """Abort the transaction."""
 
     def close(self) -> None:
-        """End the producer; a transaction that is open stays so."""
+        """End the producer; an open transaction stays open."""
 
 
 class DriverFactory(Protocol):
-    """One client."""
-
     def start(self, bootstrap: str, transactional_id: str) -> Driver:
         """Return an initialized producer."""
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[bytes]:
-        """Read so many values from the start of partition 0 under read_committed."""
+        """Read `count` values from the start of partition 0 as read_committed."""

@@ -1,4 +1,4 @@
-"""Transactions by Apache Kafka's own clients: a process of java/Transactions.java a producer."""
+"""Transactions by Apache Kafka's clients: one process of java/Transactions.java per producer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class JavaDriver:
-    """One process; a producer as soon as it is given a transactional id."""
-
     def __init__(self, bootstrap: str) -> None:
         self._process = subprocess.Popen(
             [*java_programs.transactions_command(), bootstrap],
@@ -46,7 +44,7 @@ class JavaDriver:
         self._process.stdout.close()
 
     def ask(self, *command: str) -> list[str]:
-        """Send a command; return what the answer has beside `ok`."""
+        """Send a command; return the response without `ok`."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write("\t".join(command) + "\n")

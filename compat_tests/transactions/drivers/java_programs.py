@@ -1,4 +1,4 @@
-"""The Java programs of these tests: compiled on first use, with the jars they need."""
+"""The Java programs of these tests and their jars, compiled on first use."""
 
 from __future__ import annotations
 
@@ -17,32 +17,29 @@ _STREAMS_JARS = (
     f"org.apache.kafka:kafka-streams:{tools.KAFKA_VERSION}",
     "org.slf4j:slf4j-simple:1.7.36",
 )
-# The quickest start: no second compiler, no threads for the collector.
+# For a quick start: no second compiler, no collector threads.
 _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 
 
 @cache
 def transactions_command() -> list[str]:
-    """Return the command of java/Transactions.java; the address of the broker follows."""
+    """Return the command of java/Transactions.java, without the address of the broker."""
     return _command(_FOLDER / "java", tools.kafka_jars(), "Transactions")
 
 
 @cache
 def words_command() -> list[str]:
-    """Return the command of streams/Words.java; its arguments follow."""
     return _command(_FOLDER / "streams", streams_jars(), "Words")
 
 
 @cache
 def streams_jars() -> Path:
-    """Return the folder with the jars of Kafka Streams."""
     name = f"kafka-streams-{tools.KAFKA_VERSION}"
     return tools._installed(name, lambda folder: tools._install_jars(_STREAMS_JARS, folder))
 
 
 def copier_command() -> list[str]:
-    """Return the command of Kafka's own TransactionalMessageCopier; its arguments follow."""
     return java_start.command("-Xmx256m", _COPIER)
 
 

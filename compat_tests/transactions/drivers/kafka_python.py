@@ -24,8 +24,6 @@ READ_COMMITTED = {
 
 
 class KafkaPythonDriver:
-    """One producer."""
-
     def __init__(self, bootstrap: str, transactional_id: str) -> None:
         self._bootstrap = bootstrap
         self._producer: Any = KafkaProducer(

@@ -1,4 +1,4 @@
-"""What a broker says or does that no test may overlook: errors it logs, exceptions nobody takes."""
+"""A watch for errors that brokers log and for exceptions that nothing handles."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class BrokerErrors(logging.Handler):
-    """Tells of every error of the brokers on a loop, until it is closed; not of those of the dead.
+    """Reports errors of the live brokers on a loop until it is closed.
 
     Args:
-        loop: Theirs.
-        on_error: Told of each.
+        loop: The brokers' loop.
+        on_error: Called with each error.
     """
 
     def __init__(self, loop: SimulatedLoop, on_error: Callable[[BaseException], None]) -> None:

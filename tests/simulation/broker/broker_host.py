@@ -1,4 +1,4 @@
-"""The broker's machine: kills it between any two steps, or in a write, and starts it again."""
+"""The broker's machine: kills it between any two steps or in a write, and restarts it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ if TYPE_CHECKING:
     from wirebroker.api.broker import Broker
     from wirebroker.config import Config
 
-# How soon a broker dies that is to be killed: after some of its steps or writes, or of its time.
+# Limits until a broker's death: its steps, its writes, or time.
 _MOST_STEPS = 40
 _MOST_WRITES = 6
 _LONGEST_AGONY_S = 3.0
 _MOST_WRITES_OF_A_START = 30
-# How many have a loop with a poller of its own; the others are told of connections one by one.
+# Share of loops with a poller; the others notify each connection by itself.
 _POLLED = 0.7
 
 
 class BrokerHost:
-    """One broker after the other, on the same disk.
+    """Successive brokers on the same disk.
 
     Attributes:
-        disk: What outlives them.
-        process: The present one.
-        deaths: How many there were.
+        process: The current broker's process.
+        deaths: The number of deaths.
     """
 
     def __init__(self, network: Network, config: Config, trace: Callable[[str], None]) -> None:
@@ -46,17 +45,15 @@ class BrokerHost:
         self._config = config
         self._trace = trace
         self._number = 0
-        # The one that serves, or has served last.
+        # The current or last one.
         self._life: BrokerLife | None = None
 
     @property
     def broker(self) -> Broker:
-        """The parts of the broker that serves, or has served last."""
         assert self._life is not None
         return self._life.broker
 
     def check(self) -> None:
-        """Assert the laws of all that is in the broker."""
         self.check_groups()
         for partition in self.broker.replicas:
             partition.log.check()
@@ -64,12 +61,11 @@ class BrokerHost:
         self._life.table.check()
 
     def check_groups(self) -> None:
-        """Assert the laws of the groups."""
         for shard in self.broker.groups.shards():
             shard.check()
 
     async def start(self) -> None:
-        """Start a broker; one start in five is killed on its way, and done again."""
+        """Start a broker; some starts are killed and repeated."""
         random = self._network.random
         while True:
             life = self._new_life()
@@ -90,13 +86,13 @@ class BrokerHost:
         self._trace(f"! {process.name} serves")
 
     async def restart(self) -> None:
-        """Kill the broker somewhere in what it does next, and start it again."""
+        """Kill the broker during its next steps, and restart it."""
         await self._die_soon()
         await pause(self._network.random.choice([0.0, 0.2, 4.0]))
         await self.start()
 
     async def lose_power(self, kind: CrashKind) -> None:
-        """Let the machine fail in what the broker does next, and start both again."""
+        """Cut the machine's power during the broker's next steps, and restart it."""
         await self._die_soon()
         self.disk = crash(self.disk, kind, self._network.random)
         self._trace(f"! {kind}")
@@ -104,7 +100,6 @@ class BrokerHost:
         await self.start()
 
     async def stop_and_start(self) -> None:
-        """Stop the broker cleanly, and start it again."""
         assert self._life is not None
         process = self.process
         await process.spawn(self._life.server.stop())

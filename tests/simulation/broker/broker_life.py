@@ -1,4 +1,4 @@
-"""One life of a broker on a simulated disk, from its start to its death or its stop."""
+"""One run of a broker on a simulated disk, from its start to its death or shutdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Socket:
-    """Stands for a listening socket; nobody connects to it."""
+    """A placeholder for a listening socket."""
 
     def getsockname(self) -> tuple[str, int]:
         return "127.0.0.1", 9092
@@ -34,12 +34,10 @@ class _Socket:
         return 0
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no socket."""
 
 
 class SimulatedServer(Server):
-    """The server without sockets."""
-
     def _bind(self) -> list[tuple[ListenerConfig, socket.socket]]:
         return [
             (each, _Socket())  # type: ignore[misc]
@@ -48,20 +46,14 @@ class SimulatedServer(Server):
 
 
 class BrokerLife:
-    """A process with a server in it; whoever made it starts the server.
+    """A process with a server, which the caller starts.
 
     Args:
-        loop: Runs it.
-        disk: What outlives it.
-        config: Of the broker.
-        name: Of the process, for traces.
         on_death: Called when it is killed, after its files and threads are gone.
 
     Attributes:
-        clock: The broker's.
-        process: Kills it.
-        files: Its view of the disk; kills it in a write.
-        server: The broker.
+        process: The process, which can be killed between steps.
+        files: Its view of the disk, which can kill it in a write.
     """
 
     def __init__(
@@ -82,27 +74,26 @@ class BrokerLife:
 
     @property
     def broker(self) -> Broker:
-        """The parts of the broker that serves, or has served last."""
+        """The parts of the current or last broker."""
         assert self.server.broker is not None
         return self.server.broker
 
     @property
     def table(self) -> ConnectionTable:
-        """The connections of the broker."""
         assert self.server.reception.table is not None
         return self.server.reception.table
 
     def host(self, polled: PolledTransports | None) -> Host:
-        """Return the broker as a network sees it; asked for once, when it serves.
+        """Return the broker's side of the network; to be called once, when it serves.
 
         Args:
-            polled: The poller of its loop, if that has one, as a broker's own has.
+            polled: The poller of its loop, if there is one.
         """
         return Host(self.process, self.server, polled)
 
     def _died(self) -> None:
         self.files.is_dead = True
         self.files.disk.locks.clear()
-        # Its threads have gone with it; the next broker, on the same loop, waits for its own.
+        # Its threads ended with it; the next broker, on the same loop, waits for its own.
         threads._running.clear()
         self._on_death(self)

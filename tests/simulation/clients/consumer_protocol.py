@@ -1,6 +1,6 @@
-"""What consumers tell each other through the coordinator: subscriptions and assignments, v0.
+"""Subscriptions and assignments that consumers exchange through the coordinator, v0.
 
-Both: int16 version; then topics with names, or names and partitions; then the user's own bytes.
+Both: int16 version; then topics with names, or names and partitions; then user data.
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ _INT32 = Struct(">i")
 
 
 def subscription(topic: str) -> bytes:
-    """Return the subscription of a consumer of one topic."""
     return bytes(2) + _INT32.pack(1) + _name(topic) + _INT32.pack(-1)
 
 
 def assignment(topic: str, partitions: Sequence[int]) -> bytes:
-    """Return an assignment of partitions of one topic."""
     indexes = b"".join(_INT32.pack(each) for each in partitions)
     count = _INT32.pack(len(partitions))
     return bytes(2) + _INT32.pack(1) + _name(topic) + count + indexes + _INT32.pack(-1)
 
 
 def read_assignment(data: bytes) -> tuple[int, ...]:
-    """Return the partitions of an assignment; nothing was assigned if it is empty."""
+    """Return the partitions of an assignment; an empty one has none."""
     if not data:
         return ()
     position = 6

@@ -1,8 +1,8 @@
-"""Consume, transform, produce: copies partitions exactly once, with transactions (KIP-98, KIP-447).
+"""Transactional copiers: consume, transform and produce exactly once (KIP-98, KIP-447).
 
-`Copier` reads one partition, and its transactional id fences whoever did so before. It ends with
-its producer, and the next incarnation begins where the last transaction ended. Two may live at
-once. How several share the partitions of a topic: group_copier.py.
+`Copier` reads one partition, and its transactional id fences earlier copiers. The next incarnation
+continues after the last transaction; two may run concurrently. group_copier.py shares a topic's
+partitions among several.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONGEST_WORK_S = 8.0
 
 
 class Scene(NamedTuple):
-    """What copiers live in."""
+    """The environment of copiers."""
 
     network: Network
     model: Model
@@ -45,16 +45,16 @@ class Scene(NamedTuple):
 
 
 class Transfer:
-    """Copies in transactions of one producer, one after the other."""
+    """Copies in consecutive transactions of one producer."""
 
     def __init__(self, process: Process, scene: Scene, *, name: str, works: float = 0.0) -> None:
         """Prepare.
 
         Args:
-            process: Whose it is.
-            scene: Where it lives.
+            process: The copier's process.
+            scene: The copier's environment.
             name: The transactional id.
-            works: How often it takes some seconds before offsets are committed, and after that.
+            works: Probability of some seconds of work before, and after, committing offsets.
         """
         self.producer = Producer(
             process, scene.network, name=name, timeout_ms=TRANSACTION_TIMEOUT_MS
@@ -66,14 +66,14 @@ class Transfer:
     async def copy(
         self, member: Mapping[str, Any], positions: Mapping[int, int]
     ) -> dict[int, int] | None:
-        """Copy what there is in one transaction.
+        """Copy the available records in one transaction.
 
         Args:
-            member: The group and, if there is one, the member of it that reads.
-            positions: Where to go on, by partition.
+            member: The group and, if there is one, its member that reads.
+            positions: The start offsets by partition.
 
         Returns:
-            Where to go on now; None after an abort: where the group is.
+            The next offsets, or None after an abort: continue at the group's committed offsets.
 
         Raises:
             RefusedError: The producer is closed.
@@ -104,7 +104,6 @@ class Transfer:
     async def _read(
         self, group: str, positions: Mapping[int, int]
     ) -> tuple[list[Source], dict[int, int]]:
-        """Return some records and where to go on behind them."""
         asked = {(TOPIC, index): position for index, position in positions.items()}
         sources: list[Source] = []
         offsets: dict[int, int] = {}
@@ -118,7 +117,6 @@ class Transfer:
         return sources, offsets
 
     async def _commit_offsets(self, member: Mapping[str, Any], offsets: Mapping[int, int]) -> bool:
-        """Tell whether the group takes the offsets."""
         try:
             await self.producer.commit_offsets(member, TOPIC, offsets)
         except RefusedError as error:
@@ -140,7 +138,6 @@ class Copier:
         self._model = scene.model
 
     async def run(self) -> None:
-        """Copy until refused."""
         producer = self._transfer.producer
         try:
             await producer.begin()
@@ -156,12 +153,12 @@ class Copier:
 
 
 def group_of(partition: int) -> str:
-    """Return the group, and the transactional id, of the copiers of a partition."""
+    """Return the group id of a partition's copiers, which is also their transactional id."""
     return f"copier-{partition}"
 
 
 async def committed(client: Client, group: str, partition: int) -> int:
-    """Return up to where a group has copied a partition, as soon as that is certain."""
+    """Return a group's committed offset of a partition, once it is stable."""
     topic = {"name": TOPIC, "partition_indexes": [partition]}
     request = {"group_id": group, "topics": [topic], "require_stable": True}
     answer = await client.ask(ApiKey.OFFSET_FETCH, request, version=OFFSET_FETCH_VERSION)

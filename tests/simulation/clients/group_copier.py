@@ -1,12 +1,12 @@
 """A member of a consumer group that copies its partitions exactly once (KIP-447).
 
     the member:   join, sync -> OffsetFetch, stable only -> heartbeats ----> rebalance: join again
-    the transfer:                    one transaction after the other, in the name of the generation
-                                     in which it began
+    the transfer:                    consecutive transactions, each with the generation in which
+                                     it began
 
-A patient member ends its transaction before it joins again, another one does not, as when records
-are processed in a thread of their own: then the group refuses the offsets, and it aborts. Whoever
-reads on waits until the transactions of the former owner are decided.
+A patient member ends its transaction before it rejoins. Another does not, like a client with
+processing threads: the group refuses its offsets, and the transaction is aborted. A new owner waits
+until the former owner's transactions have ended.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _NOT_YET = {ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.COORDINATOR_LOAD_IN_PROG
 
 @dataclass(frozen=True)
 class CopierHabits(Habits):
-    """How a copier was configured.
+    """The configuration of a copier.
 
     Attributes:
-        transactional_id: The same for each incarnation; None: each has its own.
-        is_patient: Whether it ends its transaction before it joins again.
+        transactional_id: Shared by all incarnations; None: each has its own.
+        is_patient: Whether it ends its transaction before it rejoins.
     """
 
     transactional_id: str | None = None
@@ -74,7 +74,6 @@ class GroupCopier(Member):
         self._due_s = 0.0
 
     async def run(self) -> None:
-        """Copy until told to leave or fenced, by the group or by the coordinator."""
         try:
             await self._transfer.producer.begin()
             await super().run()
@@ -84,7 +83,7 @@ class GroupCopier(Member):
     async def _consume(self) -> None:
         self._beat_later()
         if self._copying is not None:
-            await self._stay_until(self._copying)  # it began in another generation
+            await self._stay_until(self._copying)  # begun in another generation
         positions = None
         while not self._is_told_to_leave:
             if not self.owned:
@@ -119,7 +118,7 @@ class GroupCopier(Member):
             self._network.observer.failed(error)
 
     async def _commit(self) -> None:
-        """Before it joins again: offsets are committed in the transaction that is under way."""
+        """End the current transaction, with its offsets, before a rejoin."""
         if self.habits.is_patient and self._copying is not None:
             await asyncio.wait([self._copying])
 
@@ -129,7 +128,7 @@ class GroupCopier(Member):
         """Send heartbeats until a task is done.
 
         Raises:
-            RejoinError, FencedError: The group demands it; the task goes on.
+            RejoinError, FencedError: The group requires it; the task continues.
             RefusedError: The producer is closed.
         """
         while not task.done():
@@ -143,7 +142,6 @@ class GroupCopier(Member):
         self._due_s = self.process.loop.time() + self.habits.heartbeat_interval_s
 
     async def _beat(self) -> None:
-        """Send a heartbeat if it is time."""
         if self.process.loop.time() < self._due_s:
             return
         self._beat_later()
@@ -153,7 +151,7 @@ class GroupCopier(Member):
             await pause(_BACKOFF_S)
 
     async def _stable_offsets(self) -> dict[int, int]:
-        """Return where to begin, when nothing is pending any more."""
+        """Return the committed offsets once no transaction is pending."""
         topic = {"name": TOPIC, "partition_indexes": list(self.owned)}
         request = {"topics": [topic], "require_stable": True}
         while True:

@@ -1,11 +1,11 @@
-"""An honest member of a consumer group, as Kafka's clients are: join, sync, fetch, commit, leave.
+"""A consumer group member that behaves like Kafka's clients: join, sync, fetch, commit, leave.
 
     find coordinator -> JoinGroup -> (the leader assigns) SyncGroup -> OffsetFetch
         -> fetch, process, commit; a heartbeat now and then
-        -> told to rebalance: commit what is processed, and join again
+        -> on a rebalance: commit what is processed, and join again
 
-It takes every error as Kafka's ConsumerCoordinator does, and any other one is reported. Its id is
-lost with it; a static member comes back under its instance.
+It handles errors as Kafka's ConsumerCoordinator does and reports unexpected ones. A restart loses
+its member id; a static member returns with its instance id.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ _LOOK_AGAIN = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
 class Versions(NamedTuple):
-    """The requests that a client of some age sends."""
-
     find_coordinator: int
     join_group: int
     sync_group: int
@@ -61,7 +59,7 @@ FIRST_STATIC_AGE = 1
 
 @dataclass(frozen=True)
 class Habits:
-    """How a member was configured."""
+    """The configuration of a member."""
 
     versions: Versions
     session_timeout_ms: int
@@ -72,20 +70,19 @@ class Habits:
 
 
 class RejoinError(Exception):
-    """The member has to join again."""
+    """The member must rejoin."""
 
 
 class FencedError(Exception):
-    """Another incarnation has taken the member's place."""
+    """Another incarnation has replaced the member."""
 
 
 class Member:
     """One consumer.
 
     Attributes:
-        group: Its group.
-        generation: The one it is in; -1 while it is in none.
-        owned: The partitions it reads.
+        generation: Its generation; -1 while it has none.
+        owned: The partitions that it reads.
     """
 
     def __init__(
@@ -115,11 +112,10 @@ class Member:
         self._is_told_to_leave = False
 
     def tell_to_leave(self) -> None:
-        """Have it leave the group when it has committed what it has processed."""
+        """Make it leave the group after it has committed what it processed."""
         self._is_told_to_leave = True
 
     async def run(self) -> None:
-        """Consume until told to leave, or fenced."""
         while not self._is_told_to_leave:
             try:
                 await self._join()
@@ -137,7 +133,6 @@ class Member:
     # -- membership --------------------------------------------------------------------------
 
     async def _join(self) -> None:
-        """Join and sync: afterwards the member is in a generation, with its partitions."""
         habits = self.habits
         answer = await self._ask(
             ApiKey.JOIN_GROUP,
@@ -171,7 +166,6 @@ class Member:
         self.owned = read_assignment(synced.assignment)
 
     def _assign(self, protocol: str, members: Any) -> list[dict[str, Any]]:
-        """Share the partitions out, in runs or one by one."""
         assert protocol in self.habits.protocols, f"{protocol} was not proposed"
         ids = sorted(member.member_id for member in members)
         assert self.member_id in ids, "the leader is a member"
@@ -206,7 +200,6 @@ class Member:
     # -- consuming ---------------------------------------------------------------------------
 
     async def _consume(self) -> None:
-        """Read, process and commit until something makes the member rejoin."""
         clock = self.process.loop
         self._positions = await self._committed() if self.owned else {}
         due = clock.time() + self.habits.heartbeat_interval_s
@@ -223,7 +216,6 @@ class Member:
                 await pause(_BACKOFF_S)
 
     async def _committed(self) -> dict[int, int]:
-        """Return where to begin."""
         version = self.habits.versions.offset_fetch
         topic = self._topic(version) | {"partition_indexes": list(self.owned)}
         request: dict[str, Any] = {"topics": [topic]}
@@ -246,7 +238,6 @@ class Member:
             return {each.partition_index: max(0, each.committed_offset) for each in partitions}
 
     async def _process(self) -> bool:
-        """Fetch and process what there is; tell whether there was anything."""
         if self._leader is None or self._leader.is_closed:
             self._leader = self._network.open(self.process)
         positions = self._positions
@@ -271,7 +262,7 @@ class Member:
         return has_found
 
     async def _commit(self) -> None:
-        """Commit what is processed; again until it is known to be, or refused."""
+        """Commit what is processed, with retries until it succeeds or is refused."""
         version = self.habits.versions.offset_commit
         partitions = [
             {"partition_index": index, "committed_offset": offset, "committed_metadata": "m"}
@@ -301,13 +292,13 @@ class Member:
             except LinkLostError:
                 continue
 
-    # -- asking ------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------
 
     async def _check(self, error: int) -> None:
-        """Do what an error demands.
+        """Raise the exception that an error requires, if any.
 
         Raises:
-            RejoinError, LinkLostError, FencedError: It is one.
+            RejoinError, LinkLostError, FencedError: The error requires it.
         """
         code = ErrorCode(error)
         if code == ErrorCode.NONE:

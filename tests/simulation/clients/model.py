@@ -1,13 +1,13 @@
-"""What clients may rely on, checked against everything that enters and leaves the broker.
+"""The guarantees to clients, checked against all requests and responses of the broker.
 
-Ownership: no partition has two owners in one generation, and an assignment never changes within it.
-A static member is known by its instance, whose incarnations take over from each other.
+Ownership: no partition has two owners in one generation, whose assignment never changes. A static
+member is known by its instance, whose incarnations replace each other.
 
-Committed offsets: a register per group and partition. An OffsetFetch is answered with the last
-commit that was answered, or with a later one of which nobody knows whether it was carried out. Nor
-does a commit lower the register, unless it is an old request that its client has given up.
+Committed offsets: a register per group and partition. An OffsetFetch returns the last acknowledged
+commit, or a later one with an unknown result. A commit lowers the register only if it is an old
+request that its client has given up.
 
-Records: an offset that was acknowledged or read holds the same value for ever.
+Records: an offset that was acknowledged or read has the same value forever.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOTHING = -1
 
 
 class _Commit:
-    """A commit that was served, and perhaps carried out."""
+    """A commit that was received, and perhaps carried out."""
 
     __slots__ = ("offset",)
 
@@ -36,7 +36,7 @@ class _Commit:
 
 
 class _Register:
-    """A committed offset: the last that is certain, and what may have followed."""
+    """A committed offset: the last certain one, and possible later ones."""
 
     __slots__ = ("certain", "uncertain", "version")
 
@@ -52,14 +52,14 @@ class _Register:
 
 
 class Model:
-    """Everything promised so far."""
+    """All guarantees so far."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str, int], dict[int, str]] = {}
         self._assignments: dict[tuple[str, int, str], tuple[int, ...]] = {}
         self._registers: dict[tuple[str, int], _Register] = {}
         self._values: dict[tuple[int, int], bytes] = {}
-        # Next offset to be processed if all before were; and what was processed beyond.
+        # The offset below which all records are processed, and the processed offsets above.
         self._processed: dict[tuple[str, int], tuple[int, set[int]]] = {}
         self.counts: dict[str, int] = {}
 
@@ -69,12 +69,10 @@ class Model:
     # -- records -----------------------------------------------------------------------------
 
     def holds(self, partition: int, offset: int, value: bytes) -> None:
-        """Note what is at an offset."""
         known = self._values.setdefault((partition, offset), value)
         assert known == value, f"offset {offset} of {partition} held {known!r}, now {value!r}"
 
     def processed(self, group: str, partition: int, offset: int) -> None:
-        """Note that a member has processed a record."""
         following, beyond = self._processed.get((group, partition), (0, set()))
         beyond.add(offset)
         while following in beyond:
@@ -83,7 +81,6 @@ class Model:
         self._processed[group, partition] = following, beyond
 
     def has_processed_all(self, group: str, partition: int, end_offset: int) -> bool:
-        """Tell whether a group has processed a whole partition, and committed that."""
         following, _ = self._processed.get((group, partition), (0, set()))
         register = self._registers.get((group, partition), _Register())
         committed = max(0, register.certain)
@@ -92,7 +89,6 @@ class Model:
     # -- requests ----------------------------------------------------------------------------
 
     def served(self, exchange: Exchange) -> None:
-        """Note a request when the broker takes it up."""
         if exchange.key is ApiKey.OFFSET_COMMIT:
             exchange.note = {}
             for partition in _partitions(exchange.request):
@@ -107,7 +103,6 @@ class Model:
                 exchange.note[index] = register.version, register.certain, [*register.uncertain]
 
     def answered(self, exchange: Exchange, answer: Any) -> None:
-        """Check an answer as it leaves the broker."""
         match exchange.key:
             case ApiKey.OFFSET_COMMIT:
                 self._committed(exchange, answer)

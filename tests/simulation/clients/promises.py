@@ -1,12 +1,12 @@
-"""What transactions promise to read_committed readers and to groups, whatever happens.
+"""The guarantees of transactions to read_committed readers and to groups.
 
-Atomicity: of a transaction all is visible, in every partition, or nothing; nothing of one whose
-client has asked to abort it, or has never asked to commit it. What a reader has seen stays.
+Atomicity: all of a transaction is visible, in every partition, or nothing. Nothing is visible
+without a requested commit. What a reader has seen stays.
 
-Offsets: a group's committed offsets only rise, and each was in a transaction that somebody has
-asked to commit. So those of a member that was fenced never count, since it aborts.
+Offsets: a group's committed offsets only rise, and each was in a transaction whose commit was
+requested. So those of a fenced member never count, since it aborts.
 
-A value says where it comes from: group / partition / offset / number of the transaction.
+A value names its source: group / partition / offset / number of the transaction.
 """
 
 from __future__ import annotations
@@ -29,17 +29,15 @@ class Source(NamedTuple):
 
 
 class Promises:
-    """Everything that was sent in transactions, and what became of it."""
-
     def __init__(self) -> None:
         self._sent: list[list[bytes]] = []
         self._is_commit: dict[int, bool] = {}
-        # By group and partition: what may be committed, and the last that was.
+        # By group and partition: offsets that may be committed, and the last committed one.
         self._offsets: dict[tuple[str, int], set[int]] = {}
         self._committed: dict[tuple[str, int], int] = {}
 
     def begun(self, sources: Iterable[Source]) -> list[bytes]:
-        """Note what a transaction copies, into each partition of the target; return the values."""
+        """Note what a transaction copies, and into which target partitions; return the values."""
         number = len(self._sent)
         values = [f"{'/'.join(map(str, source))}/{number}".encode() for source in sources]
         self._sent.append(values)
@@ -48,7 +46,6 @@ class Promises:
     def ended(
         self, values: Sequence[bytes], group: str, offsets: Mapping[int, int], *, is_commit: bool
     ) -> None:
-        """Note that the end of a transaction is asked for."""
         number = _number_of(values[0])
         assert self._sent[number] == list(values)
         self._is_commit[number] = is_commit
@@ -57,7 +54,6 @@ class Promises:
                 self._offsets.setdefault((group, partition), {_NOTHING}).add(offset)
 
     def fetched(self, group: str, partition: int, offset: int) -> None:
-        """Check a committed offset."""
         allowed = self._offsets.get((group, partition), {_NOTHING})
         assert offset in allowed, (
             f"{group}: {offset} of {partition} is committed, which nobody has asked for"
@@ -74,14 +70,11 @@ class Promises:
             assert self._is_commit.get(_number_of(value)), f"{value!r} was never to be committed"
 
     def check_all(self, targets: Sequence[Sequence[bytes]], wanted: Iterable[Source]) -> int:
-        """Check all partitions of the target at the end.
+        """Check all partitions of the target at the end; return the number of wanted records.
 
         Args:
             targets: The values in each partition.
-            wanted: What has to be in each of them, once.
-
-        Returns:
-            How many records were wanted.
+            wanted: The values that each must contain once.
         """
         expected = Counter(wanted)
         for index, values in enumerate(targets):

@@ -1,13 +1,12 @@
-"""A consumer that finds out by leader epochs what was lost behind its back, as Kafka's does.
+"""A consumer that detects lost records by leader epochs, as Kafka's consumer does.
 
-    Metadata names a newer epoch -> OffsetForLeaderEpoch of the last record's epoch
-        ends where the position is, or behind it: go on
-        ends before it: the records from there on are gone, read again from there
-        nothing is known: begin anew (auto.offset.reset=earliest)
-    Fetch names the epoch known: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH -> Metadata
+    Metadata has a newer epoch -> OffsetForLeaderEpoch of the last record's epoch
+        ends at the position or after it: continue
+        ends before it: the records from there on are lost, read again from there
+        nothing is known: start over (auto.offset.reset=earliest)
+    Fetch sends the known epoch: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH -> Metadata
 
-It has all partitions of a topic and no group. What it doesn't do is to look at records: that other
-ones have taken the place of those it has read, it learns by epochs or not at all.
+It reads all partitions of a topic, without a group. It does not compare records.
 
 Source: KIP-320; Kafka's SubscriptionState, OffsetsForLeaderEpochUtils, FetchCollector.
 """
@@ -39,7 +38,7 @@ _LIST_OFFSETS_VERSION = 7
 _EPOCHS_VERSION = 4
 _EARLIEST = -2
 _UNKNOWN = -1
-# What has a consumer ask for metadata again.
+# Errors after which a consumer refreshes its metadata.
 _LOOK_AGAIN = {
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -50,23 +49,21 @@ _LOOK_AGAIN = {
 
 
 class Seen(NamedTuple):
-    """A record that was read."""
-
     value: bytes
     leader_epoch: int
 
 
 class _Position:
-    """What is known of one partition; it goes on at the offset len(seen)."""
+    """The state of one partition; the next offset is len(seen)."""
 
     __slots__ = ("is_checked", "is_reset", "last_epoch", "leader_epoch", "seen")
 
     def __init__(self) -> None:
         self.seen: list[Seen] = []
-        # Of the last record read, or what the broker has said of the position.
+        # Epoch of the last record read, or the one that the broker gave for the position.
         self.last_epoch = _UNKNOWN
         self.leader_epoch = _UNKNOWN
-        # Whether the position is one of the leader epoch known.
+        # Whether the position was validated in the known leader epoch.
         self.is_checked = False
         self.is_reset = False
 
@@ -92,16 +89,14 @@ class StockConsumer:
         self._link: Link | None = None
 
     def values(self, partition: int) -> list[bytes]:
-        """Return what it takes for the partition's records, by offset."""
         return [each.value for each in self._positions[partition].seen]
 
     async def run(self) -> None:
-        """Read for ever."""
         while True:
             try:
                 await self._step()
             except LinkLostError:
-                # A client may go on with what it knows, on another connection.
+                # A client may continue with its old metadata on another connection.
                 self._needs_metadata |= self._random.random() < 0.5
                 await pause(_BACKOFF_S)
 
@@ -123,7 +118,7 @@ class StockConsumer:
         return await self._link.ask(key, version, request, timeout_s=_REQUEST_TIMEOUT_S)
 
     def _knows(self, code: int, *, expected: Collection[ErrorCode] = ()) -> bool:
-        """Tell whether that is no error; one that metadata helps with is noted."""
+        """Return whether there is no error; note one that new metadata may resolve."""
         error = ErrorCode(code)
         if error is ErrorCode.NONE:
             return True
@@ -133,7 +128,7 @@ class StockConsumer:
         return False
 
     async def _look_up(self) -> None:
-        """Ask who leads; a newer epoch has the position checked."""
+        """Fetch metadata; a newer epoch requires a check of the position."""
         request = {"topics": [{"name": self._topic}]}
         answer = await self._ask(ApiKey.METADATA, _METADATA_VERSION, request)
         self._needs_metadata = False
@@ -143,11 +138,11 @@ class StockConsumer:
             position = self._positions[partition.partition_index]
             if self._knows(partition.error_code) and partition.leader_epoch > position.leader_epoch:
                 position.leader_epoch = partition.leader_epoch
-                # Without a record's epoch there is nothing to be asked.
+                # Without the epoch of a record there is nothing to check.
                 position.is_checked = position.last_epoch == _UNKNOWN
 
     async def _check(self, index: int, position: _Position) -> None:
-        """Ask where the epoch of the last record has ended."""
+        """Fetch the end offset of the last record's epoch, and compare it with the position."""
         asked = {
             "partition": index,
             "current_leader_epoch": position.leader_epoch,
@@ -167,7 +162,6 @@ class StockConsumer:
             position.is_checked = True
 
     async def _reset(self, index: int, position: _Position) -> None:
-        """Begin anew."""
         asked = {
             "partition_index": index,
             "current_leader_epoch": position.leader_epoch,

@@ -1,4 +1,4 @@
-"""A read_committed consumer of the target that stays through the storm and trusts what it saw."""
+"""A read_committed consumer of the target that runs through the whole storm."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ class TargetReader:
     """Reads each partition from its beginning.
 
     Attributes:
-        process: Whose it is.
         seen: The committed values of each partition so far, in order.
-        is_over: Set to end `run`.
     """
 
     def __init__(self, process: Process, network: Network, promises: Promises) -> None:
@@ -40,13 +38,12 @@ class TargetReader:
         self._random = network.random
 
     async def run(self) -> None:
-        """Read now and then."""
         while not self.is_over:
             await pause(self._random.uniform(0, _LONGEST_PAUSE_S))
             await self._read(self._random.randrange(TARGET_PARTITIONS))
 
     async def read_all(self) -> list[list[bytes]]:
-        """Read up to the ends, when all transactions are decided."""
+        """Read to the ends, once all transactions have ended."""
         for index in range(TARGET_PARTITIONS):
             for _ in range(_MOST_READS):
                 if await self._read(index):
@@ -57,7 +54,7 @@ class TargetReader:
         return self.seen
 
     async def _read(self, index: int) -> bool:
-        """Read once; tell whether that was all there is, decided or not."""
+        """Read once; return whether no record, decided or not, was left."""
         position = self._positions[index]
         (found,) = await self._client.fetch({(TARGET, index): position}, isolation=_READ_COMMITTED)
         if not found.records:

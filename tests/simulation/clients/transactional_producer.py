@@ -1,8 +1,7 @@
-"""A transactional producer as Kafka's clients of several ages are, one incarnation of an id.
+"""A transactional producer that behaves like Kafka's clients; one incarnation of an id.
 
-Which age it has: by the transaction.version that ApiVersions tells. It repeats what was not
-answered; a refusal ends it, as Kafka's producer is closed by a fatal error. What it asks:
-support/transactional_producer.py.
+It follows the transaction.version of the ApiVersions response. It retries requests without a
+response; a refusal ends it, as a fatal error closes Kafka's producer.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ _FATAL = {
     ErrorCode.TRANSACTION_ABORTABLE,
     ErrorCode.UNSUPPORTED_VERSION,  # transaction.version was lowered
 }
-# A late batch of a former transaction of the same epoch waits for its verification, which blocks
-# those that follow until a new epoch comes: nothing tells them apart, in Apache Kafka as here.
+# A late batch of an earlier transaction of the same epoch waits for its verification. It blocks the
+# following batches until a new epoch begins, because they look alike; as in Apache Kafka.
 _FATAL_IN_SHARED_EPOCH = _FATAL | {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
-# What a group says of a member's offsets; the transaction has to be aborted.
+# Group errors for a member's offsets; the transaction has to be aborted.
 GROUP_FENCES = {
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -56,12 +55,12 @@ GROUP_FENCES = {
 _VERSIONS = {ApiKey.API_VERSIONS: 3, ApiKey.FETCH: FETCH_VERSION}
 
 
-# KIP-890 is why these are safe however late they arrive.
+# First versions that are safe however late they arrive (KIP-890).
 SAFE_WHEN_LATE = {ApiKey.TXN_OFFSET_COMMIT: 5, ApiKey.END_TXN: 5}
 
 
 class RefusedError(Exception):
-    """The broker refuses for good."""
+    """The broker refuses permanently."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -69,7 +68,7 @@ class RefusedError(Exception):
 
 
 class Client:
-    """Asks until it is answered."""
+    """Retries requests until it gets a response."""
 
     def __init__(self, process: Process, network: Network, *, name: str) -> None:
         self.process = process
@@ -85,10 +84,10 @@ class Client:
         version: int | None = None,
         refusals: Collection[ErrorCode] = _FATAL,
     ) -> Any:
-        """Return the answer of a request.
+        """Return the response to a request.
 
         Raises:
-            RefusedError: It is one of `refusals`.
+            RefusedError: The error is one of `refusals`.
         """
         if version is None:
             version = _VERSIONS[key]
@@ -112,7 +111,6 @@ class Client:
     async def fetch(
         self, positions: Mapping[tuple[str, int], int], *, max_wait_ms: int = 0, isolation: int = 0
     ) -> Any:
-        """Return what a Fetch finds."""
         request = fetch_request(positions, max_wait_ms=max_wait_ms, isolation_level=isolation)
         answer = await self.ask(ApiKey.FETCH, request)
         return answer.responses[0].partitions
@@ -123,29 +121,28 @@ class Client:
         return self._link
 
     async def _find_coordinators(self) -> None:
-        """Have the topics of coordinators created."""
         for find in coordinators_of(self.name):
             await self._link_now().ask(*find, timeout_s=_REQUEST_TIMEOUT_S)
 
 
 class Producer(Client):
-    """One incarnation of a transactional id; all methods raise RefusedError when it is over."""
+    """One incarnation of a transactional id; all methods raise RefusedError when it is closed."""
 
     def __init__(self, process: Process, network: Network, *, name: str, timeout_ms: int) -> None:
         super().__init__(process, network, name=name)
         self._random: Random = network.random
         self._id = TransactionalProducer(name, timeout_ms=timeout_ms)
-        # Whether several transactions may have the present epoch.
+        # Whether several transactions may have the current epoch.
         self._shares_epoch = False
 
     async def begin(self) -> None:
-        """Fence who was there before; what it had begun is aborted."""
+        """Fence the former incarnation and abort its transaction."""
         await self.look_at_features()
         self._id.become(await self._send(self._id.init()))
         self._shares_epoch = False
 
     async def look_at_features(self) -> None:
-        """Go by the transaction.version that is finalized; some clients know none but the first."""
+        """Use the finalized transaction.version; some clients support only the first."""
         request = {"client_software_name": "simulation", "client_software_version": "1"}
         answer = await self.ask(ApiKey.API_VERSIONS, request)
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
@@ -153,7 +150,6 @@ class Producer(Client):
         self._id.versions = NEW_AGE if is_new else self._random.choice(OLD_AGES)
 
     async def produce(self, topic: str, index: int, values: list[bytes]) -> None:
-        """Append a batch in the transaction."""
         *before, produce = self._id.appending({(topic, index): values})
         for ask in before:
             await self._send(ask)
@@ -166,8 +162,8 @@ class Producer(Client):
         """Commit offsets in the transaction.
 
         Args:
-            member: The group's id; of a member also its id, generation and instance.
-            topic: What was read.
+            member: The group's id; for a member also its id, generation and instance.
+            topic: The source topic.
             offsets: By partition.
 
         Raises:
@@ -179,7 +175,6 @@ class Producer(Client):
         await self._send(commit, _FATAL | GROUP_FENCES)
 
     async def end(self, *, is_commit: bool) -> None:
-        """Commit or abort the transaction."""
         ends_epoch = not self._id.versions.adds
         self._id.ended(await self._send(self._id.end(is_commit=is_commit)))
         self._shares_epoch &= not ends_epoch

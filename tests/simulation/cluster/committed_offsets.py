@@ -1,13 +1,12 @@
-"""What groups may rely on, whichever node coordinates them: committed offsets never go back.
+"""A check that committed offsets of groups never decrease, whichever node coordinates them.
 
-A coordinator serves in a leader epoch of its partition. An offset counts from when a commit of it
-was answered without error in one epoch, or a fetch with it; from then on no coordinator of that
-epoch or of a later one answers with a smaller one, nor holds one: not when it has just loaded, nor
-later. Of a coordinator whose epoch is over, and who has not heard of that, as little can be asked
-as of Apache Kafka's: it may not know what was committed in later epochs.
+An offset counts once a commit or fetch of it has succeeded in a leader epoch of the group's
+partition. From then on, no coordinator of that or a later epoch may return or hold a smaller one.
+As in Apache Kafka, a coordinator that does not yet know that its epoch is over may miss commits of
+later epochs.
 
-Offsets of a group must rise as they are committed: then order in the log is all that matters, and
-a commit of which nobody knows whether it was carried out may be seen, or not, but hides none.
+The offsets that a group commits must rise. Then only the order in the log matters, and a commit
+with an unknown result may become visible but hides no other.
 """
 
 from __future__ import annotations
@@ -16,45 +15,43 @@ NOTHING = -1
 
 
 class CommittedOffsets:
-    """What has counted so far, by group.
+    """The offsets that count so far, by group.
 
     Attributes:
-        commits: How many were answered without error.
-        fetches: How many were answered without error.
-        held: How often a coordinator's state was looked at.
+        commits: The number of successful commits.
+        fetches: The number of successful fetches.
+        held: The number of checks of a coordinator's state.
     """
 
     def __init__(self) -> None:
         self._asked: dict[str, int] = {}
-        # What counts since an epoch, by epoch.
+        # By group: the highest offset that counts in each epoch.
         self._known: dict[str, dict[int, int]] = {}
         self.commits = 0
         self.fetches = 0
         self.held = 0
 
     def asked(self, group: str, offset: int) -> None:
-        """Note that somebody is about to commit an offset."""
+        """Note that a client is about to commit an offset."""
         assert offset >= self._asked.get(group, NOTHING), "who commits goes on"
         self._asked[group] = offset
 
     def least(self, group: str, epoch: int) -> int:
-        """Return what a coordinator of an epoch must at least answer with, if asked now."""
+        """Return the smallest offset that a coordinator of an epoch may return now."""
         known = self._known.get(group, {})
         return max((known[each] for each in known if each <= epoch), default=NOTHING)
 
     def committed(self, group: str, offset: int, epoch: int) -> None:
-        """Note that a commit was answered without error."""
         self.commits += 1
         self._count(group, offset, epoch)
 
     def fetched(self, group: str, offset: int, epoch: int, least: int) -> None:
-        """Check what a fetch was answered with; `least` is that of when it was asked."""
+        """Check a fetched offset; `least` is the minimum at the time of the request."""
         self.fetches += 1
         self._check("was answered for", group, offset, epoch, least)
         self._count(group, offset, epoch)
 
     def is_held(self, group: str, offset: int, epoch: int) -> None:
-        """Check what a coordinator that has loaded holds."""
         self.held += 1
         self._check("is held for", group, offset, epoch, self.least(group, epoch))
 

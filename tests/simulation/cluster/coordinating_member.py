@@ -1,7 +1,7 @@
 """A node of a simulated cluster that coordinates the groups whose partitions it leads.
 
-The coordinator, its loading and its handlers are the product's own; it is told of elections and
-resignations by the replicas, and its records are replicated as any others are.
+Coordinator, loading and handlers are the broker's own; the replicas notify the coordinator of
+elections and resignations and replicate its records.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ for _module in ("groups.find_coordinator", "groups.offset_commit", "groups.offse
 
 
 class CoordinatingMember(Member):
-    """One life of such a node."""
+    """One run of such a node."""
 
     groups: GroupCoordinator
 
     def begin(self) -> None:
-        metadata: Any = self  # an image is all that is read of it
+        metadata: Any = self  # only its image is read
         self.groups = self.broker.groups = GroupCoordinator(
             GroupSettings.from_config(self.cluster.config),
             clock=self.broker.clock,
@@ -47,19 +47,19 @@ class CoordinatingMember(Member):
         await self.groups.apply(change, self.heard)
 
     def epoch_for(self, group: str) -> int | None:
-        """Return in which leader epoch it coordinates a group; None: it does not."""
+        """Return the leader epoch in which it coordinates a group, or None."""
         index = self.groups.partition_for(group)
         partition = self.replicas.find(CONSUMER_OFFSETS, b"", by_id=False)[0].get(index)
         return None if partition is None else self.replicas.leaderships.led.get(partition)
 
     def held(self, groups: Iterable[str]) -> dict[str, int]:
-        """Return what groups that are loaded here have committed for t-0; -1: nothing."""
+        """Return the committed offset for t-0 of each group loaded here, or -1."""
         found: dict[str, int] = {}
         for group in groups:
             try:
                 engine = self.groups._partitions.at(self.groups.partition_for(group))
             except KafkaError:
-                continue  # it is not coordinated here, or is being loaded
+                continue  # not coordinated here, or still loading
             commit = engine.machine.offsets.find(group, "t", 0)
             found[group] = -1 if commit is None else commit.offset
         return found

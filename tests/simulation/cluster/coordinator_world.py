@@ -1,14 +1,12 @@
-"""Three to five nodes that coordinate groups, by one seed: what was committed stays so.
+"""Three to five nodes that coordinate groups: committed offsets survive faults.
 
-    weather, deaths    as in replica_world.py, to the partitions of __consumer_offsets
-    coordinators       the product's, told by its replicas which partitions they win and lose; what
-                       they append is replicated, what they win they load
-    promises           committed offsets never go back (committed_offsets.py); replicas are equal;
-                       one leader for each epoch; in the end each group is coordinated
+    weather, deaths    as in replica_world.py, for the partitions of __consumer_offsets
+    coordinators       the broker's own; replicas notify them of partitions won and lost
+    promises           committed offsets never decrease (committed_offsets.py); replicas are equal;
+                       each epoch has one leader; in the end each group has a coordinator
 
-Groups have no members here: who commits is alone, so that order is known. What members promise each
-other while brokers die is tried on one broker (test_groups.py) and on clusters of processes.
-Nothing is compacted.
+Each group has one committing client and no members, so that the order of commits is known. Groups
+with members are tested on one broker (test_groups.py) and on clusters of processes.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.api_keys import ApiKey
     from wirebroker.codecs.errors import ErrorCode
 
-# By Java's hash of their names half of them are in each of two partitions.
+# Java's hash puts two of them into each of two partitions.
 GROUPS: Final = ("g0", "g1", "g2", "g3")
 _OFFSETS_ID: Final = b"o" * 16
 _LOOK_S: Final = 0.1
@@ -40,9 +38,8 @@ class CoordinatorWorld(ReplicaWorld):
     """One schedule.
 
     Attributes:
-        committed: What has counted, and is checked.
-        answers: How often each kind of request got which error.
-        terms: In how many leader epochs a partition was seen to be coordinated.
+        answers: The number of responses by kind of request and error.
+        terms: The number of leader epochs, over all partitions, that were seen to be coordinated.
     """
 
     topic = CONSUMER_OFFSETS
@@ -58,22 +55,19 @@ class CoordinatorWorld(ReplicaWorld):
     def terms(self) -> int:
         return len(self._terms)
 
-    # -- who is there --------------------------------------------------------------------------
+    # -- nodes ---------------------------------------------------------------------------------
 
     def member(self, node_id: int) -> CoordinatingMember | None:
-        """Return a node that lives and knows of the offsets' topic."""
+        """Return a live node that knows the offsets topic, or None."""
         return cast("CoordinatingMember | None", self._replica(0, node_id))
 
     def anybody(self) -> CoordinatingMember | None:
-        """Return any node, if it lives."""
         return self.member(self.random.choice(list(self.node_ids)))
 
     def count(self, key: ApiKey, error: ErrorCode) -> None:
-        """Count an answer."""
         self.answers[f"{key.name} {error.name}"] += 1
 
     def look_at(self, member: CoordinatingMember) -> None:
-        """Check what a node holds of the groups that are loaded there."""
         for group, offset in member.held(GROUPS).items():
             epoch = member.epoch_for(group)
             assert epoch is not None, "what is loaded is led"
@@ -83,7 +77,7 @@ class CoordinatorWorld(ReplicaWorld):
     # -- the schedule --------------------------------------------------------------------------
 
     def _create_topics(self) -> None:
-        # Groups commit offsets of it; nothing is in it.
+        # The empty topic that groups commit offsets of.
         self.cluster.create_topic((self.random.choice(list(self.node_ids)),))
         self.cluster.create_topic(*self.assignments(), name=CONSUMER_OFFSETS, topic_id=_OFFSETS_ID)
 
@@ -93,7 +87,7 @@ class CoordinatorWorld(ReplicaWorld):
         return [*committers, *inquirers, self._look()]
 
     async def _look(self) -> None:
-        """Look at all coordinators again and again: at each soon after it has loaded."""
+        """Check all coordinators repeatedly, each soon after it has loaded."""
         while not self.is_over:
             await pause(_LOOK_S)
             for node_id in self.node_ids:
@@ -109,7 +103,6 @@ class CoordinatorWorld(ReplicaWorld):
             await self._ask_at_rest(Inquirer(self, group))
 
     async def _ask_at_rest(self, inquirer: Inquirer) -> None:
-        """Find the coordinator of a group, and check what it says."""
         for _ in range(100):
             member = await inquirer.coordinator()
             if member is not None:
@@ -121,4 +114,4 @@ class CoordinatorWorld(ReplicaWorld):
         raise AssertionError(f"nobody coordinates {inquirer.group}: {self.answers}")
 
     def _check_records(self, index: int, values: dict[int, bytes | None]) -> None:
-        """Check no more: what the records of commits amount to was asked for."""
+        """Do nothing: the committed offsets were already checked by requests."""

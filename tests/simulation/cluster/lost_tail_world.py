@@ -1,15 +1,15 @@
-"""Replicas that lose the ends of their logs, one after the other: eligible leaders (KIP-966).
+"""Replicas that lose the ends of their logs in turn: eligible leaders (KIP-966).
 
     weather   as in replica_world.py
-    deaths    nodes are killed, and may lose all that was not synced, in sync or not; nodes are
-              stopped cleanly and started again, several at a time. As long as one node has all that
-              was acknowledged, and did not die since
-    promises  as in replica_world.py: nothing that was acknowledged or read is lost; and a topic
-              with a replica on each node can be created while one that was stopped is away
+    deaths    nodes are killed and may lose unsynced data, in sync or not; several at a time are
+              stopped and restarted. One node always has all acknowledged records and has not died
+              since
+    promises  as in replica_world.py: no acknowledged or read record is lost; and a topic with a
+              replica on each node can be created while a stopped node is away
 
-Who has everything is known by the metadata's ISRs alone, not by what the controller makes of them:
-nothing is acknowledged while fewer than min.insync.replicas are in sync, so who leaves such an ISR
-still has everything.
+The complete replicas follow from the metadata's ISRs, independently of the controller's eligible
+leaders: nothing is acknowledged while fewer than min.insync.replicas are in sync, so a replica that
+leaves such an ISR stays complete.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MIN_ISR = 2
 
 
 class PatientMember(Member):
-    """One whose registration and first heartbeat are said until somebody has heard them."""
+    """A member that retries its registration and first heartbeat until they succeed."""
 
     async def tell(self, say: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -56,9 +56,8 @@ class LostTailWorld(ReplicaWorld):
     """One schedule.
 
     Attributes:
-        has_elr: Whether the cluster has eligible leader replicas.
-        lost_tails: How often the last in sync lost the end of its log.
-        creations: How often a topic could be created while a node was away.
+        lost_tails: How often the last in-sync replica lost the end of its log.
+        creations: How often a topic was created while a node was away.
     """
 
     member_kind = PatientMember
@@ -69,7 +68,7 @@ class LostTailWorld(ReplicaWorld):
         self.node_ids = range(1, 4)
         self.lost_tails = 0
         self.creations = 0
-        # Who died and has not registered since, and by partition who has all that counts.
+        # Nodes that died and have not registered since; complete replicas by partition.
         self._dead: set[int] = set()
         self._complete: dict[int, set[int]] = {}
         self._leaving: set[int] = set()
@@ -81,7 +80,7 @@ class LostTailWorld(ReplicaWorld):
         return [(1, 2, 3), (2, 3, 1)]
 
     def note_states(self) -> None:
-        """Take over who is in sync, as the metadata says now."""
+        """Update the complete replicas from the current metadata."""
         topic = self.cluster.image.topics.get(self.topic)
         for each in () if topic is None else topic.partitions.values():
             in_sync = set(each.isr) - self._dead
@@ -112,13 +111,13 @@ class LostTailWorld(ReplicaWorld):
         self._victim = self.loop.create_task(_end_of(list(self._busy.values())))
 
     def _may_die(self, node_id: int) -> bool:
-        """Tell whether somebody else has everything, and is not about to leave an ISR."""
+        """Return whether each partition has another complete replica that stays in the ISR."""
         return all(each - {node_id} - self._leaving for each in self._complete.values())
 
     def _may_stop(self, node_id: int) -> bool:
-        """Tell whether an ISR that is large enough without a node is more than dead ones.
+        """Return whether no ISR that is large enough without the node has only dead members.
 
-        The controller has not noticed yet that they died.
+        The controller may not have noticed these deaths yet.
         """
         others = [set(self.state(each).isr) - {node_id} for each in self._complete]
         return all(len(each) < _MIN_ISR or each - self._dead for each in others)
@@ -152,7 +151,6 @@ class LostTailWorld(ReplicaWorld):
             await self._start(node_id)
 
     async def _create_topic(self) -> None:
-        """Have the controller say whether a topic with a replica on each node can be created."""
         topic = {
             "name": "new",
             "num_partitions": 1,
@@ -164,13 +162,13 @@ class LostTailWorld(ReplicaWorld):
         frame = encode_request(ApiKey.CREATE_TOPICS, 7, body)
         decoded = decode_request(ApiKey.CREATE_TOPICS, 7, frame)
         asked = ControllerRequest(ApiKey.CREATE_TOPICS, 7, decoded)
-        answer = await Cluster.handle(self.cluster, asked)  # in good weather
+        answer = await Cluster.handle(self.cluster, asked)  # without network faults
         (created,) = answer["topics"]
         assert not created.get("error_code"), f"cannot be created: {created}"
         self.creations += 1
 
     async def _stop(self, node_id: int) -> None:
-        """Stop a node as soon as the controller lets it go."""
+        """Stop a node as soon as the controller permits it."""
         while True:
             self.cluster.hear_of_all()
             task = self.processes[node_id].spawn(self.cluster.members[node_id].stop())
@@ -187,6 +185,6 @@ async def _end_of(tasks: list[asyncio.Task[None]]) -> None:
 
 
 class OldLostTailWorld(LostTailWorld):
-    """The same without the feature: an ISR keeps its last member, whatever that has lost."""
+    """The same without the feature: an ISR keeps its last member even if that has lost records."""
 
     has_elr = False

@@ -1,4 +1,4 @@
-"""Consumers as coordinators in simulation see them: one commits, others ask what is committed."""
+"""Clients of simulated coordinators: one commits offsets, others fetch them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.coordinator_world import CoordinatorWorld
 
 _FIND_VERSION: Final = 4
-# With names, before and after several groups in a request (KIP-709) and members' epochs (KIP-848).
+# Versions with topic names, before and after batched groups (KIP-709) and member epochs (KIP-848).
 _COMMIT_VERSIONS: Final = (5, 8, 9)
 _FETCH_VERSIONS: Final = (5, 7, 8, 9)
-# So often a commit is sent twice at a time, or to a node that was not found by asking.
+# Share of commits sent twice concurrently, or to a node that was not looked up.
 _DOUBLED: Final = 0.2
 _ANYBODY: Final = 0.1
-# So often a client waits for no answer, as if it had died.
+# Share of requests whose response the client does not wait for, as if it had died.
 _HASTY: Final = 0.2
 _PATIENCE_S: Final = 4.0
 
 
 class _OffsetClient:
-    """What finds the coordinator of a group, and asks it."""
+    """A client that finds the coordinator of a group and sends requests to it."""
 
     def __init__(self, world: CoordinatorWorld, group: str) -> None:
         self.world = world
         self.group = group
 
     async def coordinator(self) -> CoordinatingMember | None:
-        """Ask anybody who coordinates the group, as far as he knows."""
+        """Return the group's coordinator according to a random node."""
         world = self.world
         await pause(world.delay_s())
         member = world.anybody()
@@ -52,7 +52,7 @@ class _OffsetClient:
 
 
 class Committer(_OffsetClient):
-    """Commits rising offsets of a group without members; each until it counts, if it waits."""
+    """Commits rising offsets of a group without members, usually each until it succeeds."""
 
     async def run(self) -> None:
         world = self.world
@@ -72,7 +72,6 @@ class Committer(_OffsetClient):
                 offset += 1
 
     async def _commit(self, member: CoordinatingMember, offset: int) -> bool:
-        """Have a node commit an offset, and note it if it counts."""
         world, group = self.world, self.group
         world.look_at(member)
         epoch = member.epoch_for(group)
@@ -93,7 +92,7 @@ class Committer(_OffsetClient):
 
 
 class Inquirer(_OffsetClient):
-    """Asks what a group has committed, whom it is told to, and those who are so no more."""
+    """Fetches a group's committed offsets from current and former coordinators."""
 
     async def run(self) -> None:
         world = self.world
@@ -106,7 +105,6 @@ class Inquirer(_OffsetClient):
                 await asyncio.wait([task], timeout=0.0 if is_hasty else _PATIENCE_S)
 
     async def fetch(self, member: CoordinatingMember) -> bool:
-        """Ask a node, and check its answer; tell whether it was one."""
         world, group = self.world, self.group
         world.look_at(member)
         epoch = member.epoch_for(group)

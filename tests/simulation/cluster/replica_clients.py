@@ -1,4 +1,4 @@
-"""Clients of replicas in simulation: one that sends its batches again, one that reads."""
+"""Clients of simulated replicas: an idempotent writer and a reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DOUBLED: Final = 0.2
 
 
 class IdempotentWriter:
-    """Sends a batch until it is acknowledged, sometimes twice at a time; then the next."""
+    """Sends each batch until it is acknowledged, sometimes twice concurrently."""
 
     def __init__(self, world: ReplicaWorld, index: int) -> None:
         self._world = world
@@ -53,10 +53,10 @@ class IdempotentWriter:
 
 
 class Reader:
-    """Reads a partition from whoever leads.
+    """Reads a partition from its current leader.
 
     Attributes:
-        seen: The value at each offset that it was given.
+        seen: The value that it read at each offset.
     """
 
     def __init__(self, world: ReplicaWorld, index: int) -> None:
@@ -100,7 +100,6 @@ class Reader:
 
 
 def values_at(batches: bytes) -> dict[int, bytes | None]:
-    """Return the value of each batch's first record, by offset."""
     view = memoryview(batches)
     return {
         header.base_offset: next(

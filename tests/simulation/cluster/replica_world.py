@@ -1,14 +1,12 @@
-"""Three to five nodes with replicas in one process, by one seed: what replication promises.
+"""Three to five nodes with replicas in one process: replication keeps its guarantees under faults.
 
-    weather   links break, are slow, pairs of nodes cannot reach each other; metadata comes late;
-              what the controller is asked gets lost, or its answer, or comes twice, or once more
-              when it is long over; disks are slow, clocks are wrong, and too quick or too slow
-    deaths    nodes are killed between any two steps, and lose what was not synced if others in
-              sync have it; or they are frozen, and go on in the belief that nothing has happened
-    promises  what acks=all was answered for is in every replica in the end, at its offset, once,
-              and so is what a consumer has read; all replicas are equal; one leader for each epoch
-
-Time, chance and disks are the simulation's.
+weather   links break or are slow, pairs of nodes cannot reach each other, metadata is late;
+          requests to the controller and their responses are lost, repeated or much too late;
+          disks are slow, clocks are wrong and drift
+deaths    nodes are killed between any two steps, and lose unsynced data that other in-sync
+          replicas have; or they are frozen and continue with an outdated view
+promises  records acknowledged with acks=all, or read by a consumer, are in every replica in the
+          end, at their offset, once; all replicas are equal; each epoch has one leader
 """
 
 from __future__ import annotations
@@ -36,16 +34,15 @@ if TYPE_CHECKING:
 _PARTITIONS = 2
 _STORM_S = 20.0
 _CALM_S = 240.0
-# So often a client asks whom it takes for the leader, and who perhaps does so himself.
+# Share of requests that go to any replica, which may still act as leader.
 _OLD_METADATA = 0.1
 
 
 class ReplicaWorld:
-    """One schedule. `run` raises what a promise that is not kept does.
+    """One schedule; `run` raises if a guarantee is violated.
 
     Attributes:
-        topic: Whose partitions are led in turn, and compared in the end.
-        member_kind: What lives on the nodes.
+        topic: The topic whose leaders change, and whose replicas are compared in the end.
     """
 
     topic = "t"
@@ -63,7 +60,7 @@ class ReplicaWorld:
         self.doubled_rate = self.random.choice([0.0, 0.2])
         self.late_rate = self.random.choice([0.0, 0.8])
         self.upset_rate = self.random.choice([0.0, 0.5])
-        # Whether those outside the ISRs die first, and lose what was not synced.
+        # Whether nodes outside the ISRs die first and lose unsynced data.
         self.is_hard_on_outsiders = False
         self.loop.slow_jobs = self.random.choice([0.03, 0.03, 0.3])
         self.acknowledged: dict[tuple[int, int], bytes] = {}
@@ -81,11 +78,11 @@ class ReplicaWorld:
         self.readers = [Reader(self, index) for index in range(_PARTITIONS)]
         self.cluster = StormyCluster(self, self.node_ids)
         self._files: dict[int, SimulatedFiles] = {}
-        # What befalls a node, one at a time.
+        # The current fault of a node; one at a time.
         self._victim: asyncio.Future[None] = self.loop.create_future()
         self._victim.set_result(None)
 
-    # -- what the nodes stand on ---------------------------------------------------------------
+    # -- environment of nodes ------------------------------------------------------------------
 
     def delay_s(self) -> float:
         return self.slowest_s * self.random.random() ** 3
@@ -134,7 +131,6 @@ class ReplicaWorld:
         self._check()
 
     def assignments(self) -> list[tuple[int, ...]]:
-        """Return nodes for the replicas of each partition."""
         ids = list(self.node_ids)
         return [tuple(self.random.sample(ids, 3)) for _ in range(_PARTITIONS)]
 
@@ -153,7 +149,6 @@ class ReplicaWorld:
         ]
 
     async def _start(self, node_id: int) -> None:
-        """Start a node; its start is tried again until it lives."""
         while True:
             process = self.processes[node_id] = Process(self.loop, f"node {node_id}")
             started = process.spawn(self.cluster.start(node_id))
@@ -166,7 +161,7 @@ class ReplicaWorld:
             self._bury(node_id)
             await pause(0.2)
             if node_id in self.cluster.image.brokers:
-                self.cluster.fence(node_id)  # as when its session ends
+                self.cluster.fence(node_id)  # as when its session expires
 
     def _bury(self, node_id: int) -> None:
         self.processes.pop(node_id).kill()
@@ -198,7 +193,6 @@ class ReplicaWorld:
                 self.cluster.elect(self.random.choice(able), index=index, topic=self.topic)
 
     def _outsiders(self) -> list[int]:
-        """Return the nodes that are in no ISR."""
         states = [self.state(index) for index in range(_PARTITIONS)]
         return [each for each in self.node_ids if all(each not in one.isr for one in states)]
 
@@ -214,22 +208,20 @@ class ReplicaWorld:
         await self._start(node_id)
 
     def note_states(self) -> None:
-        """Take notice of new metadata."""
+        """Handle new metadata."""
 
     def upset(self, index: int, joined: Collection[int]) -> None:
-        """Perhaps have somebody lead who has joined the ISR in this moment."""
+        """Perhaps elect a node that has just joined the ISR."""
         if joined and not self.is_over and self.random.random() < self.upset_rate:
             successor = self.random.choice(sorted(joined))
             self.loop.call_soon(self._elect, successor, index, context=Context())
 
     def _elect(self, node_id: int, index: int) -> None:
-        """Have a node lead if the controller may choose it."""
         state = self.state(index)
         if node_id in state.isr and node_id != state.leader and node_id in self.cluster.members:
             self.cluster.elect(node_id, index=index, topic=self.topic)
 
     async def _freeze(self, node_id: int) -> None:
-        """Have a node do nothing for a while; others lead, and it goes on as if they did not."""
         self.freezes += 1
         process, member = self.processes[node_id], self.cluster.members[node_id]
         process.stop()
@@ -250,17 +242,16 @@ class ReplicaWorld:
         return self.loop.time() >= _STORM_S
 
     def state(self, index: int) -> PartitionImage:
-        """Return what the metadata says of a partition."""
         return self.cluster.state(index, self.topic)
 
     def taken_for_leader(self, index: int) -> Member | None:
-        """Return who leads, or did once: a client has heard of nobody else."""
+        """Return the leader, or any replica for a client with old metadata."""
         if self.random.random() < _OLD_METADATA:
             return self._replica(index, self.random.choice(list(self.node_ids)))
         return self.leader(index)
 
     def leader(self, index: int) -> Member | None:
-        """Return who leads by the metadata, if it lives and knows the partition."""
+        """Return the leader in the metadata, if it is alive and knows the partition."""
         return self._replica(index, self.state(index).leader)
 
     def _replica(self, index: int, node_id: int) -> Member | None:
@@ -270,7 +261,6 @@ class ReplicaWorld:
         return member
 
     async def _write(self, index: int) -> None:
-        """Append by whoever leads; what is acknowledged is noted."""
         number = 0
         while not self.is_over:
             await pause(self.random.uniform(0.0, 0.2))
@@ -297,7 +287,7 @@ class ReplicaWorld:
     # -- the end ---------------------------------------------------------------------------------
 
     async def _calm(self) -> None:
-        """Let the weather be fine, and wait until all replicas are equal."""
+        """End all network faults and wait until all replicas are equal."""
         self.blocked.clear()
         self.break_rate = self.lost_rate = 0.0
         self.slowest_s = 0.005

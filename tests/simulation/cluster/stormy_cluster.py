@@ -1,10 +1,6 @@
-"""Nodes and their controller in the weather: what reaches whom, when, how often, and in which life.
+"""Links between nodes and their controller that delay, lose and repeat messages.
 
-    _Wire            between two nodes; takes time, breaks, carries nothing while they cannot reach
-                     each other
-    StormyCluster    the controller is asked through it, and what it decides is heard of late
-
-Source: what befalls brokers and controllers by tests/simulation/cluster/replica_world.py.
+Source: faults of brokers and controllers as in tests/simulation/cluster/replica_world.py.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ if TYPE_CHECKING:
     from wirebroker.coordinator.controller.controller import ControllerRequest
     from wirebroker.net.client.transport import Receiver, Transport
 
-# What hung on a link arrives so late: others have led meanwhile, nodes have died and come back.
+# Maximum delay of a request on a hanging link: leaders and nodes change meanwhile.
 _LATEST_S: Final = 8.0
 _LATE_COPIES: Final = 3
 _SETTINGS = {
@@ -38,7 +34,7 @@ _SETTINGS = {
 
 
 class _Wire(Link):
-    """A link that takes time, and keeps the order of what it carries."""
+    """A link with delays that keeps the order of its data."""
 
     def __init__(self, peer: Peer, receiver: Receiver, world: ReplicaWorld, ends: tuple[int, int]):
         super().__init__(peer, receiver)
@@ -58,7 +54,7 @@ class _Wire(Link):
     def _carry(self, to: int, deliver: Any, *args: Any) -> None:
         world = self._world
         if self.is_closed or not world.may_pass(*self._ends):
-            return  # as lost: whoever waits finds out by his deadline
+            return  # lost: the sender times out
         if world.random.random() < world.break_rate:
             self.drop(ConnectionResetError("the weather"))
             return
@@ -74,8 +70,6 @@ class _Wire(Link):
 
 
 class _Dialer:
-    """What one node reaches others by."""
-
     def __init__(self, world: ReplicaWorld, node_id: int) -> None:
         self._world = world
         self._node_id = node_id
@@ -94,7 +88,7 @@ class _Dialer:
 
 
 class StormyCluster(Cluster):
-    """A cluster whose controller is reached through the weather."""
+    """A cluster whose controller is reached over faulty links."""
 
     def __init__(self, world: ReplicaWorld, node_ids: range) -> None:
         self._world = world
@@ -125,7 +119,7 @@ class StormyCluster(Cluster):
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         if request.key is ApiKey.ALTER_PARTITION and world.random.random() < world.late_rate:
             for _ in range(_LATE_COPIES):
-                # Of no process: its sender may be dead by then.
+                # Outside of any process: the sender may be dead by then.
                 late = self._handle_late(request)
                 world.loop.call_soon(self._spawn, late, context=Context())
         response = await super().handle(request)
@@ -138,7 +132,7 @@ class StormyCluster(Cluster):
         return response
 
     async def _handle_late(self, request: ControllerRequest) -> None:
-        """Carry out once more what its sender has long given up: it lay on a link that hung."""
+        """Handle a request again, long after its sender's timeout, as if its link had hung."""
         await pause(self._world.random.uniform(0.2, _LATEST_S))
         await super().handle(request)
 

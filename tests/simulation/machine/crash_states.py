@@ -1,19 +1,18 @@
-"""What a disk may hold after a crash: everything, what was synced, or something in between.
+"""The states in which a simulated crash may leave a disk.
 
-    KILL          the process dies, the page cache stays: everything, though not for good
-    SYNCED        the power goes: only what was synced
-    NAMES         all names, but no data behind the last sync (a new file is empty)
-    DATA          all data, but no names behind the last sync
-    JOURNAL       the oldest of the unsynced changes, names and data, the last of them torn
-    REORDERED     any of the unsynced changes of data, the oldest of each directory's names
-    TORN_SECTORS  all names and writes, but one write has only some of its sectors of 512 B
+    KILL          process killed, page cache intact: everything, some of it still unsynced
+    SYNCED        power loss: only what was synced
+    NAMES         all names, but no data after the last sync (a new file is empty)
+    DATA          all data, but no names after the last sync
+    JOURNAL       the oldest unsynced changes, names and data, the last of them torn
+    REORDERED     any unsynced data changes, the oldest of each directory's names
+    TORN_SECTORS  all names and writes, but one write lacks some sectors of 512 B
     TORN_PAGES    the same with pages of 4 KiB
-    HOLES         all names and lengths, but some of the unsynced sectors are zeros
+    HOLES         all names and lengths, but some unsynced sectors are zeros
     SCRAMBLED     the same with random bytes
 
-A sector is written whole or not at all. A rename is one change: never half of it. Changes of one
-directory's names come to the disk in their order, as every file system with a journal or with
-copies on write has it; between directories, and between names and data, there is no order.
+Sector writes and renames are atomic. Name changes of one directory reach the disk in order, as in
+every journaling or copy-on-write file system; there is no other order.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ PAGE: Final = 4096
 
 
 class CrashKind(StrEnum):
-    """See above."""
+    """The states that the module describes."""
 
     KILL = "killed"
     SYNCED = "power lost, what was synced is left"
@@ -60,7 +59,6 @@ class CrashKind(StrEnum):
 
     @property
     def loses_power(self) -> bool:
-        """Return whether unsynced changes may be lost."""
         return self is not CrashKind.KILL
 
 
@@ -68,9 +66,9 @@ POWER_LOSSES: Final = tuple(kind for kind in CrashKind if kind.loses_power)
 
 
 def crash(disk: Disk, kind: CrashKind, random: Random) -> Disk:
-    """Return the disk that the next process finds; the given one is left as it is.
+    """Return the disk that the next process finds; the given disk does not change.
 
-    Only a killed process leaves changes that are still to be synced.
+    Only KILL leaves unsynced changes.
     """
     after = disk.clone()
     if kind is CrashKind.KILL:
@@ -91,9 +89,9 @@ def crash(disk: Disk, kind: CrashKind, random: Random) -> Disk:
 
 
 def age_epochs(disk: Disk, random: Random) -> None:
-    """Take each log's leader-epoch-checkpoint away, or the newest of its rows.
+    """Remove each log's leader-epoch-checkpoint or its newest row.
 
-    As if a directory had been restored in part: the batches know what the file lacks.
+    This imitates a partly restored directory: the batches have the epochs that the file lacks.
     """
     for directory in [node for node in disk.nodes if isinstance(node, Directory)]:
         file = directory.names.get(EPOCHS)
@@ -147,14 +145,14 @@ def _settle_data(inode: Inode, kind: CrashKind, random: Random) -> None:
         _spoil(inode, random, scrambles=kind is CrashKind.SCRAMBLED)
         return
     elif kind not in {CrashKind.SYNCED, CrashKind.NAMES}:
-        return  # all of it
+        return  # everything stays
     inode.data = bytearray(inode.synced)
     for event in kept:
         change_data(inode.data, event)
 
 
 def _tear_one(disk: Disk, block: int, random: Random) -> None:
-    """Tear one unsynced write, the newest of its file as often as not."""
+    """Tear one unsynced write, with a probability of one half the newest of its file."""
     inodes = [node for node in disk.nodes if isinstance(node, Inode) and node.pending]
     if not inodes:
         return
@@ -171,7 +169,7 @@ def _tear_one(disk: Disk, block: int, random: Random) -> None:
 def _torn(
     event: DataEvent, block: int, random: Random, *, from_start: bool = False
 ) -> list[DataEvent]:
-    """Return what is left of a change that was under way."""
+    """Return the parts of an interrupted change that reached the disk."""
     if isinstance(event, Truncate):
         return [event] if random.random() < 0.5 else []
     pieces: list[DataEvent] = []
@@ -187,7 +185,7 @@ def _torn(
 
 
 def _spoil(inode: Inode, random: Random, *, scrambles: bool) -> None:
-    """Let sectors that were written since the last sync hold zeros, or anything."""
+    """Fill some sectors that were written since the last sync with zeros or random bytes."""
     touched = {
         sector
         for event in inode.pending
@@ -205,6 +203,6 @@ def _spoil(inode: Inode, random: Random, *, scrambles: bool) -> None:
             data[start:end] = random.randbytes(end - start)
         else:
             data[start:end] = bytes(end - start)
-        # A sector that was there before holds what it held: it is written as a whole.
+        # Sector writes are atomic: earlier data keeps its content.
         old = inode.synced[start:end]
         data[start : start + len(old)] = old

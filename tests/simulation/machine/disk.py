@@ -1,14 +1,14 @@
-"""A disk in memory: what a process sees of it, and what of that would survive.
+"""A disk in memory: what a process sees of it, and what would survive a crash.
 
     Directory    names -> nodes      `synced_names`: as of its last sync
     Inode        data                `synced`: as of its last sync
-    pending      of each node, what was done to it since then, oldest first
+    pending      each node's changes since then, oldest first
 
-Killing a process leaves everything that it has done: the page cache is the kernel's. A power loss
-leaves what was synced, and of the rest whatever the disk pleases (crash_states.py).
+A killed process leaves all its changes in the page cache. A power loss leaves what was synced and
+an arbitrary part of the rest (crash_states.py).
 
-Every change is an event, and nodes have numbers in the order in which they are made, so that the
-events of one run, applied to an empty disk one by one, give the disk after each.
+Every change is an event, and nodes are numbered in order of creation: the events of a run, applied
+to an empty disk, give the disk after each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class Create(NamedTuple):
-    """A new file or directory gets a name."""
+    """Creation of a file or directory."""
 
     directory: int
     name: str
@@ -27,7 +27,7 @@ class Create(NamedTuple):
 
 
 class Rename(NamedTuple):
-    """A node changes its name, and takes it from whatever bore it."""
+    """Rename of a node, which replaces any node with the new name."""
 
     directory: int
     name: str
@@ -36,14 +36,14 @@ class Rename(NamedTuple):
 
 
 class Unlink(NamedTuple):
-    """A name goes; the node stays for those who have it open."""
+    """Removal of a name; the node stays for processes that have it open."""
 
     directory: int
     name: str
 
 
 class Write(NamedTuple):
-    """Bytes are put at a position; what is between the end and there becomes zeros."""
+    """Write at a position; a gap after the end becomes zeros."""
 
     inode: int
     position: int
@@ -51,20 +51,20 @@ class Write(NamedTuple):
 
 
 class Truncate(NamedTuple):
-    """A file is cut."""
+    """Truncation of a file."""
 
     inode: int
     length: int
 
 
 class Sync(NamedTuple):
-    """The data and the length of a file are on the disk from now on (fdatasync)."""
+    """Sync of a file's data and length (fdatasync)."""
 
     inode: int
 
 
 class SyncDirectory(NamedTuple):
-    """The names in a directory are on the disk from now on."""
+    """Sync of a directory's names."""
 
     directory: int
 
@@ -74,17 +74,15 @@ DataEvent = Write | Truncate
 
 
 class NameChange(NamedTuple):
-    """What happened to the names of one directory, at once."""
+    """One atomic change of a directory's names."""
 
-    moment: int  # when, among all changes of names on the disk
+    moment: int  # position among all name changes of the disk
     removed: str | None
     added: str | None
-    node: Node | None  # what `added` names
+    node: Node | None  # the node of `added`
 
 
 class Inode:
-    """A file."""
-
     __slots__ = ("data", "modified_ms", "number", "pending", "synced")
 
     def __init__(self, number: int, data: bytes = b"") -> None:
@@ -96,7 +94,7 @@ class Inode:
 
 
 class Directory:
-    """Names; a dict, for its order."""
+    """A directory; its names are ordered."""
 
     __slots__ = ("names", "number", "pending", "synced_names")
 
@@ -114,11 +112,10 @@ class Disk:
     """All nodes, from the root on.
 
     Attributes:
-        root: What every path begins at.
-        moment: How many changes of names there were.
-        nodes: All that there ever were, by number.
-        events: What has happened, if it is recorded.
-        locks: Paths that a process holds.
+        moment: The number of name changes so far.
+        nodes: All nodes ever created, by number.
+        events: All events, if they are recorded.
+        locks: Paths that a process has locked.
     """
 
     def __init__(self, *, is_recorded: bool = False) -> None:
@@ -128,10 +125,9 @@ class Disk:
         self.locks: set[str] = set()
         self.moment = 0
 
-    # -- looking -----------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------
 
     def find(self, path: str) -> Node | None:
-        """Return what is at a path."""
         node: Node | None = self.root
         for part in path.split("/"):
             if part:
@@ -139,28 +135,24 @@ class Disk:
         return node
 
     def inode(self, path: str) -> Inode:
-        """Return a file that exists."""
         found = self.find(path)
         if not isinstance(found, Inode):
             raise missing(path)
         return found
 
     def directory(self, path: str) -> Directory:
-        """Return a directory that exists."""
         found = self.find(path)
         if not isinstance(found, Directory):
             raise missing(path)
         return found
 
     def files_in(self, path: str) -> dict[str, bytes]:
-        """Return names and contents of the files in a directory."""
         names = self.directory(path).names
         return {name: bytes(node.data) for name, node in names.items() if isinstance(node, Inode)}
 
-    # -- changing ----------------------------------------------------------------------------
+    # -- changes -----------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
-        """Let something happen."""
         if self.events is not None:
             self.events.append(event)
         match event:
@@ -189,7 +181,7 @@ class Disk:
                 self._rename(event)
 
     def lose_power(self) -> None:
-        """Forget what was not synced."""
+        """Drop what was not synced."""
         self.locks.clear()
         for node in self.nodes:
             node.pending.clear()
@@ -199,7 +191,7 @@ class Disk:
                 node.names = dict(node.synced_names)
 
     def clone(self) -> Disk:
-        """Return a disk of its own that is the same; nothing is locked on it."""
+        """Return an independent copy without locks."""
         twin = Disk()
         twin.moment = self.moment
         twin.nodes = [_empty_twin(node) for node in self.nodes]
@@ -244,7 +236,6 @@ class Disk:
 
 
 def change_data(data: bytearray, event: DataEvent) -> None:
-    """Do to a file's data what an event says."""
     if isinstance(event, Truncate):
         del data[event.length :]
         return
@@ -254,7 +245,7 @@ def change_data(data: bytearray, event: DataEvent) -> None:
 
 
 def change_names(names: dict[str, Node], change: NameChange) -> None:
-    """Do to a directory's names what a change says; what it removes may be gone already."""
+    """Apply a change to a directory's names; removed names may be missing already."""
     if change.removed is not None:
         names.pop(change.removed, None)
     if change.added is not None and change.node is not None:
@@ -262,7 +253,6 @@ def change_names(names: dict[str, Node], change: NameChange) -> None:
 
 
 def missing(path: str) -> FileNotFoundError:
-    """Return the error of a path that leads nowhere."""
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 

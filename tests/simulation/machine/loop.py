@@ -1,12 +1,12 @@
-"""An event loop whose clock moves instead of waiting, and processes that can be killed or stopped.
+"""An event loop with a simulated clock, and processes that can be killed or stopped.
 
-    select(timeout)      moves the time by the timeout: a minute of waiting costs microseconds
+    select(timeout)      advances the time by the timeout without waiting
     run_in_executor      runs the job on the loop, some milliseconds later
-    Process              whatever is begun within it (tasks, timers, jobs) belongs to it, by a
-                         context variable; it can be killed or stopped between any two steps
+    Process              owns the tasks, timers and jobs begun within it, by a context variable;
+                         it can be killed or stopped between any two steps
 
-The order of events depends on the seed alone. A dead process takes no further step, and what is
-left of it changes nothing, as after kill -9.
+The order of events depends on the seed alone. A dead process takes no further step, and its
+remains change nothing, as after kill -9.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _Arguments = TypeVarTuple("_Arguments")
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
 _CLOSABLE = {inspect.CORO_CREATED, inspect.CORO_SUSPENDED}
-# Jobs of threads take up to this long, a few of them very long.
+# Durations of thread jobs: the normal maximum, that of slow ones, and the share of slow ones.
 _LONGEST_JOB_S = 0.01
 _SLOW_JOB_S = 2.0
 _SLOW_JOBS = 0.03
-# When the world begins: some time in 2023.
+# Start of the simulated time, in 2023.
 _EPOCH_MS = 1_700_000_000_000
 
 
@@ -41,18 +41,16 @@ class KilledError(BaseException):
 
 
 class DeadlockError(Exception):
-    """Nobody will ever do anything again."""
+    """No callback or timer is left to run."""
 
 
 class Process:
-    """Something that dies, or is stopped, as a whole.
+    """A unit that is killed or stopped as a whole.
 
     Attributes:
         name: For traces.
-        is_alive: Whether it takes steps.
-        steps: How many callbacks of the loop it has run.
-        dies_at_step: It is killed after that many.
-        on_death: Called when it dies.
+        steps: The number of loop callbacks that it has run.
+        dies_at_step: The step at which it is killed.
     """
 
     def __init__(self, loop: SimulatedLoop, name: str) -> None:
@@ -64,7 +62,7 @@ class Process:
         self.on_death: Callable[[], None] = lambda: None
         self.is_stopped = False
         self._backlog: list[_Step] = []
-        # By number, so that their order is always the same.
+        # By number, for a deterministic order.
         self._tasks: weakref.WeakValueDictionary[int, asyncio.Task[Any]] = (
             weakref.WeakValueDictionary()
         )
@@ -73,19 +71,15 @@ class Process:
         self._context.run(_process.set, self)
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Begin a task within the process."""
         return self.within(self.loop.create_task, coroutine)
 
     def within(self, function: Callable[[*_Arguments], _Result], *args: *_Arguments) -> _Result:
-        """Do something at once that belongs to the process."""
         return self._context.copy().run(function, *args)
 
     def call_later(self, delay_s: float, callback: Callable[..., Any], *args: Any) -> None:
-        """Have the process do something later, if it is still alive then."""
         self.loop.call_later(delay_s, callback, *args, context=self._context.copy())
 
     def kill(self) -> None:
-        """Let it take no further step."""
         if self.is_alive:
             self.is_alive = False
             self.on_death()
@@ -93,11 +87,11 @@ class Process:
             self._backlog.clear()
 
     def stop(self) -> None:
-        """Let it take no steps until it goes on (SIGSTOP)."""
+        """Suspend the process (SIGSTOP)."""
         self.is_stopped = True
 
     def go_on(self) -> None:
-        """Do what has piled up, in order (SIGCONT)."""
+        """Run the steps that have piled up, in order (SIGCONT)."""
         self.is_stopped = False
         backlog, self._backlog = self._backlog, []
         for step in backlog:
@@ -105,7 +99,6 @@ class Process:
                 self.loop.resume(step)
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
-        """Note that a task belongs to the process."""
         self._task_count += 1
         self._tasks[self._task_count] = task
         if not self.is_alive:
@@ -116,9 +109,9 @@ class Process:
             self._bury(task)
 
     def _bury(self, task: asyncio.Task[Any]) -> None:
-        """Close a coroutine now: the garbage collector would do it at any time.
+        """Close a coroutine now, not at the garbage collector's unpredictable time.
 
-        Its `finally` blocks run, and may wait even so; nobody sees what they do any more.
+        Its `finally` blocks run and may even wait, but have no effect.
         """
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         coroutine: Any = task.get_coro()
@@ -128,7 +121,7 @@ class Process:
                 context.run(coroutine.close)
 
     def run(self, step: _Step) -> None:
-        """Take a step, or keep it for later."""
+        """Take a step, or keep it while stopped."""
         if not self.is_alive:
             return
         if self.is_stopped:
@@ -138,15 +131,13 @@ class Process:
         with contextlib.suppress(KilledError):
             step.callback(*step.args)
         if not self.is_alive:
-            # What died in this step could not be closed from within.
+            # Coroutines of this step could not be closed from within it.
             self._bury_all()
         if self.dies_at_step is not None and self.steps >= self.dies_at_step:
             self.kill()
 
 
 class _Step:
-    """A callback of a process."""
-
     __slots__ = ("args", "callback", "handle", "process")
 
     def __init__(self, process: Process, callback: Callable[..., Any], args: Any) -> None:
@@ -160,25 +151,21 @@ class _Step:
 
 
 class _Future(asyncio.Future[Any]):
-    """A future that knows to whom it belongs."""
-
     process: Process | None = None
 
 
 class _Task(asyncio.Task[Any]):
-    """A task that knows to whom it belongs."""
-
     process: Process | None = None
 
 
 def is_of_the_dead(context: dict[str, Any]) -> bool:
-    """Tell whether what an exception handler is told is about a process that is no more."""
+    """Return whether an exception handler's context belongs to a dead process."""
     process = getattr(context.get("future") or context.get("task"), "process", None)
     return process is not None and not process.is_alive
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """The loop of one world. It waits for nothing and needs no sockets."""
+    """The loop of one world, which never waits and needs no sockets."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()
@@ -186,7 +173,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._clock_resolution = 1e-7
         self._now = 0.0
         self._random = random
-        # How many jobs of threads are very long: of slow disks, more.
+        # Share of slow thread jobs; higher for slow disks.
         self.slow_jobs = _SLOW_JOBS
         self.set_task_factory(self._make_task)
 
@@ -196,22 +183,21 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return self._now
 
     def select(self, timeout: float | None) -> list[Any]:
-        """Move the clock to the next timer."""
         if timeout is None:
             raise DeadlockError
         self._now += max(0.0, timeout)
         return []
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are none."""
+        """Do nothing: there are no I/O events."""
 
     def _write_to_self(self) -> None:
-        """Nobody waits."""
+        """Do nothing: the loop never blocks."""
 
     def add_reader(  # type: ignore[override]  # typeshed binds args to the callback
         self, fd: Any, callback: Callable[..., Any], *args: Any
     ) -> None:
-        """Nothing ever comes: connections are in memory."""
+        """Do nothing: connections are in memory."""
 
     def remove_reader(self, fd: Any) -> bool:
         return True
@@ -253,7 +239,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return handle
 
     def resume(self, step: _Step) -> None:
-        """Run a step that was kept; its former handle can still cancel it."""
+        """Run a kept step; its original handle can still cancel it."""
         kept = step.handle
 
         def run() -> None:
@@ -288,7 +274,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Run a job in one piece, later; what happens meanwhile is the seed's choice."""
+        """Run a job in one piece after a random delay."""
         del executor
         future = self.create_future()
         is_slow = self._random.random() < self.slow_jobs
@@ -309,7 +295,7 @@ def _run_job(future: asyncio.Future[Any], func: Callable[..., Any], args: Any) -
 
 
 class SimulatedClock:
-    """The loop's time; the wall clock goes with it."""
+    """The loop's time; the wall clock advances with it."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
@@ -322,7 +308,7 @@ class SimulatedClock:
 
 
 class SkewedClock(SimulatedClock):
-    """A clock whose wall time was set wrong, and is too quick or too slow.
+    """A clock whose wall time is offset and drifts.
 
     Monotonic time is the loop's own, as on any machine.
     """

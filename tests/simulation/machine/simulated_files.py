@@ -1,4 +1,4 @@
-"""The file system as one process sees it: the calls of storage/files.py on a disk in memory."""
+"""The file system of one process: the calls of storage/files.py on a disk in memory."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from wirebroker.storage.descriptors import Volume
     from wirebroker.storage.files import Buffer
 
-# So often what is read is not in the page cache.
+# One in this many reads misses the page cache.
 _COLD_EVERY = 8
 
 
 class SimulatedFiles(Files):
-    """The file system for one process.
+    """The file system of one process.
 
     Attributes:
-        is_dead: Nothing is changed any more.
-        writes: How many changes and syncs there were.
-        dies_at_write: The process is killed by its n-th write, which is torn.
+        is_dead: Whether the process is dead: changes have no effect.
+        writes: The number of changes and syncs.
+        dies_at_write: The write that kills the process and is torn.
     """
 
     __slots__ = ("_clock", "_kill", "_looks", "dies_at_write", "disk", "is_dead", "writes")
@@ -55,12 +55,12 @@ class SimulatedFiles(Files):
         self._looks = 0
 
     def is_cold(self) -> bool:
-        """Tell whether the next look at a file's pages finds that a disk would have to be read."""
+        """Return whether the next check of a file's pages finds them outside the page cache."""
         self._looks += 1
         return self._looks % _COLD_EVERY == 0
 
     def change(self, event: Event) -> bool:
-        """Make a change, unless the process is dead; return whether it was made."""
+        """Make a change unless the process is dead; return whether it was made."""
         if self.is_dead:
             return False
         self.writes += 1
@@ -79,7 +79,7 @@ class SimulatedFiles(Files):
         return self._clock.now_ms()
 
     def close_all(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file is kept open."""
 
     def exists(self, path: str) -> bool:
         return self.disk.find(path) is not None
@@ -154,7 +154,7 @@ class SimulatedFiles(Files):
         self.change(SyncDirectory(self.disk.directory(path).number))
 
     def open_volume(self, path: str) -> Volume | None:
-        """Say that its errors are not told: each file is synced."""
+        """Return None: the volume reports no errors, so each file is synced."""
         del path
         return None
 
@@ -181,7 +181,7 @@ class SimulatedFiles(Files):
 
 
 class _SimulatedLock(DirectoryLock):
-    """A lock that the end of the process frees: by then its files are dead."""
+    """A lock that ends with its process: by then its files are dead."""
 
     __slots__ = ("_files", "_name")
 
@@ -201,7 +201,7 @@ class _SimulatedLock(DirectoryLock):
 
 
 class _SimulatedFile(DataFile):
-    """A file of a process; what it has opened stays its own under any name."""
+    """An open file of a process, which stays open under any name."""
 
     __slots__ = ("_files", "_inode")
 
@@ -218,11 +218,11 @@ class _SimulatedFile(DataFile):
         self._made()
 
     def reserve(self, length: int) -> None:
-        del length  # a simulated file is as long as what was written
+        del length  # a simulated file has only the written length
         self._made()
 
     def trim(self) -> None:
-        """Nothing was reserved."""
+        """Do nothing: no space is reserved."""
 
     def write_at(self, position: int, buffers: Buffer | Sequence[Buffer]) -> None:
         inode = self._made()
@@ -274,10 +274,10 @@ class _SimulatedFile(DataFile):
         return self.read_at(position, length)
 
     def warm(self, position: int, length: int) -> None:
-        """All is in memory."""
+        """Do nothing: all data is in memory."""
 
     def cool(self, position: int, length: int) -> None:
-        """All is in memory."""
+        """Do nothing: all data is in memory."""
 
     def send_to(self, socket_fd: int, position: int, length: int) -> int:
         raise AssertionError("there are no sockets")
@@ -292,7 +292,7 @@ class _SimulatedFile(DataFile):
         if self._inode is None and files.disk.find(self.path) is None:
             parent, name = files._place(self.path)
             if not files.change(Create(parent.number, name, False)):
-                self._inode = Inode(-1)  # a dead process's own
+                self._inode = Inode(-1)  # private to a dead process
         return self._opened()
 
 

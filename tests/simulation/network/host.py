@@ -1,7 +1,6 @@
-"""A broker as the network sees it: it accepts what arrives, as real connections over memory.
+"""The broker's side of simulated connections: real connections over memory transports.
 
-Between a connection and the dispatcher somebody looks: whoever sent a request is told when it is
-taken up, which is when the broker's state begins to know of it.
+A hook between connection and dispatcher reports each request when the broker begins to serve it.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ if TYPE_CHECKING:
 
 
 class Host:
-    """The listener of one life of a broker.
+    """The listener of one run of a broker process.
 
     Attributes:
-        process: The broker's; whatever its connections do belongs to it.
         polled: Its poller, if its loop has one.
     """
 
@@ -35,20 +33,19 @@ class Host:
         self._broker = server.broker
         self._serve = self._table.dispatch
         self._table.dispatch = self._dispatch
-        # What has arrived, in part at least, and was not taken up yet: by correlation id.
+        # Requests that arrived, at least in part, but are not served yet, by correlation id.
         self._arrived: dict[int, Exchange] = {}
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it closes connections because it was told to stop."""
+        """Whether it closes connections because it is shutting down."""
         return self._broker.is_stopping
 
     def arrived(self, exchange: Exchange) -> None:
-        """Note that bytes of a request are there."""
         self._arrived[exchange.correlation_id] = exchange
 
     def accept(self, transport: MemoryTransport, link: Link) -> None:
-        """Serve what a transport carries: a step of the broker."""
+        """Serve a transport, as a step of the broker."""
         if self.is_stopping:
             transport.close()
             return

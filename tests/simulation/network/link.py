@@ -1,10 +1,8 @@
-"""One connection of a client to a broker in memory, in all weathers.
+"""One in-memory connection from a client to a broker, with simulated network faults.
 
-A client has one request in flight on a link. A link that breaks loses the request, or the answer;
-or the request is still on its way and is served after the client has repeated it on another link,
-as what lies in a socket's buffer is. The broker's side is a real connection: frames arrive in
-pieces, answers leave piece by piece if the client reads slowly, and the broker learns of a client's
-end behind what was on its way, or never.
+A link that breaks loses the one request in flight or its response, or the request arrives after the
+client has retried it on another link. The broker's side is a real connection: frames arrive in
+pieces, responses leave in pieces if the client reads slowly, and a close arrives late or never.
 """
 
 from __future__ import annotations
@@ -23,30 +21,28 @@ if TYPE_CHECKING:
     from tests.simulation.network.network import Network
     from wirebroker.codecs.api_keys import ApiKey
 
-# A request that outlives its link is served after up to this time.
+# Maximum delay of a request that arrives after its link broke.
 _LONGEST_LINGER_S = 12.0
-# How many frames arrive in two pieces, and how far apart these are.
+# Share of frames that arrive in two pieces, and the maximum gap between these.
 _CUT = 0.1
 _LONGEST_GAP_S = 0.5
-# How many clients read slowly: what the broker's side takes, and how long it lies there.
+# Share of slow readers, the broker's output buffer for them, and their read delay.
 _SLOW = 0.1
 _SLOW_BYTES = 200
 _LONGEST_LIE_S = 0.01
 _PLENTY_BYTES = 1 << 18
-# How many ends the broker is never told of: the client's machine is gone, or a wire.
+# Share of closes that the broker never sees, as when the client's machine fails.
 _UNTOLD = 0.5
-# The shortest time between two things that happen one after the other.
+# Minimum time between two arrivals.
 _INSTANT_S = 1e-5
 _LENGTH_BYTES = 4
 
 
 class LinkLostError(Exception):
-    """The link broke, or nobody answers: the request may have been served or not."""
+    """The link broke or the request timed out; the request may have been served."""
 
 
 class Exchange:
-    """A request on its way, and what an observer notes about it."""
-
     __slots__ = ("correlation_id", "is_stale", "key", "link", "note", "request", "version")
 
     def __init__(
@@ -57,13 +53,12 @@ class Exchange:
         self.version = version
         self.request = request
         self.correlation_id = number
-        # Whether its client had given it up before it was served.
+        # Whether the client had closed the link before the request was served.
         self.is_stale = False
         self.note: Any = None
 
     @property
     def name(self) -> str:
-        """Say what it is, for traces."""
         return f"{self.link.client.name} {self.key.name} v{self.version}"
 
 
@@ -71,25 +66,24 @@ class Link:
     """One connection of a client.
 
     Attributes:
-        client: Whose it is.
-        is_closed: Whether the client has given it up, or knows that it is broken.
+        is_closed: Whether the client has closed it, or knows that it is broken.
     """
 
-    # The client's requests do not overlap: _exchange is the only one without an answer.
+    # The client's requests do not overlap: _exchange is the only one without a response.
 
     def __init__(self, network: Network, client: Process, host: Host | None) -> None:
         self._network = network
         self.client = client
         self._host = host
-        # The broker's side, once something has arrived there.
+        # The broker's side, created by the first arrival.
         self._transport: MemoryTransport | None = None
         self._exchange: Exchange | None = None
         self._waiter: asyncio.Future[Any] | None = None
-        # When the last that is on its way to the broker arrives there.
+        # Arrival time of the last bytes sent to the broker.
         self._arrives_at = 0.0
         self._is_slow = network.random.random() < _SLOW
         self._takes_soon = False
-        # Of an answer that is not whole yet.
+        # An incomplete response.
         self._taken = bytearray()
         self.is_closed = host is None
 
@@ -98,7 +92,7 @@ class Link:
     async def ask(
         self, key: ApiKey, version: int, request: Mapping[str, Any], *, timeout_s: float
     ) -> Any:
-        """Send a request and return its decoded answer.
+        """Send a request and return its decoded response.
 
         Raises:
             LinkLostError: The link is closed now.
@@ -116,7 +110,7 @@ class Link:
             raise LinkLostError from None
 
     def close(self) -> None:
-        """Give up what is in flight; the broker is told of it, perhaps."""
+        """Drop the request in flight; the broker may or may not see the close."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -126,7 +120,6 @@ class Link:
             self._later(network.delay(), self._end)
 
     def break_off(self) -> None:
-        """Let the client learn that the link is gone."""
         self.close()
         if self.client.is_alive and self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(LinkLostError())
@@ -135,7 +128,7 @@ class Link:
         if not self.is_closed and self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(answer)
 
-    # -- on the way to the broker ------------------------------------------------------------
+    # -- to the broker -----------------------------------------------------------------------
 
     def _send(self, exchange: Exchange) -> None:
         network, weather, random = self._network, self._network.weather, self._network.random
@@ -149,7 +142,7 @@ class Link:
         )
         luck = random.random()
         if luck < weather.request_lost:
-            if random.random() < 0.5:  # its beginning arrives, and nothing behind it ever does
+            if random.random() < 0.5:  # only the beginning arrives
                 self._later(network.delay(), self._arrive, frame[: random.randrange(1, len(frame))])
             network.later(network.delay(), self.break_off)
             return
@@ -164,13 +157,13 @@ class Link:
         self._later(delay_s, self._arrive, frame)
 
     def _later(self, delay_s: float, callback: Any, *args: Any) -> None:
-        """Let something arrive, behind what is on its way."""
+        """Schedule an arrival after all earlier ones."""
         now = self._network.loop.time()
         self._arrives_at = max(self._arrives_at + _INSTANT_S, now + delay_s)
         self._network.later(self._arrives_at - now, callback, *args)
 
     def _arrive(self, data: bytes) -> None:
-        """Let bytes lie in the broker's socket, so to speak: no step of the broker."""
+        """Put bytes into the broker's receive buffer; this is no step of the broker."""
         host, exchange = self._host, self._exchange
         if host is None or not host.process.is_alive:
             self.break_off()
@@ -193,7 +186,6 @@ class Link:
         transport.changed()
 
     def _end(self) -> None:
-        """Let the broker see that nothing follows."""
         if self._transport is not None and not self._transport.is_closed:
             self._transport.has_end = True
             self._transport.changed()
@@ -201,7 +193,7 @@ class Link:
     # -- in the broker -----------------------------------------------------------------------
 
     def taken_up(self, exchange: Exchange, frame: memoryview) -> bool:
-        """Note that the broker begins to serve a request; tell whether it may."""
+        """Note that the broker begins to serve a request; return whether it may."""
         observer = self._network.observer
         exchange.is_stale = self.is_closed
         if exchange.is_stale and not observer.admits(exchange):
@@ -211,7 +203,7 @@ class Link:
         return True
 
     def _on_output(self) -> None:
-        """The broker has sent something, or has closed its side."""
+        """Read what the broker has sent, later if this client is slow."""
         transport = self._transport
         assert transport is not None
         if not self._is_slow or transport.is_closed:
@@ -221,7 +213,6 @@ class Link:
             self._network.later(self._network.random.uniform(0, _LONGEST_LIE_S), self._take)
 
     def _take(self) -> None:
-        """Take what the broker has sent; nobody looks at what a dead one left."""
         host, transport = self._host, self._transport
         assert host is not None
         assert transport is not None
@@ -240,14 +231,14 @@ class Link:
             self._closed_by(host, has_received_all=not transport.incoming)
 
     def _closed_by(self, host: Host, *, has_received_all: bool) -> None:
-        """Let the client learn that the broker has closed its side, which it may if it is idle."""
+        """Report the broker's close to the client; fail if a received request has no response."""
         if self._exchange is not None and has_received_all and not host.is_stopping:
             name = self._exchange.name
             error = AssertionError(f"the broker closes a connection instead of answering {name}")
             self._network.observer.failed(error)
         self._network.later(self._network.delay(), self.break_off)
 
-    # -- on the way back ---------------------------------------------------------------------
+    # -- to the client -----------------------------------------------------------------------
 
     def _answered(self, data: bytes) -> None:
         network, observer = self._network, self._network.observer

@@ -1,6 +1,6 @@
-"""All connections in memory: how bad the weather is, who sees what, and what deaths do to them.
+"""The simulated network: its faults, its observers, and the effects of process deaths.
 
-A link (link.py) does not outlive the broker that it leads to.
+A link (link.py) does not outlive its broker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Weather:
-    """How bad the network is; probabilities are per request."""
+    """Probabilities of network faults, per request."""
 
     slowest_s: float = 0.02
     request_lost: float = 0.0
@@ -31,7 +31,7 @@ class Weather:
 
 
 class Observer(Protocol):
-    """Who sees what enters and leaves the broker, also what never arrives."""
+    """An observer of all requests and responses of the broker, lost ones included."""
 
     def note(self, line: str, data: bytes = b"") -> None: ...
 
@@ -45,8 +45,6 @@ class Observer(Protocol):
 
 
 class Network:
-    """All links, and the weather."""
-
     def __init__(self, loop: SimulatedLoop, random: Random, observer: Observer) -> None:
         self.loop = loop
         self.random = random
@@ -58,11 +56,10 @@ class Network:
         self._next_number = 0
 
     def delay(self) -> float:
-        """Return how long something takes to arrive: mostly short."""
+        """Return a random, mostly short delay."""
         return self.weather.slowest_s * self.random.random() ** 3
 
     def later(self, delay_s: float, callback: Callable[..., Any], *args: Any) -> None:
-        """Do something that belongs to no process."""
         self.loop.call_later(delay_s, callback, *args, context=contextvars.Context())
 
     def next_number(self) -> int:
@@ -70,7 +67,6 @@ class Network:
         return self._next_number
 
     def open(self, client: Process) -> Link:
-        """Return a new link to the broker that is there now."""
         link = Link(self, client, self.host)
         if not link.is_closed:
             self._links[link] = None
@@ -80,13 +76,13 @@ class Network:
         self._links.pop(link, None)
 
     def broker_died(self) -> None:
-        """Let some clients learn of it soon; the others find out by themselves."""
+        """Notify some clients soon; the others time out."""
         self.host = None
         for link in list(self._links):
             if self.random.random() < 0.5:
                 self.later(self.delay(), link.break_off)
 
     def client_died(self, client: Process) -> None:
-        """Close what it had open; what it sent may still arrive."""
+        """Close the client's links; what it sent may still arrive."""
         for link in [link for link in self._links if link.client is client]:
             link.close()

@@ -1,6 +1,6 @@
-"""The product's poller over connections in memory: it tells of them by batches, as of sockets.
+"""The broker's poller over in-memory connections, which reports readiness in batches.
 
-Level-triggered as epoll is: what stays ready is told again, behind everything else.
+Level-triggered like epoll: a descriptor that stays ready is reported again, after all others.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from tests.simulation.machine.loop import Process
     from wirebroker.net.memory_transport import MemoryTransport
 
-# How often something else has the loop, so that several connections become ready meanwhile.
+# Probability that the loop is busy, so that several connections become ready meanwhile.
 _HOLDS = 0.05
 _LONGEST_HOLD_S = 1.0
 
 
 class PolledTransports:
-    """The poller of one process, and what it polls.
+    """The poller of one process and its transports.
 
     Attributes:
-        poller: Whom connections ask to be told.
+        poller: The poller with which connections register.
     """
 
-    # _masks has what the poller watches, in the order in which it is told next.
+    # _masks holds the watched descriptors in the order of their next report.
 
     def __init__(self, process: Process, random: Random) -> None:
         loop = process.loop
@@ -43,16 +43,15 @@ class PolledTransports:
         self._masks: dict[int, int] = {}
         self._is_due = False
 
-    # -- what transports call ----------------------------------------------------------------
+    # -- for transports ----------------------------------------------------------------------
 
     def number_of(self, transport: MemoryTransport) -> int:
-        """Return a descriptor for a new one."""
         number = next(self._numbers)
         self._transports[number] = transport
         return number
 
     def look(self) -> None:
-        """Have the process serve what is ready, in a step of its own."""
+        """Schedule a step of the process that serves the ready transports."""
         if not self._is_due and any(self._ready(each) for each in self._masks):
             self._is_due = True
             is_held = self._random.random() < _HOLDS
@@ -64,27 +63,24 @@ class PolledTransports:
         self.poller.serve(self.poller.wait(0))
         self.look()
 
-    # -- what the poller calls, as it calls an epoll -----------------------------------------
+    # -- for the poller ----------------------------------------------------------------------
 
     def register(self, fd: int, eventmask: int, /) -> None:
-        """Watch one more."""
         assert fd in self._transports
         assert fd not in self._masks
         self._masks[fd] = eventmask
         self.look()
 
     def modify(self, fd: int, eventmask: int, /) -> None:
-        """Watch it for something else."""
         assert fd in self._masks
         self._masks[fd] = eventmask
         self.look()
 
     def unregister(self, fd: int, /) -> None:
-        """Watch it no more."""
         del self._masks[fd]
 
     def poll(self, timeout: float | None, maxevents: int, /) -> list[tuple[int, int]]:
-        """Return what is ready; nobody waits here."""
+        """Return the ready descriptors without waiting."""
         assert timeout == 0
         found = [(fd, mask) for fd in self._masks if (mask := self._ready(fd))][:maxevents]
         for fd, _ in found:
@@ -92,7 +88,7 @@ class PolledTransports:
         return found
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to close."""
 
     def _ready(self, fd: int) -> int:
         transport = self._transports[fd]

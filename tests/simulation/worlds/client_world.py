@@ -1,8 +1,8 @@
-"""Our own connections in bad weather: a few peers, some of which lie, and many who ask them.
+"""The broker's outgoing connections on a faulty network, with faulty peers and many callers.
 
-Bytes are late and come in pieces, links break in the middle of a frame, peers hang, refuse, answer
-with sizes, correlation ids or bodies that are none, or without having been asked; who asks is
-cancelled now and then. Each request carries a token, which an honest peer sends back.
+Bytes arrive late and in pieces, and links break within a frame. Peers hang, refuse, and send
+unrequested or invalid responses. Some callers are canceled. Each request carries a token, which a
+correct peer returns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PEERS = 3
 _ASKERS = 12
 _REQUESTS = 15
 _LARGEST_TOKEN = 150_000
-# A deadline is kept to the loop's own precision; then a thread may decode a long answer.
+# Tolerance of deadlines: the loop's precision and the decoding of a long response in a thread.
 _LATE_S = 1e-3
 _DECODING_S = 2.0
 
@@ -43,13 +43,13 @@ SETTINGS = ClientSettings(
 
 
 class StormyLink(Link):
-    """A link whose bytes take their time, in order, and may never arrive."""
+    """A link that delivers bytes late, in order, and sometimes never."""
 
     def __init__(self, peer: StormyPeer, receiver: Receiver, random: Random) -> None:
         super().__init__(peer, receiver)
         self._random = random
         self._loop = asyncio.get_running_loop()
-        # When the last bytes that are under way arrive, to the peer and to the client.
+        # Arrival time of the last bytes in flight, to the peer and to the client.
         self._there_at = 0.0
         self._here_at = 0.0
         self._is_broken = False
@@ -69,7 +69,7 @@ class StormyLink(Link):
         random = self._random
         if self._is_broken:
             return
-        if random.random() < 0.03:  # the link breaks within the answer
+        if random.random() < 0.03:  # the link breaks within the response
             self._is_broken = True
             data = data[: random.randrange(len(data))]
             self._later(self.drop, ConnectionResetError("lost on the way back"), after_s=1.0)
@@ -88,14 +88,14 @@ class StormyLink(Link):
         self._loop.call_later(after_s + self._delay(), callback, *arguments)
 
     def _delay(self) -> float:
-        """Mostly short, at times longer than anybody waits; never none, which would be no order."""
+        """Return a mostly short delay, never zero (for order), at times longer than any timeout."""
         if self._random.random() < 0.003:
             return 5.0
         return 1e-5 + 0.05 * self._random.random() ** 3
 
 
 class StormyPeer(Peer):
-    """A peer with moods.
+    """A peer that behaves at random.
 
     Attributes:
         received: The tokens that have arrived.
@@ -126,7 +126,7 @@ class StormyPeer(Peer):
         self.received.add(token)
         mood = self._random.random()
         if mood < 0.01:
-            return  # for ever
+            return  # hang forever
         link.unanswered -= 1
         if mood < 0.02:
             asked.answer_bytes(b"\x00\x00\x01", correlation_id=asked.correlation_id)
@@ -143,11 +143,10 @@ class StormyPeer(Peer):
 
 
 class ClientWorld:
-    """One seed's run.
+    """The run of one seed.
 
     Attributes:
-        outcomes: How requests have ended.
-        trace: What happened when; the same for the same seed.
+        trace: The events with their times; the same for the same seed.
     """
 
     def __init__(self, seed: int) -> None:
@@ -158,7 +157,6 @@ class ClientWorld:
         self._peers: list[StormyPeer] = []
 
     def run(self) -> None:
-        """Ask until everybody has asked enough, then close and look at what is left."""
         try:
             self._loop.run_until_complete(self._live())
         finally:

@@ -1,4 +1,4 @@
-"""Groups whose members copy with transactions: rebalances, zombies and their offsets (KIP-447)."""
+"""Groups that copy with transactions: rebalances, zombies and their offsets (KIP-447)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 class GroupTransactionWorld(TransactionWorld):
-    """One simulated run in which each group copies the whole source."""
-
     FORMER_ARE_KILLED = 0.2
 
     def _start_all(self) -> None:
@@ -31,7 +29,7 @@ class GroupTransactionWorld(TransactionWorld):
 
     async def _settle(self) -> None:
         for group in self._groups:
-            # The others may all be on their way out.
+            # All others may be leaving.
             self._start_member(group)
         await super()._settle()
 

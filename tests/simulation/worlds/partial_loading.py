@@ -1,4 +1,4 @@
-"""A mistake that simulations plant: coordinators load a part of their records."""
+"""A planted fault for simulations: coordinators load only a part of their records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def loading(choose: Callable[[list[Any]], list[Any]]) -> AbstractContextManager[Any]:
-    """Have a broker load only what is chosen of each read."""
+    """Load only the chosen part of each read."""
 
     class Partial(KeyValueWalk):
         def __iter__(self) -> Iterator[Any]:

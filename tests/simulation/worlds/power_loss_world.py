@@ -1,8 +1,8 @@
-"""Consumers of a broker that loses power: what they have read is what there is, in the end.
+"""Consumers of a broker that loses power: in the end they have read exactly the stored records.
 
-With durability=os a power loss takes back records that were acknowledged and read, and new ones
-come to stand at their offsets. Consumers cannot see that but by the leader epoch, which is another
-one after each start. With durability=fsync nothing that anybody was told of is lost.
+With durability=os a power loss drops records that were acknowledged and read, and new records get
+their offsets. Consumers notice only by the leader epoch, which changes with each start. With
+durability=fsync no acknowledged record is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.simulation.network.link import Exchange
 
 _MOST_CONSUMERS = 3
-# A producer asks again when there is no leader yet.
+# Errors after which a producer retries: there is no leader yet.
 _AGAIN = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
@@ -43,7 +43,7 @@ class PowerLossWorld(World):
         self.model.count("requests")
 
     def answered(self, exchange: Exchange, answer: Any) -> None:
-        """Nothing is known of answers but what clients make of them."""
+        """Do nothing: the consumers record what they receive."""
 
     # -- the run -----------------------------------------------------------------------------
 
@@ -86,7 +86,6 @@ class PowerLossWorld(World):
     # -- calm --------------------------------------------------------------------------------
 
     async def _settle(self) -> None:
-        """Check that every consumer has what there is, all of it and nothing else."""
         await pause(CALM_BEFORE_CHECK_S)
         await self._append_to_all()
         self._start_consumer("late consumer")
@@ -112,7 +111,6 @@ class PowerLossWorld(World):
         )
 
     def _check_acknowledged(self, late: StockConsumer) -> None:
-        """Count what is lost: nothing was promised."""
         for (partition, offset), value in self._acknowledged.items():
             if late.values(partition)[offset : offset + 1] != [value]:
                 self.model.count("acknowledged records lost")

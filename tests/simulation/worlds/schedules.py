@@ -1,4 +1,4 @@
-"""What tests of worlds do: run schedules as long as the budget lasts, or until one fails."""
+"""Runs of random schedules until the time budget is spent or one fails."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from tests.simulation.worlds.world import World
 
-# Within so many schedules a planted mistake must be seen, and what has to happen must have.
+# The number of schedules within which a planted fault must be found.
 PLENTY: Final = 400
 
-# A broker that is killed leaves coroutines that nobody has begun to await.
+# A killed broker leaves coroutines that were never awaited.
 LEAVES_COROUTINES: Final = pytest.mark.filterwarnings(
     "ignore:coroutine .* was never awaited:RuntimeWarning"
 )
@@ -31,16 +31,10 @@ def run_schedules(
     *,
     seconds: float,
 ) -> None:
-    """Run one schedule after the other, and print what has happened in them.
-
-    Args:
-        kind: The worlds; each gets its seed.
-        request: Has the options of the budget.
-        capsys: Is told to let the print through.
-        seconds: How long, at --budget-scale 1.
+    """Run schedules for `seconds`, scaled by --budget-scale, and print their counts.
 
     Raises:
-        SimulationError: One of them fails.
+        SimulationError: A schedule fails.
     """
     budget = Budget(request.config, seconds=seconds)
     totals: Counter[str] = Counter()
@@ -62,11 +56,11 @@ def run_schedules(
 
 
 def first_failure(kind: Callable[[int], World], *, about: str = "") -> str:
-    """Return what the first schedule that fails says: with a planted mistake one must.
+    """Return the message of the first schedule that fails because of a planted fault.
 
     Args:
-        kind: The worlds; each gets its seed.
-        about: Part of what it says, if the mistake is seen in other ways as well.
+        kind: The world class, created with each seed.
+        about: Required part of the message, if the fault has other effects as well.
     """
     for seed in range(PLENTY):
         try:

@@ -1,4 +1,4 @@
-"""The traces of one schedule in several processes: whatever differs between them must not show."""
+"""Traces of one schedule from several processes, which must not differ."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.simulation.worlds.world import World
 
-# Sets are ordered by hashes, which differ from process to process.
+# Set order depends on the hash seed, which differs between processes.
 _HASH_SEEDS = ("1", "2", "3")
 
 
 def traces_of_processes(kind: type[World], seed: int) -> set[str]:
-    """Return the traces that a schedule has in processes of their own."""
     program = (
         f"from {kind.__module__} import {kind.__name__} as World\n"
         f"world = World({seed}); world.run(); print(world.trace)"
     )
     return {
         subprocess.run(
-            # Loops that are abandoned with the process are not worth a warning.
+            # Suppress warnings about loops that are abandoned with the process.
             [sys.executable, "-W", "ignore", "-c", program],
             cwd=Path(__file__).parents[3],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},

@@ -1,7 +1,7 @@
-"""Copiers in bad luck: whatever is killed, delayed, lost or repeated, each record arrives once.
+"""Transactional copiers under kills, delays, losses and retries: each record arrives once.
 
-The broker, its disk, the network and the producer of the source are the groups'. The seed says
-which transaction.version is finalized, and in some worlds it changes while they copy.
+Broker, disk, network and source producer are those of world.py. The seed chooses the finalized
+transaction.version, which changes during the copy in some worlds.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ _COUNTED = {ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT}
 
 
 class TransactionWorld(World):
-    """One simulated run with an id and a group for each partition of the source.
+    """One run with a transactional id and a group for each partition of the source.
 
     Attributes:
-        first_version: The transaction.version that it begins with.
-        promises: What transactions promise, and what was seen of it.
-        drops_what_is_late: Whether requests are lost that no broker could refuse, because their
-            client goes by transaction.version 0 or 1: its transactions all have the same epoch.
+        first_version: The transaction.version at the start.
+        drops_what_is_late: Whether to drop late requests that no broker could refuse: with
+            transaction.version 0 or 1 all transactions of a client have the same epoch.
     """
 
     LINGERS = (0.03, 0.1)
@@ -64,7 +63,7 @@ class TransactionWorld(World):
         self.first_version = random.choice([0, 1, 2, 2])
         self._versions_change = random.random() < 0.2
 
-    # -- what the network tells --------------------------------------------------------------
+    # -- network callbacks -------------------------------------------------------------------
 
     def admits(self, exchange: Exchange) -> bool:
         safe_from = SAFE_WHEN_LATE.get(exchange.key, 0)
@@ -116,7 +115,7 @@ class TransactionWorld(World):
         self._start_all()
 
     async def _finalize(self, level: int) -> None:
-        """Set transaction.version; perhaps it stays as it is, if the network is bad."""
+        """Set transaction.version; on a bad network it may stay unchanged."""
         present = self.host.broker.metadata.image.features.get(TRANSACTION_VERSION, 0)
         kind = UpgradeType.UPGRADE if level > present else UpgradeType.SAFE_DOWNGRADE
         update = {"feature": TRANSACTION_VERSION, "max_version_level": level, "upgrade_type": kind}
@@ -126,7 +125,7 @@ class TransactionWorld(World):
             answer = await link.ask(ApiKey.UPDATE_FEATURES, 2, request, timeout_s=30)
         except LinkLostError:
             return
-        # A request of before that comes late may have made an upgrade of a downgrade.
+        # An earlier request that arrives late may have turned an upgrade into a downgrade.
         assert answer.error_code in {ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION}
         self.model.count(f"UpdateFeatures: {ErrorCode(answer.error_code).name}")
 
@@ -135,7 +134,7 @@ class TransactionWorld(World):
             self._start_copier(partition)
 
     def _start_copier(self, partition: int) -> None:
-        """Start an incarnation; one before it may still be there."""
+        """Start an incarnation; an earlier one may still run."""
         self._number += 1
         process = Process(self.loop, f"copier{self._number}")
         copier = Copier(process, self._scene, partition=partition)
@@ -184,7 +183,6 @@ class TransactionWorld(World):
     # -- calm --------------------------------------------------------------------------------
 
     async def _settle(self) -> None:
-        """Wait until everything is copied."""
         await pause(CALM_BEFORE_CHECK_S)
         began = self.loop.time()
         process = Process(self.loop, "observer")
@@ -201,7 +199,7 @@ class TransactionWorld(World):
         await self._check_target()
 
     async def _check_target(self) -> None:
-        """Check that all is there once, for the reader of the storm and for a new one."""
+        """Check that each record is there once, for the storm's reader and for a new one."""
         assert self._reading is not None
         reader = self._reader
         reader.is_over = True
@@ -219,7 +217,6 @@ class TransactionWorld(World):
         self.model.counts["records copied"] = self.promises.check_all(seen, wanted)
 
     def _tasks(self) -> Iterable[tuple[str, int]]:
-        """Return who is to copy which partition."""
         return [(group_of(partition), partition) for partition in range(self._partition_count)]
 
     def _source_ends(self) -> dict[int, int]:

@@ -1,9 +1,9 @@
-"""A broker, a producer, consumers and bad luck, all from one seed.
+"""A simulated broker with a producer, consumers and random faults, all from one seed.
 
-First it storms: the broker is killed between any two steps, or in the middle of a write, and
-started again on the same disk; it is stopped for a while; members are killed, stopped, leave, join;
-requests are delayed, lost or repeated. Then it is calm: within a bounded time every group must be
-stable with exactly those members that live, and everything must be processed and committed.
+In the storm, the broker is suspended, or killed between steps or in a write and restarted on the
+same disk; members are killed, suspended, leave and join; requests are delayed, lost or repeated. In
+the calm after it, within a bounded time, every group must be stable with exactly its live members,
+and everything processed and committed.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CALM_LIMIT_S = 300.0
-# Requests that outlive their links have arrived by then.
+# By then, requests that outlive their links have arrived.
 CALM_BEFORE_CHECK_S = 13.0
 _TAIL = 60
 
 
 class SimulationError(AssertionError):
-    """A property does not hold; the notes tell how to see it again."""
+    """A violated property; the notes say how to reproduce it."""
 
 
-# Of a schedule, on its own clock; they take some hundred seconds.
+# Maximum length of a schedule in simulated time; a hundred seconds is typical.
 _LONGEST_S = 300.0
 
 
@@ -51,18 +51,17 @@ class World:
     """One simulated run.
 
     Attributes:
-        seconds_to_rest: How long it took after the storm until all was done.
-        model: What was promised, and counts of what happened.
+        seconds_to_rest: The time from the end of the storm until all was done.
+        model: The expected state, and counts of events.
     """
 
-    # How often nobody is left of a static member when it is started again.
+    # Probability that a static member's previous process is killed before its restart.
     FORMER_ARE_KILLED = 0.7
-    # When records count as committed.
     DURABILITY = "os"
-    # How bad it is: of each the seed chooses one.
+    # Fault levels; the seed chooses one of each.
     SLOWEST_S: tuple[float, ...] = (0.02, 0.5, 6.0)
     LINGERS: tuple[float, ...] = (0.0, 0.03)
-    # For how long, and how often something bad is done.
+    # Length of the storm, and the rate of faults.
     STORM_S = (30.0, 150.0)
     STRIKES_PER_S = 0.4
 
@@ -104,10 +103,9 @@ class World:
 
     @property
     def trace(self) -> str:
-        """A hash of everything that happened, and when."""
         return self._trace.hexdigest()
 
-    # -- what the network tells --------------------------------------------------------------
+    # -- network callbacks -------------------------------------------------------------------
 
     def note(self, line: str, data: bytes = b"") -> None:
         line = f"{self.loop.time():.6f} {line} {hashlib.sha256(data).hexdigest()[:8]}"
@@ -115,7 +113,6 @@ class World:
         self._tail.append(line)
 
     def admits(self, exchange: Exchange) -> bool:
-        """Tell whether a request is served that its client has given up."""
         del exchange
         return True
 
@@ -140,7 +137,7 @@ class World:
     # -- running -----------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run it all.
+        """Run the schedule and check it.
 
         Raises:
             SimulationError: A property does not hold.
@@ -174,7 +171,7 @@ class World:
         self.loop.close()
 
     async def _run_to_rest(self) -> None:
-        """Run the schedule; whoever waits for something that never comes has failed."""
+        """Run the schedule; fail if a task waits forever."""
         async with asyncio.timeout(_LONGEST_S):
             await self._run()
 
@@ -203,7 +200,7 @@ class World:
         self.host.check()
 
     async def _prepare(self) -> None:
-        """Do what comes before the topic is created."""
+        """Prepare the cluster before the topic is created."""
 
     def _start_clients(self) -> None:
         for group in self._groups:
@@ -213,7 +210,6 @@ class World:
     # -- the storm ---------------------------------------------------------------------------
 
     async def _strike(self) -> None:
-        """Do something bad."""
         random = self.random
         group = random.choice(self._groups)
         members = [member for member in self._members if member.group == group]
@@ -248,7 +244,7 @@ class World:
         self.network.client_died(member.process)
 
     def _bring_back(self, member: Member) -> None:
-        """Restart a member; a static one takes its own place, which may still be in use."""
+        """Restart a member; a static one keeps its instance id, which may still be in use."""
         if member.habits.instance is None or self.random.random() < self.FORMER_ARE_KILLED:
             self._kill_member(member)
         self._start_member(member.group, member.habits)
@@ -256,10 +252,9 @@ class World:
     # -- calm --------------------------------------------------------------------------------
 
     async def _settle(self) -> None:
-        """Check that everything comes to rest."""
         await pause(CALM_BEFORE_CHECK_S)
         for group in self._groups:
-            # The others may all be on their way out.
+            # All others may be leaving.
             self._start_member(group)
         began = self.loop.time()
         await self._append_to_all()
@@ -271,14 +266,13 @@ class World:
             await producer.spawn(self._append(producer, partition))
 
     async def _until_rest(self, restless: Callable[[], str | None], *, since: float) -> None:
-        """Wait until nothing is restless any more, which must not take long."""
         while (reason := restless()) is not None:
             await pause(0.5)
             assert self.loop.time() - since < CALM_LIMIT_S, reason
         self.seconds_to_rest = int(self.loop.time() - since)
 
     def _restless(self) -> str | None:
-        """Return why the world has not come to rest yet."""
+        """Return why the world is not at rest yet, or None."""
         for group_id in self._groups:
             members = [member for member in self._members if member.group == group_id]
             found = [shard.classic(group_id) for shard in self.host.broker.groups.shards()]
@@ -306,7 +300,7 @@ class World:
         self._members[member] = None
         task = process.spawn(member.run())
         self._watch(task)
-        # It has left, or was fenced.
+        # It has left or was fenced.
         task.add_done_callback(lambda _: self._members.pop(member, None))
 
     def _new_member(self, process: Process, group: str, habits: Habits) -> Member:
@@ -335,7 +329,6 @@ class World:
         )
 
     async def _create(self, name: str, partition_count: int) -> bytes:
-        """Create a topic and return its id."""
         topic = {"name": name, "num_partitions": partition_count, "replication_factor": 1}
         process = Process(self.loop, "admin")
         link = self.network.open(process)
@@ -351,7 +344,7 @@ class World:
             await self._append(process, self.random.randrange(self._partition_count))
 
     async def _append(self, process: Process, partition: int) -> None:
-        """Append a record; again until it is acknowledged, so it may be there twice."""
+        """Append a record, retried until it is acknowledged, so it may be stored twice."""
         self._number += 1
         value = f"value {self._number}".encode()
         records = batch(value, timestamp_ms=self.clock.now_ms())
@@ -369,7 +362,7 @@ class World:
             await pause(0.1)
 
     def _is_acknowledged(self, result: Any, value: bytes) -> bool:
-        """Note what the answer to a Produce says; tell whether that is enough."""
+        """Record the result of a Produce request; return whether no retry is needed."""
         assert result.error_code == ErrorCode.NONE, result
         partition = result.index
         self.model.holds(partition, result.base_offset, value)

@@ -118,7 +118,7 @@ class Broker(abc.ABC):
             raise
 
     def stop(self) -> None:
-        """Stop the process with SIGTERM, if it is running."""
+        """Stop the process with SIGTERM, if it runs."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -143,12 +143,10 @@ class Broker(abc.ABC):
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Resume a suspended process."""
         assert self._process, "the broker is not running"
         self._process.send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
-        """Stop the process, if it is running, and start it on the same port."""
         self.stop()
         self.start()
 
@@ -217,13 +215,13 @@ class Wirebroker(Broker):
 class ApacheKafka(Broker):
     """Apache Kafka as broker and controller in one process, formatted on first start.
 
-    After a kill it becomes ready only when its controller has fenced the old incarnation, so
-    broker.session.timeout.ms is short here. Existing data is used as it is, even another broker's.
+    After a kill it is ready only when its controller has fenced the old incarnation, so
+    broker.session.timeout.ms is short. Existing data is kept, even another broker's.
 
     Args:
         directory: See Broker.
         settings: See Broker.
-        java_options: Options of its JVMs; those of java_start make it start quickly.
+        java_options: Options of its JVMs, such as those of java_start.
 
     Attributes:
         format_options: Options of the storage tool for a new folder.
@@ -353,5 +351,4 @@ def answers(port: int) -> bool:
 
 
 def environment_address() -> str | None:
-    """Return the address in COMPAT_BROKER, or None."""
     return os.environ.get("COMPAT_BROKER")

@@ -54,7 +54,7 @@ async def _run(directory: str, port: int) -> None:
     await server.start()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    print(server.bound[0].port, flush=True)  # noqa: T201 - whoever started it reads it
+    print(server.bound[0].port, flush=True)  # noqa: T201 - the parent process reads it
     await stop.wait()
     await server.stop()
 

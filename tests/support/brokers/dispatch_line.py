@@ -49,7 +49,6 @@ class DispatchLine:
         self.connect()
 
     def connect(self) -> None:
-        """Replace the connection with a new one."""
         if len(self._table):
             self.connection.close()
         self._closed_for: Exception | None = None
@@ -112,7 +111,6 @@ class DispatchLine:
 
 
 def _sizes(data: bytes | bytearray) -> list[int]:
-    """Return the sizes of the complete frames at the start of the data."""
     sizes: list[int] = []
     start = 0
     while len(data) >= start + 4:

@@ -40,7 +40,6 @@ def options() -> tuple[str, ...]:
 
 
 def kafka_path() -> str:
-    """Return the class path of the archive."""
     return f"{tools.kafka_jars()}/*"
 
 

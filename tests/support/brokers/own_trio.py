@@ -60,7 +60,6 @@ class OwnTrio:
                 each.kill9()
 
     def kill(self, node_id: int) -> None:
-        """Kill a node as a crash would, and start it again."""
         self.brokers[node_id].kill9()
         self.brokers[node_id].start()
 

@@ -124,7 +124,6 @@ class ThreadedServer:
             raise self._error
 
     def call(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine on the broker's loop."""
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(self.patience_s)
 

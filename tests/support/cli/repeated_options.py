@@ -1,7 +1,7 @@
-"""Repeated options of Kafka's command-line tools: which ones the tools refuse.
+"""Options of Kafka's command-line tools, and whether the tools refuse their repetition.
 
-Each row has a command and an option with its value. FILE, PLAN and others stand for files that
-`files_in` writes, LOG for a segment, and BOOTSTRAP for `--bootstrap-server HOST:PORT`.
+Each row has a command and an option with its value. FILE, PLAN and others stand for files of
+`files_in`, LOG for a segment, and BOOTSTRAP for `--bootstrap-server HOST:PORT`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RESET: Final = "kafka-consumer-groups BOOTSTRAP --reset-offsets --group g --top
 _EXECUTE: Final = "kafka-reassign-partitions BOOTSTRAP --execute --reassignment-json-file PLAN"
 _ELECTION: Final = "kafka-leader-election BOOTSTRAP --election-type preferred"
 _LOAD: Final = "kafka-producer-perf-test BOOTSTRAP"
-# For each command, the options that it refuses if repeated.
+# The options that each command refuses if repeated.
 _REFUSED: Final = {
     "kafka-topics BOOTSTRAP --create": ["--topic twice"],
     "kafka-topics BOOTSTRAP --create --if-not-exists --topic a": [
@@ -157,8 +157,7 @@ _REFUSED: Final = {
         f"--value-decoder-class {_DECODER}",
     ],
 }
-# The options that may be repeated: switches, and options that collect values or use one of
-# them.
+# Options that may be repeated: switches, and options that collect values or use one of them.
 _ACCEPTED: Final = {
     "kafka-topics BOOTSTRAP": ["--list"],
     "kafka-topics BOOTSTRAP --create --if-not-exists --topic b": ["--config retention.ms=1000"],
@@ -233,7 +232,7 @@ _ACCEPTED: Final = {
 
 
 class Repeated(NamedTuple):
-    """A command, an option with its value, and whether the option is refused twice."""
+    """A command, an option with its value, and whether its repetition is refused."""
 
     command: str
     option: str
@@ -241,12 +240,10 @@ class Repeated(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The tool's error if it refuses the option."""
         name = self.option.replace("BOOTSTRAP", "--bootstrap-server").split()[0].lstrip("-")
         return f"Found multiple arguments for option {name}, but you asked for only one"
 
     def words(self, times: int, bootstrap: str, folder: Path, segment: Path) -> list[str]:
-        """Return the words of the command with the option so many times."""
         found: list[str] = []
         for word in f"{self.command}{f' {self.option}' * times}".split():
             if word == "BOOTSTRAP":
@@ -267,6 +264,5 @@ REPEATED: Final = [
 
 
 def files_in(folder: Path) -> None:
-    """Write the files that the commands read."""
     for name, text in _FILES.items():
         (folder / name).write_text(text)

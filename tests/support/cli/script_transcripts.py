@@ -1,16 +1,16 @@
-r"""Transcripts of Kafka's scripts: what Apache Kafka's print, which ours are held to.
+"""Transcripts of Apache Kafka's scripts, with which the output of our scripts is compared.
 
     $ kafka-topics --create --topic orders
     Created topic orders.
     status 0
 
-A line `< text` before a command is a line that it reads. `BOOTSTRAP` in a command stands for
-`--bootstrap-server HOST:PORT`, `DIR` for a folder of the test's own, `DATA` for the broker's data;
-`write FILE` puts the lines before it into a file in DIR, where DIR stands for the folder as well.
-What differs from run to run has a name (HOST:PORT, ID, NOW, CRC); columns are as wide as what
-stands in them, so several spaces are one; where Java shows its stack there is nothing, and no
-advice to use newer flags. Where `# any order` stands above, lines may change places; where
-`# the broker's words` does, the end of the first line is what brokers differ in.
+A line `< text` before a command is part of its input. In commands, `BOOTSTRAP` stands for
+`--bootstrap-server HOST:PORT`, `DIR` for a folder of the test and `DATA` for the broker's data;
+`write FILE` writes the input lines to a file in DIR.
+
+Values that differ between runs are replaced by names (HOST:PORT, ID, NOW, CRC), and several spaces
+by one. Java stack traces and deprecation warnings are left out. After the comment `# any order`,
+lines may come in any order; after `# the broker's words`, the end of the first line may differ.
 """
 
 from __future__ import annotations
@@ -32,31 +32,27 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What a script said."""
-
     status: int
     out: str
     err: str
 
 
 class Step(NamedTuple):
-    """One command of a transcript."""
-
     comment: list[str]
     command: str
     read: list[str]
     said: list[str]
 
 
-# Lines of a stack, the name of what was thrown above them, what Scripts.java's end looks like to a
-# tool, and advice to use newer flags, which ours print to standard error.
+# Lines of stack traces, the exceptions above them, errors of tools that Scripts.java ends, and
+# deprecation warnings, which our scripts print to standard error.
 _LEFT_OUT = re.compile(
     r"\tat |\t\.\.\. |Caused by: "
     r"|[\w.$]+(Exception|Ended)(: |$)|.* is deprecated and will be removed"
     r"|(Error: )?Ex?.* command(:| failed due to) null$"
 )
-# Flags of commands that change nothing: Apache Kafka may answer before its broker has applied what
-# the command before has changed.
+# Options of read-only commands. They are repeated, because Apache Kafka may respond before its
+# broker has applied the previous change.
 _LOOKS = frozenset({"--describe", "--list", "--time"})
 _POLL_S = 0.1
 _NAMED = (
@@ -66,17 +62,17 @@ _NAMED = (
     (re.compile(r"crc: \d+"), "crc: CRC"),
     (re.compile(r"(Cluster ID: |ClusterId: +)[\w-]{22}"), r"\1ID"),
     (re.compile(r"^((LeaderEpoch|HighWatermark): +)\d+"), r"\1N"),
-    # Kafka before 4.4 does not know the directories of replicas here.
+    # Kafka before 4.4 does not report the directories of replicas here.
     (re.compile(r'"log_dirs":\[[^]]*\]'), '"log_dirs":[DIRECTORY]'),
-    # A broker without controller listeners has none.
+    # Only brokers with controller listeners have these.
     (re.compile(r', "endpoints": \[[^]]*\]'), ""),
     (re.compile(r"127\.0\.0\.1 \d+ "), "HOST PORT "),
-    # A voter's row of kafka-metadata-quorum: its end and its times.
+    # A voter's row of kafka-metadata-quorum: its end offset and times.
     (re.compile(r"^(\d+ *\t[\w-]{22}\t)\d+ *(\t0 *\t).*\t(\w+)"), r"\1END\2NOW\tNOW\t\3"),
-    # Ids that kafka-storage draws.
+    # Random ids of kafka-storage.
     (re.compile(r"directory\.id=[\w-]{22}"), "directory.id=ID"),
     (re.compile(r"^[\w-]{22}$"), "ID"),
-    # The width of what is masked above.
+    # The width of the masked values above.
     (re.compile(r"(?<=\w) +\t"), "\t"),
     (re.compile(r"^ +\t"), "\t"),
     (re.compile(r" {2,}"), " "),
@@ -84,7 +80,6 @@ _NAMED = (
 
 
 def steps_of(path: Path) -> list[Step]:
-    """Read a transcript."""
     steps: list[Step] = []
     comment: list[str] = []
     read: list[str] = []
@@ -102,7 +97,6 @@ def steps_of(path: Path) -> list[Step]:
 
 
 def text_of(steps: list[Step]) -> str:
-    """Return a transcript as its file has it."""
     lines: list[str] = []
     for step in steps:
         lines += step.comment
@@ -120,15 +114,15 @@ def played(
     data: Path,
     patience_s: float = 0.0,
 ) -> list[Step]:
-    """Run the commands of a transcript and return it with what was said.
+    """Run the commands of a transcript and return it with their output.
 
     Args:
         steps: The transcript.
-        run: Runs a script: its name, its arguments, what it reads.
-        bootstrap: The broker.
+        run: Runs a script with its name, arguments and input.
+        bootstrap: The broker's address.
         folder: DIR.
         data: DATA.
-        patience_s: How long what only looks is asked again while it says something else.
+        patience_s: How long to repeat a read-only command whose output differs.
     """
     found: list[Step] = []
     for step in steps:
@@ -150,7 +144,7 @@ def played(
 
 
 def our_scripts(capfd: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
-    """Return what runs a script of ours in this process."""
+    """Return a function that runs our scripts in this process."""
 
     def one(script: str, arguments: list[str], text: str | bytes = "") -> Answer:
         capfd.readouterr()
@@ -185,7 +179,6 @@ def _named(line: str) -> str:
 
 
 def differs(recorded: Step, said: Step) -> bool:
-    """Tell whether a command said what it must not."""
     theirs, ours = list(recorded.said), list(said.said)
     if "# any order" in recorded.comment:
         return sorted(theirs) != sorted(ours)

@@ -1,4 +1,4 @@
-"""A controller whose disk is immediate: requests by their fields in, answers out."""
+"""A controller without a log, for tests that send requests as fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class InstantController:
-    """The rules with an image; `now_ms` is the time, `asker` who asks."""
+    """The controller's rules with an image, a time (`now_ms`) and a requester (`asker`)."""
 
     def __init__(
         self, *records: MetadataRecord, node_id: int = 100, config: Config = CONFIG
@@ -36,7 +36,7 @@ class InstantController:
         self.rules.sessions.begin(self.image, self.now_ms)
 
     def ask(self, key: ApiKey, version: int | None = None, **fields: Any) -> dict[str, Any]:
-        """Carry out a request; `records` are what it wrote."""
+        """Handle a request; its records are in `records`."""
         message = request_message(key)
         newest = message.versions[-1] if version is None else version
         client = None if self.asker is None else (self.asker, "127.0.0.1")
@@ -51,12 +51,10 @@ class InstantController:
         return result.response
 
     def write(self, records: list[MetadataRecord]) -> None:
-        """Take over what an operation writes."""
         self.records = records
         self.image = image_of(*records, base=self.image)
 
     def register(self, node_id: int, **fields: Any) -> dict[str, Any]:
-        """Register a broker that supports everything."""
         ranges = {"metadata.version": 33, "transaction.version": 2}
         ranges["eligible.leader.replicas.version"] = 1
         features = [
@@ -75,7 +73,7 @@ class InstantController:
         return self.ask(ApiKey.BROKER_REGISTRATION, **{**values, **fields})
 
     def heartbeat(self, node_id: int, **fields: Any) -> dict[str, Any]:
-        """Have a broker that has caught up ask to serve, unless `fields` say otherwise."""
+        """Send the heartbeat of a caught-up broker that requests to be unfenced."""
         values = {
             "broker_id": node_id,
             "broker_epoch": self.image.brokers[node_id].epoch,
@@ -86,13 +84,11 @@ class InstantController:
         return self.ask(ApiKey.BROKER_HEARTBEAT, **{**values, **fields})
 
     def serve(self, *node_ids: int) -> None:
-        """Have brokers register and serve."""
         for node_id in node_ids:
             self.register(node_id)
             assert not self.heartbeat(node_id)["is_fenced"]
 
     def create(self, name: str, *replicas: list[int]) -> None:
-        """Create a topic with these replicas."""
         assignments = [
             {"partition_index": index, "broker_ids": ids} for index, ids in enumerate(replicas)
         ]

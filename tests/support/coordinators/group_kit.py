@@ -1,4 +1,4 @@
-"""A shard of groups whose log is a list: appends, replays and answers at once, or fails to."""
+"""A group shard with a list as its log, which commits immediately or fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wirebroker.codecs.coordinator_records import CoordinatorRecord
     from wirebroker.coordinator.groups.classic.classic_member import Member
 
-# Every message that a request leaves out.
+# The protocols of requests that do not specify any.
 RANGE = (("range", b"subscription"),)
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
@@ -33,7 +33,7 @@ def protocols(*pairs: tuple[str, bytes]) -> list[Any]:
 
 
 class Groups:
-    """A shard, its log, and who was answered what."""
+    """A shard, its log, and the responses."""
 
     def __init__(self, *, log: list[CoordinatorRecord] | None = None, **settings: int) -> None:
         self._uuids = 0
@@ -73,13 +73,13 @@ class Groups:
         self.shard.check()
 
     def reloaded(self, **settings: int) -> Groups:
-        """Return what a restart makes of the log."""
+        """Return the shard after a restart from the log."""
         loaded = Groups(log=self.log, **settings)
         loaded._uuids = self._uuids
         return loaded
 
     def durable(self) -> Any:
-        """Return what records alone have made of the shard."""
+        """Return the state that comes from records alone."""
         shard = self.shard
         return (
             {
@@ -93,7 +93,6 @@ class Groups:
         )
 
     def advance(self, ms: int) -> None:
-        """Let time pass, with its timers."""
         end_ms = self.now_ms + ms
         while (next_ms := self.shard.timers.next_ms()) is not None and next_ms <= end_ms:
             self.now_ms = max(self.now_ms, next_ms)
@@ -111,7 +110,6 @@ class Groups:
         return self.group(group_id).members[member_id]
 
     def recorded(self) -> Any:
-        """Return the newest group record's value."""
         return decode_group_metadata(next(v for k, v in reversed(self.log) if k[1] == 2 and v))
 
     def token(self) -> str:
@@ -135,7 +133,7 @@ class Groups:
         session_ms: int = SESSION_MS,
         rebalance_ms: int = REBALANCE_MS,
     ) -> str:
-        """Send JoinGroup; return the token of who waits."""
+        """Send JoinGroup; return its waiter."""
         body = SimpleNamespace(
             group_id=group_id,
             member_id=member_id,
@@ -200,7 +198,7 @@ class Groups:
         )
 
     def leave(self, *members: str | tuple[str, str], group_id: str = "g") -> list[ErrorCode]:
-        """Let members go by id, or by (id, instance id); return the error of each."""
+        """Remove members by id or (id, instance id); return the error of each."""
         pairs = [(each, None) if isinstance(each, str) else each for each in members]
         identities = [SimpleNamespace(member_id=m, group_instance_id=i) for m, i in pairs]
         token = self._refusable(
@@ -226,7 +224,6 @@ class Groups:
         retention_ms: int = -1,
         version: int = 9,
     ) -> ErrorCode:
-        """Commit one offset; return the partition's error."""
         body = SimpleNamespace(
             group_id=group_id,
             member_id=member_id,
@@ -259,16 +256,15 @@ class Groups:
             self.answers[token] = {"error_code": error.code}
         return token
 
-    # -- whole lives -------------------------------------------------------------------------
+    # -- complete sequences ------------------------------------------------------------------
 
     def new_id(self, **fields: Any) -> str:
-        """Get a member id (KIP-394)."""
         token = self.join(**fields)
         assert self.error(token) is ErrorCode.MEMBER_ID_REQUIRED
         return self.answers[token]["member_id"]
 
     def stable(self, count: int = 1, **fields: Any) -> list[str]:
-        """Make a group of dynamic members Stable; return their ids, the leader first."""
+        """Bring a group of dynamic members to Stable; return their ids, the leader first."""
         ids = [self.new_id(**fields) for _ in range(count)]
         for each in ids:
             self.join(each, **fields)

@@ -1,4 +1,4 @@
-"""Images and requests for the tests of the controller's rules."""
+"""Cluster images and requests for tests of the controller's rules."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ DIRECTORY = bytes(15) + b"\x07"
 
 
 def topic_id(number: int) -> bytes:
-    """Return a topic id that can be recognised."""
     return bytes(15) + bytes([number])
 
 
 def broker(node_id: int = 1, **changes: Any) -> MetadataRecord:
-    """Return the registration of a broker that serves, unless `changes` say otherwise."""
+    """Return the registration of an unfenced broker; `changes` override it."""
     image = BrokerImage(
         node_id=node_id,
         epoch=5,
@@ -64,7 +63,6 @@ def topic(name: str, number: int, partitions: int = 1, **changes: Any) -> list[M
 
 
 def image_of(*records: MetadataRecord, base: ClusterImage | None = None) -> ClusterImage:
-    """Return the image that the records make."""
     base = base or ClusterImage()
     builder = ImageBuilder(base).apply_all(records)
     image, _ = builder.build(offset=base.offset + len(records), epoch=1)
@@ -73,19 +71,17 @@ def image_of(*records: MetadataRecord, base: ClusterImage | None = None) -> Clus
 
 
 def one_broker(*records: MetadataRecord) -> ClusterImage:
-    """Return a cluster of broker 1 with what the records add."""
     return image_of(broker(), *records)
 
 
 def partition_of(image: ClusterImage, name: str, index: int = 0) -> PartitionImage:
-    """Return a partition that is there."""
     partition = image.partition(name, index)
     assert partition is not None
     return partition
 
 
 def run(operation: Any, image: ClusterImage) -> tuple[Any, ClusterImage, list[MetadataRecord]]:
-    """Run an operation and apply it; return its response, the image after it and its records."""
+    """Run an operation and apply it; return its response, the new image and its records."""
     result = complete(operation)
     return result.response, image_of(*result.records, base=image), result.records
 
@@ -98,7 +94,6 @@ def new_topic(
     assignments: dict[int, list[int]] | list[tuple[int, list[int]]] | None = None,
     configs: dict[str, str | None] | None = None,
 ) -> Any:
-    """Return an element of a CreateTopics request."""
     pairs = assignments.items() if isinstance(assignments, dict) else assignments or ()
     return SimpleNamespace(
         name=name,
@@ -112,5 +107,4 @@ def new_topic(
 
 
 def request(*, validate_only: bool = False, **lists: list[Any]) -> Any:
-    """Return a request with these lists."""
     return SimpleNamespace(validate_only=validate_only, timeout_ms=1000, **lists)

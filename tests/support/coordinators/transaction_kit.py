@@ -1,4 +1,4 @@
-"""A shard of transactions whose log is a list: appends and answers at once, or fails to."""
+"""A transaction shard with a list as its log, which commits immediately or fails."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OLD = TV_0
 
 
 class Transactions:
-    """A shard, its log, and the markers that it has asked for and not got."""
+    """A shard, its log, and its pending markers."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Transactions:
         self.log: list[CoordinatorRecord] = []
         self.markers: list[WriteMarkers] = []
         self.now_ms = 0
-        # By how much the wall clock has jumped.
+        # How far the wall clock has jumped.
         self.jump_ms = 0
         self.clocks = WallClocks(START_MS, 0)
         self.fails_with: ErrorCode | None = None
@@ -64,13 +64,13 @@ class Transactions:
         return Moment(START_MS + self.now_ms + self.jump_ms, self.now_ms)
 
     def reloaded(self) -> Transactions:
-        """Return what a restart makes of the log."""
+        """Return the shard after a restart from the log."""
         loaded = Transactions(log=self.log, version=self.version, ids=self.ids)
         loaded.now_ms = self.now_ms
         return loaded
 
     def run(self, operation: Any) -> dict[str, Any]:
-        """Carry out an operation (token, moment); return its answer, or its error."""
+        """Run an operation (token, moment); return its response or error."""
         answers: list[dict[str, Any]] = []
         try:
             self._carry_out(operation(answers, self.moment), answers)
@@ -96,7 +96,7 @@ class Transactions:
     def init(
         self, name: str = "t", *, known: tuple[int, int] | None = None, timeout_ms: int = TIMEOUT_MS
     ) -> Any:
-        """InitProducerId: (id, epoch), or the error."""
+        """Send InitProducerId; return (id, epoch) or the error."""
         epoch = None if known is None else ProducerEpoch(*known)
         request = Init(name, timeout_ms, epoch)
         answer = self.run(lambda token, at: init_producer_id(self.shard, request, token, at))
@@ -105,7 +105,6 @@ class Transactions:
     def add(
         self, producer: tuple[int, int], *partitions: int, name: str = "t", client: int = EPOCH_BUMP
     ) -> ErrorCode:
-        """AddPartitionsToTxn of partitions of the topic "a"."""
         claim = _claim(name, producer, partitions)
         add = transaction_partitions.add
         answer = self.run(lambda token, at: add(self.shard, claim, client, token, at))
@@ -126,20 +125,20 @@ class Transactions:
         name: str = "t",
         client: int = EPOCH_BUMP,
     ) -> Any:
-        """EndTxn: (id, epoch) for the next transaction, or the error."""
+        """Send EndTxn; return (id, epoch) of the next transaction, or the error."""
         request = End(name, *producer, is_commit, client)
         end = transaction_end.end_transaction
         return _known(self.run(lambda token, at: end(self.shard, request, token, at)))
 
     def write_markers(self) -> list[WriteMarkers]:
-        """Let all markers be written that were asked for; return them."""
+        """Complete and return all pending markers."""
         written, self.markers = self.markers, []
         for each in written:
             self.run(lambda _, at, each=each: transaction_end.complete(self.shard, each, at))
         return written
 
     def abort_timed_out(self) -> list[str]:
-        """Do what is done at an interval; return whose time was up."""
+        """Run the periodic check; return the transactional ids that timed out."""
         clocks = self.clocks.moment(self.moment.wall_ms, self.now_ms / 1000)
         names = transaction_expiry.timed_out(self.shard, clocks)
         abort = transaction_expiry.abort_timed_out
@@ -154,7 +153,7 @@ class Transactions:
         return self.of(name).state.label
 
     def ended(self, *, is_commit: bool = True, client: int = EPOCH_BUMP) -> tuple[int, int]:
-        """Go through a whole transaction; return what the client has for the next."""
+        """Run a complete transaction; return the client's state for the next one."""
         producer = self.init()
         assert self.add(producer, 0, client=client) is ErrorCode.NONE
         following = self.end(producer, is_commit=is_commit, client=client)
@@ -163,7 +162,7 @@ class Transactions:
 
 
 def with_epoch(transactions: Transactions, epoch: int) -> tuple[int, int]:
-    """Give the transactional id "t" an epoch, as if it had gone through all before."""
+    """Give the transactional id "t" an epoch directly."""
     producer_id, _ = transactions.init()
     moved = transactions.of()._replace(producer_epoch=epoch)
     transactions.run(lambda *_: transactions.shard.move(moved))

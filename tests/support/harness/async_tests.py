@@ -1,15 +1,14 @@
-"""`async def test_…` runs on a loop of its own and leaves nothing behind.
+"""Run `async def test_…` on a new event loop, and check that no task is left.
 
-    async def test_an_answer_comes():
+    async def test_a_response_arrives():
         async with connected(server) as client: ...
 
-The loop is the one that the broker runs on; in compat_tests and spark_it, whose tests are clients,
-it is asyncio's.
+The loop is the broker's kind; in compat_tests and spark_it, whose tests are clients, it is
+asyncio's.
 
-A test fails if it takes longer than PATIENCE_S (pytest.mark.patience(SECONDS) names another time),
-if it is cancelled, and if a task that it began still runs when it is over: the failure names each
-task and the line at which it waits. What hypothesis repeats is no coroutine function; there each
-example runs `on_a_loop`.
+A test fails if it exceeds PATIENCE_S (pytest.mark.patience(SECONDS) overrides it), is cancelled,
+or leaves running tasks; the failure lists each task and the line where it waits. Tests that
+hypothesis repeats are not coroutine functions; each example calls `on_a_loop`.
 """
 
 from __future__ import annotations
@@ -28,16 +27,15 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-# Far more than any needs on a busy machine, and less than pytest-timeout gives (pyproject.toml),
-# which knows nothing of tasks.
+# Enough for a busy machine, and less than the timeout of pytest-timeout (pyproject.toml), which
+# does not report tasks.
 PATIENCE_S = 240.0
-# Turns of the loop that tasks get to end in after the test, as what was closed tells them to.
+# Turns of the loop in which tasks may end after the test.
 _LAST_TURNS = 10
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine function."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     marker = pyfuncitem.get_closest_marker("patience")
@@ -55,15 +53,15 @@ def on_a_loop(
     patience_s: float = PATIENCE_S,
     is_brokers: bool = True,
 ) -> _Result:
-    """Run a coroutine on a loop of its own and return its result.
+    """Run a coroutine on a new loop and return its result.
 
     Args:
         test: The coroutine.
-        patience_s: How long it may take.
-        is_brokers: Whether the loop is such as the broker has, else asyncio's.
+        patience_s: Its timeout.
+        is_brokers: Whether to use the broker's kind of loop instead of asyncio's.
 
     Raises:
-        pytest.fail.Exception: It took too long, was cancelled or left tasks behind.
+        pytest.fail.Exception: It timed out, was cancelled or left running tasks.
     """
     factory = LoopWatch().new_event_loop if is_brokers else None
     with asyncio.Runner(loop_factory=factory) as runner:

@@ -1,6 +1,6 @@
-"""How long a randomized test may take, and which seed it starts from.
+"""The time budget and the seed of randomized tests.
 
-`--budget-scale FLOAT`, `--seed N` and `--share FRACTION` come from the conftest.py at the root.
+The root conftest.py defines `--budget-scale FLOAT`, `--seed N` and `--share FRACTION`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     import pytest
 
 
-# More processes than cores share them; what waits for others' work must end all the same.
+# Limits tests that wait for other processes.
 _LONGEST_WALL = 4.0
 
 
 class Budget:
-    """A seed, a random source made of it, and a number of seconds of this process's CPU time.
+    """A seed, a random source made from it, and CPU seconds of this process.
 
-    How much is tried so doesn't depend on what else the machine does.
+    CPU time makes the number of rounds independent of other load.
 
     Args:
-        config: Has the options.
-        seconds: So many at --budget-scale 1.
+        config: The options.
+        seconds: The budget at --budget-scale 1.
     """
 
     def __init__(self, config: pytest.Config, *, seconds: float) -> None:
@@ -35,7 +35,7 @@ class Budget:
         self._seconds = seconds * float(config.option.budget_scale)
 
     def rounds(self) -> Iterator[int]:
-        """Yield 0, 1, 2 ... until the time is over, or four times of it by the wall; 0 always."""
+        """Yield 0, 1, 2 ... until the budget or four times as much wall time is used."""
         end = time.process_time() + self._seconds
         wall_end = time.monotonic() + _LONGEST_WALL * self._seconds
         number = 0
@@ -45,7 +45,7 @@ class Budget:
 
 
 class SharedBudget(Budget):
-    """That of a test which `make test-compiled` runs too, from another seed: each has its share."""
+    """A share of the budget, for a test that `make test-compiled` also runs, with another seed."""
 
     def __init__(self, config: pytest.Config, *, seconds: float) -> None:
         super().__init__(config, seconds=seconds * float(config.option.share))

@@ -1,4 +1,4 @@
-"""Examples in docstrings, found and run."""
+"""The examples in docstrings, as tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ FINDER = doctest.DocTestFinder(exclude_empty=False, recurse=True)
 
 
 def examples_of(parts: Iterable[type], name: str) -> list[doctest.DocTest]:
-    """Return the examples of classes, which are said to be those of `name`."""
     return [
         each for part in parts for each in FINDER.find(part, name, module=False) if each.examples
     ]

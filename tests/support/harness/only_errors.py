@@ -1,4 +1,4 @@
-"""Logs of brokers that are cut and started thousands of times: errors alone."""
+"""A log level for tests that truncate logs and restart brokers thousands of times."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def only_errors(caplog: pytest.LogCaptureFixture) -> None:
-    """Leave out warnings of what each recovery cuts, which nobody reads."""
+    """Suppress the warnings of log recovery."""
     caplog.set_level(logging.ERROR, logger="wirebroker")

@@ -1,7 +1,7 @@
-"""Refuses tests that touch the data directory of the checkout, which `make run` keeps in ./data.
+"""Check that tests do not touch the checkout's data directory, ./data, which `make run` uses.
 
-The check is an audit hook of the test's process (PEP 578). Brokers that tests start as processes
-are given directories of their own.
+The check is an audit hook of the test's process (PEP 578). Broker processes get their own
+directories.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _ROOT: Final = Path(__file__).parents[3]
 _TOUCHES: Final = frozenset(
     {"open", "os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename", "os.rmdir"}
 )
-# Where the arguments of an event say which open directory (-1: none) a path is relative to.
+# Index of each event's dir_fd arguments (-1: none).
 _DIRECTORIES: Final = {"os.mkdir": 2, "os.remove": 1, "os.rename": 2, "os.rmdir": 1}
 
 
 def refuse_own_data() -> None:
-    """Raise AssertionError in whatever touches ./data from now on."""
+    """Raise AssertionError in every later call that touches ./data."""
     data = _ROOT / "data"
 
     def check(event: str, arguments: tuple[Any, ...]) -> None:
@@ -42,10 +42,11 @@ def refuse_own_data() -> None:
 
 
 def _may_start_elsewhere(event: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether a path may be relative to a directory that is open (dir_fd).
+    """Return whether a path may be relative to an open directory (dir_fd).
 
-    The event of `os.open` does not say: it has no mode. A bare name is taken for such a path, as
-    shutil.rmtree opens what it removes.
+    The event of `os.open` does not contain it. A bare name counts as such a path, because
+    shutil.rmtree
+    opens bare names.
     """
     path = arguments[0]
     if event == "open":

@@ -1,4 +1,4 @@
-"""Which files are the project's, for the tests that look at all of them."""
+"""The project's files, for the tests that check all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def project_files() -> list[Path]:
     """List the files and links that are or will be committed.
 
-    Without git (an unpacked sdist) these are all files but hidden ones and what is built.
+    Without git (in an sdist) these are all files except hidden and built ones.
     """
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Second copies of modules whose functions a compiled build has in C: the reference beside them."""
+"""The Python versions of modules that a compiled build replaces by C, for comparison."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.support.harness.project_files import ROOT
 
 
 def pure(name: str, *, package: str = "codecs", twin: str = "_hot") -> Any:
-    """Return a module loaded anew as if its twin in C did not exist.
+    """Load a module again as if its C counterpart did not exist.
 
     Args:
-        name: The module's, with its rooms: "records.walk".
-        package: Below wirebroker.
-        twin: The name of what is in C, in that package.
+        name: The module's dotted name in the package: "records.walk".
+        package: The package in wirebroker.
+        twin: The name of the C module in that package.
     """
     owner = importlib.import_module(f"wirebroker.{package}")
     parts = [*package.split("."), *name.split(".")]

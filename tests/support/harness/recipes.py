@@ -1,6 +1,6 @@
-"""Blocks of the documentation's pages, each run as a file of tests.
+"""The code blocks of the documentation, each run as a test file.
 
-The plugin is found as by everybody who has installed wirebroker, with pytest's own settings.
+They use the plugin of an installed wirebroker and pytest's default settings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RECIPE_S = 120
 
 
 class Recipe(NamedTuple):
-    """One fenced block: the page, the line it begins at, its text."""
+    """One fenced block: its page, first line and text."""
 
     page: str
     line: int
@@ -27,7 +27,6 @@ class Recipe(NamedTuple):
 
 
 def recipes(*pages: Path) -> list[Recipe]:
-    """Return the blocks of pages that are marked `python`."""
     found = []
     for page in pages:
         lines = page.read_text(encoding="utf-8").splitlines()
@@ -40,12 +39,12 @@ def recipes(*pages: Path) -> list[Recipe]:
 
 
 def run_recipe(recipe: Recipe, folder: Path, variables: dict[str, str]) -> None:
-    """Run a block as a file of tests, in a folder, with these variables besides."""
+    """Run a block as a test file in a folder, with additional environment variables."""
     (folder / "test_recipe.py").write_text(recipe.text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers", "-q"]
     ours = ("PYTEST_", "KAFKA_")
     environment = {name: text for name, text in os.environ.items() if not name.startswith(ours)}
-    # Whatever engine there is may have no image of ours: compat_tests/containers tries it.
+    # The engine here may lack our image; compat_tests/containers tests it.
     environment["DOCKER_HOST"] = "unix:///nowhere/docker.sock"
     done = subprocess.run(
         command,
@@ -61,5 +60,4 @@ def run_recipe(recipe: Recipe, folder: Path, variables: dict[str, str]) -> None:
 
 
 def named(recipe: Recipe) -> str:
-    """Return a recipe's place, for the name of its test."""
     return f"{recipe.page}:{recipe.line}"

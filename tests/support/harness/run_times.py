@@ -1,4 +1,4 @@
-"""How long the tests take: printed, kept for the next run, and used to order the units."""
+"""The duration of the tests: printed, saved for the next run, and used to order the units."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 
 import pytest
 
-# What `make test` takes on two idle cores, and `make test-all` with what .ci/run does beside it,
-# the installation of their tools included.
+# Duration of `make test` on two idle cores, and of `make test-all` with the other steps of .ci/run
+# and the installation of tools.
 QUICK_MINUTES, LONG_MINUTES = 12, 23
 
 _UNITS = "wirebroker/unit-seconds"
 _RUNS = "wirebroker/run-seconds"
-# How the last run ended, by pytest's own number: .ci/run asks.
+# The exit status of the last run; .ci/run reads it.
 _ENDED = "wirebroker/ended"
 _SLOWEST_FILES = 20
-# So much of what a unit once took is believed though it took less now: it may have run in part.
+# Share of a unit's earlier duration that is kept if it took less now: it may have run in part.
 _BELIEVED = 0.8
 
 
 class RunTimes:
-    """A plugin of pytest, for the process that has the command line.
+    """A pytest plugin for the main process.
 
     Args:
-        config: Of the run; its cache keeps the notes, if it has one.
+        config: The run's; its cache stores the durations, if it has one.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -37,7 +37,7 @@ class RunTimes:
         self._files: defaultdict[str, float] = defaultdict(float)
 
     def pytest_report_header(self) -> str | None:
-        """Say how long this takes, as the last run of the same command did, or about."""
+        """Print the expected duration, from the last run of the same command if possible."""
         took = self._noted(_RUNS).get(self._command)
         if took is not None:
             return f"the last run of this took {took // 60:.0f} min {took % 60:.0f} s"
@@ -48,7 +48,7 @@ class RunTimes:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        """Give out the longest first, unless a way is named."""
+        """Use LongestFirst unless another distribution is chosen."""
         if config.option.dist != "load":
             return None
         from tests.support.harness.scheduling import LongestFirst
@@ -56,7 +56,6 @@ class RunTimes:
         return LongestFirst(config, log, self._noted(_UNITS))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add what a part of a test took: its setup, its call or its teardown."""
         from tests.support.harness.scheduling import unit_of
 
         unit = unit_of(report.nodeid)
@@ -64,7 +63,6 @@ class RunTimes:
         self._files[report.nodeid.partition("::")[0]] += report.duration
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the slowest files of a complete run."""
         if not self._is_of_everything:
             return
         slowest = nlargest(_SLOWEST_FILES, self._files.items(), key=itemgetter(1))
@@ -73,7 +71,7 @@ class RunTimes:
             terminalreporter.line(f"{seconds:7.1f} s  {name}")
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Note what was taken; of the whole only if it went through."""
+        """Save the durations; the total only if the run was complete."""
         cache: pytest.Cache | None = getattr(self._config, "cache", None)
         if cache is None:
             return

@@ -1,11 +1,12 @@
-"""Which worker of pytest-xdist runs what, and when.
+"""The assignment of tests to the workers of pytest-xdist.
 
-A unit is what one worker runs in one go: a file, whose tests share brokers and Java processes; one
-test of a file in APART, where each brings its own; or the files that are TOGETHER because they
-share what is dear. Units that take longest come first, so that no worker is left with a long one at
-the end. There are more workers than cores, because what waits for brokers and clients leaves its
-core idle: the first workers, one a core, begin with the units under tests/, which use theirs; the
-others with the rest. Who has no more of his own helps.
+A unit runs on one worker: a file, whose tests share brokers and Java processes; one test of a file
+in APART, whose tests have their own; or the files that are TOGETHER because they share an expensive
+resource. The longest units start first, so that no worker ends with a long one. There are more
+workers than cores, because tests that wait for brokers leave a core idle: one worker per core
+starts
+with the units under tests/, which use the CPU, the others with the rest. A worker without units of
+its kind takes others.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ _OF_SPARK = {
     ),
 }
 TOGETHER = {f"spark_it/{name}.py": unit for unit, names in _OF_SPARK.items() for name in names}
-# Until a run has noted what its units took: those of which many end late, or that build something.
+# Estimates for the first run: units that would end late, or that build something.
 _FIRST_RUN_SECONDS = {
-    # Clients in Rust and Go, which are built, and librdkafka's own tests.
+    # Clients in Rust and Go, which are built, and librdkafka's tests.
     f"{_GROUP_LIFE}::test_a_group_lives_through_joins_a_leave_a_stop_and_a_kill[rust": 110.0,
     "compat_tests/suites/test_suites.py::test_librdkafka": 250.0,
     "compat_tests/groups/test_mixed_groups.py": 90.0,
@@ -82,18 +83,17 @@ _UNKNOWN_SECONDS = 1.0
 
 
 def unit_of(node_id: str) -> str:
-    """Return the unit that a test belongs to."""
     path = node_id.partition("::")[0]
     return node_id if path in APART else TOGETHER.get(path, path)
 
 
 class LongestFirst(LoadScopeScheduling):
-    """Gives units to workers, as the head of this file says.
+    """Scheduler that assigns units as described above.
 
     Args:
-        config: Of the run.
-        log: As of each scheduler.
-        seconds: What units have taken.
+        config: The run's.
+        log: As for each scheduler.
+        seconds: The durations of units.
     """
 
     def __init__(self, config: pytest.Config, log: Any, seconds: Mapping[str, float]) -> None:
@@ -111,7 +111,7 @@ class LongestFirst(LoadScopeScheduling):
 
 
 def choose(units: Iterable[str], seconds: Mapping[str, float], *, is_for_cores: bool) -> str:
-    """Return the longest unit of the kind that a worker is for, else the longest of all."""
+    """Return the longest unit of a worker's kind, or else the longest of all."""
 
     def rank(unit: str) -> tuple[bool, float]:
         return unit.startswith("tests/") is is_for_cores, seconds_of(unit, seconds)
@@ -120,7 +120,7 @@ def choose(units: Iterable[str], seconds: Mapping[str, float], *, is_for_cores: 
 
 
 def seconds_of(unit: str, noted: Mapping[str, float]) -> float:
-    """Return how long a unit takes, as an earlier run has noted, else about."""
+    """Return a unit's duration from an earlier run, or an estimate."""
     if unit in noted:
         return noted[unit]
     abouts = (each for start, each in _FIRST_RUN_SECONDS.items() if unit.startswith(start))

@@ -1,4 +1,4 @@
-"""Ids that are random otherwise (topics, directories, members) come from a seed."""
+"""Seeded ids of topics, directories and members, which are otherwise random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 @contextmanager
 def seeded_ids(random: Random) -> Iterator[None]:
-    """Have `random` make all ids."""
     random_bytes = random.randbytes
 
     def new_uuid() -> uuid.UUID:

@@ -1,8 +1,8 @@
-"""A program that is run to its end, unless whoever runs it is ended: then it ends before.
+"""Run a program to its end, and end it when this process is ended.
 
-It is the first of a session of its own. Who ends us (SIGTERM, SIGHUP, Ctrl-C) has the whole session
-told what Ctrl-C tells it at a terminal, since that is what Python's programs clean up at: pytest
-stops the brokers of its fixtures, while SIGTERM would leave them. What is left later is killed.
+The program runs in its own session, which gets SIGINT when this process is ended (SIGTERM, SIGHUP,
+Ctrl-C): pytest then stops the brokers of its fixtures, which SIGTERM would leave running. Remaining
+processes are killed later.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-# Some brokers and JVMs that stop one after the other on a busy machine.
+# Enough to stop several brokers and JVMs on a busy machine.
 PATIENCE_S: Final = 60.0
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Have signals that end a process raise SystemExit (128 and the signal's number) meanwhile.
+    """Raise SystemExit (128 and the signal's number) for SIGTERM and SIGHUP in the block.
 
-    Ctrl-C's raises KeyboardInterrupt, also where a shell's `&` has it ignored: programs that are
-    run inherit that, and could not be told. SIGHUP that is ignored (nohup) stays so.
+    Ctrl-C raises KeyboardInterrupt, even where a shell's `&` has it ignored: child processes would
+    inherit that. SIGHUP stays ignored under nohup.
     """
 
     def leave(number: int, _frame: FrameType | None) -> None:
@@ -52,14 +52,14 @@ def run_step(
     patience_s: float = PATIENCE_S,
     environment: Mapping[str, str] | None = None,
 ) -> int:
-    """Run a program in a folder; return its status.
+    """Run a program in a folder and return its status.
 
     Args:
         command: The program and its arguments.
-        folder: Where it works.
-        output: Where what it prints goes.
-        patience_s: How long it may take to end, if we are ended before it is.
-        environment: Variables added to this process's environment.
+        folder: The working directory.
+        output: The file for its output.
+        patience_s: Timeout for its end after this process is ended.
+        environment: Additional environment variables.
     """
     with subprocess.Popen(
         command,
@@ -81,7 +81,7 @@ def _end(process: subprocess.Popen[bytes], patience_s: float) -> None:
         _tell(process, signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(patience_s)
-    finally:  # also if we are told once more
+    finally:  # also after another signal
         _tell(process, signal.SIGKILL)
 
 

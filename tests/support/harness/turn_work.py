@@ -1,7 +1,7 @@
-"""How much the event loop does in a turn: calls of functions, lines of Python, or new memory.
+"""The work of each turn of the event loop: function calls, lines of Python, or new memory.
 
-A busy machine needs more time for the same work, but the work stays the same. `TurnWork` does not
-see inside a function in C; `TurnPages` counts the new memory that such a function fills.
+Unlike time, it does not depend on other load. `TurnWork` does not see inside C functions;
+`TurnPages` counts the new memory that they fill.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Turns(Histogram):
-    """In place of the histogram that a watched loop notes its turns in."""
+    """Replacement for the histogram that a watched loop updates after each turn."""
 
     __slots__ = ("_at_end",)
 
@@ -32,11 +32,11 @@ class _Turns(Histogram):
 
 
 class TurnWork:
-    """Counts the calls in each turn of a watched loop.
+    """Counter of the calls in each turn of a watched loop.
 
     Attributes:
         largest: The most in one turn since `begin`.
-        total: All of them.
+        total: The sum of all turns.
     """
 
     def __init__(self, watch: LoopWatch) -> None:
@@ -46,17 +46,17 @@ class TurnWork:
         watch.holds_ms = _Turns(self._end_turn)
 
     async def begin(self) -> None:
-        """Count from now on; runs on the loop."""
+        """Start to count calls; must run on the loop."""
         self.largest = self.total = self._count = 0
         sys.setprofile(self._note)
 
     async def begin_lines(self) -> None:
-        """Count lines of Python instead from now on: loops that call nothing; runs on the loop."""
+        """Start to count lines, for loops without calls; must run on the loop."""
         self.largest = self.total = self._count = 0
         sys.settrace(self._trace)
 
     async def end(self) -> None:
-        """Count no more; runs on the loop."""
+        """Stop counting; must run on the loop."""
         sys.setprofile(None)
         sys.settrace(None)
         self._end_turn()
@@ -77,12 +77,12 @@ class TurnWork:
 
 
 class TurnPages:
-    """Counts the pages of memory that are used for the first time in each turn of a watched loop.
+    """Counter of the pages of memory that are first used in each turn of a watched loop.
 
-    Receiving or copying a MiB into new memory is 256 pages of 4 KiB.
+    A MiB of new memory is 256 pages of 4 KiB.
 
     Attributes:
-        largest: The most in one turn, after the first.
+        largest: The most in one turn, except the first.
     """
 
     def __init__(self, watch: LoopWatch) -> None:

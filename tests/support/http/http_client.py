@@ -1,4 +1,4 @@
-"""Asks a broker over HTTP, from the test's own loop or by bytes of the test's own making."""
+"""HTTP requests to a broker, from the test's loop or as raw bytes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class HttpReply(NamedTuple):
-    """What came back."""
-
     status: int
     headers: dict[str, str]
     body: bytes
@@ -41,7 +39,6 @@ async def ask_http(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
 ) -> HttpReply:
-    """Ask once, on a connection that ends with the answer."""
     given = {"Host": "localhost", "Connection": "close", **(headers or {})}
     if body:
         given.setdefault("Content-Length", str(len(body)))
@@ -51,14 +48,14 @@ async def ask_http(
 
 
 async def send_http(address: tuple[str, int], sent: bytes) -> bytes:
-    """Send bytes, and return all that comes until the server ends the connection."""
+    """Send bytes and return all that the server sends until it closes the connection."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         writer.write(sent)
         return await reader.read()
     finally:
         writer.close()
-        with contextlib.suppress(ConnectionError):  # it is gone, which is what was wanted
+        with contextlib.suppress(ConnectionError):  # a closed connection is expected
             await writer.wait_closed()
 
 

@@ -1,4 +1,4 @@
-"""Takes hold of a spawned broker of the kit: its process, and HTTP as other languages ask it."""
+"""The process of a broker that the kit started, and its HTTP interface for other languages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from wirebroker.testing.hosts.child_process import ChildProcess
 
 
 def ask_over_http(broker, path, **options):
-    """Return the status of the answer, and its JSON."""
     address = broker._life.host._rig
     request = urllib.request.Request(f"http://{address}{path}", **options)
     try:
@@ -22,7 +21,7 @@ def ask_over_http(broker, path, **options):
 
 
 def process_of(broker):
-    """Return the id of the process that it, or a cluster's node, runs in."""
+    """Return the process id of a broker or of a cluster's node."""
     host = broker._life.host
     assert isinstance(host, ChildProcess)
     return host.process_id

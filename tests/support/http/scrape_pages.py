@@ -1,4 +1,4 @@
-"""Reads a broker's /metrics as Prometheus' own library does."""
+"""A broker's /metrics, read with Prometheus' own library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.http.http_client import ask_http, http_address
 if TYPE_CHECKING:
     from wirebroker.broker.server import Server
 
-# Names of labels with their values, in order.
+# Names and values of labels, in order.
 Labels = tuple[tuple[str, str], ...]
 Samples = dict[tuple[str, Labels], float]
 
@@ -19,7 +19,7 @@ HTTP = {"wirebroker.http.listeners": "127.0.0.1:0"}
 
 
 def read_page(text: str) -> Samples:
-    """Return the samples of a page; fails if one stands there twice."""
+    """Return the samples of a page; fail on duplicates."""
     found: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -30,7 +30,6 @@ def read_page(text: str) -> Samples:
 
 
 async def scrape(server: Server) -> Samples:
-    """Return what a broker tells now."""
     reply = await ask_http(http_address(server), "/metrics")
     assert reply.status == 200, reply.text
     assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -38,5 +37,4 @@ async def scrape(server: Server) -> Samples:
 
 
 def value(samples: Samples, name: str, /, **labels: object) -> float | None:
-    """Return one number; None if it is not told."""
     return samples.get((name, tuple(sorted((each, str(labels[each])) for each in labels))))

@@ -1,4 +1,4 @@
-"""A web server in a thread of the test's: what it answers, a test says while it runs."""
+"""A web server in a thread, whose response a test can change while it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-# What a server that dribbles has to send besides: a byte each 20 ms would take 20 minutes.
+# Additional bytes of a dribbling server: at a byte each 20 ms they take 20 minutes.
 _MORE_BYTES = 1 << 16
 
 
@@ -28,13 +28,13 @@ class Asked(NamedTuple):
 
 
 class WebServer:
-    """Answers every request alike.
+    """A server with one response to all requests.
 
     Attributes:
-        status: Of the answer.
-        headers: Likewise.
-        body: Likewise.
-        dribble: Send a byte of the body at a time, and never the last.
+        status: The response's status.
+        headers: The response's headers.
+        body: The response's body.
+        dribble: Send the body byte by byte, without its last byte.
         asked: All requests so far.
     """
 
@@ -56,7 +56,6 @@ class WebServer:
 
 @contextlib.contextmanager
 def web_server(context: ssl.SSLContext | None = None) -> Iterator[WebServer]:
-    """Run one."""
     found = WebServer(context)
     thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -91,6 +90,6 @@ def _handler(web: WebServer) -> type[BaseHTTPRequestHandler]:
         do_POST = do_GET  # noqa: N815 - as http.server has it
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler

@@ -1,1 +1,1 @@
-"""What other systems than Linux lack, hidden from a child process (`hide.py`)."""
+"""Simulation of other systems in a child process, by hiding what they lack (`hide.py`)."""

@@ -1,9 +1,9 @@
-"""Runs a module, or imports all of wirebroker, as if on another system.
+"""Run a module, or import all of wirebroker, as if on another system.
 
     python hide.py macos|windows -m wirebroker serve ...
     python hide.py macos|windows --import-all
 
-What such a system has not is taken away from the standard library first.
+First removes from the standard library what that system lacks.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _take_away(names_of: dict[types.ModuleType, list[str]]) -> None:
 
 
 def _msvcrt() -> types.ModuleType:
-    """Return a stand-in for Windows' module: locks by the same calls, within this process."""
+    """Return a replacement for Windows' msvcrt, with locks inside this process."""
     module = types.ModuleType("msvcrt")
     held: set[tuple[int, int]] = set()
 

@@ -1,8 +1,7 @@
-"""What is asked about feature levels and min.insync.replicas, of a new broker of either kind.
+"""Requests about feature levels and min.insync.replicas, for a new broker of either kind.
 
-The same requests in the same order to Apache Kafka 4.4.0, whose responses lie in
-tests/unit/wirebroker/quorum/features_of_kafka.json, and to wirebroker. Against a fresh Apache
-Kafka:
+wirebroker's responses are compared with those of Apache Kafka 4.4.0, which are recorded in
+tests/unit/wirebroker/quorum/features_of_kafka.json. To record a fresh Apache Kafka:
 
     python -m tests.support.protocol.feature_conversation PORT >
         tests/unit/wirebroker/quorum/features_of_kafka.json
@@ -22,20 +21,20 @@ from wirebroker.codecs.api_keys import ApiKey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # (key, version, fields of the request) -> the response
+    # (key, version, request fields) -> the response
     Ask = Callable[[ApiKey, int, dict[str, Any]], Any]
 
 ELR: Final = "eligible.leader.replicas.version"
 TRANSACTIONS: Final = "transaction.version"
 METADATA: Final = "metadata.version"
 QUORUM: Final = "kraft.version"
-# In place of a level of metadata.version: the highest that the broker supports.
+# Stands in for the highest metadata.version that the broker supports.
 NEWEST: Final = "newest"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 _BROKER: Final = 4
 _SET, _DELETE = 0, 1
 
-# version, updates (feature, level, upgrade type), whether only to validate
+# version, updates (feature, level, upgrade type), validate_only
 Update = tuple[int, list[tuple[str, Any, int]], bool]
 
 _UPDATES: Final[list[Update]] = [
@@ -94,7 +93,7 @@ _MINIMA: Final = [
 
 
 def hold(ask: Ask) -> list[dict[str, Any]]:
-    """Ask everything, and return what was asked with what came."""
+    """Send all requests; return them with their responses."""
     said: list[dict[str, Any]] = [{"features": _features(ask)}, {"minimum": _minimum(ask)}]
     newest = _features(ask)["supported"][METADATA][1]
     for version, updates, is_trial in _UPDATES:
@@ -129,7 +128,7 @@ def hold(ask: Ask) -> list[dict[str, Any]]:
 
 
 def _wait_for_levels(ask: Ask, levels: dict[str, int]) -> None:
-    """Wait until the broker has applied the metadata records that the controller acknowledged."""
+    """Wait until the broker has applied the records that the controller acknowledged."""
 
     def is_applied() -> bool:
         finalized = _features(ask)["finalized"]

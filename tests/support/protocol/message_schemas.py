@@ -1,4 +1,4 @@
-"""What the protocol's definitions say of a message, for tests that make or print any of them."""
+"""The protocol's message definitions, for tests that make or print arbitrary messages."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 
 def schema_of(message: Message) -> MessageSchema:
-    """Return the definition that a message's module was made from."""
     return _by_name()[message.name]
 
 
 def message_of(schema: MessageSchema) -> Message:
-    """Return the codec of a definition that the build does not know."""
+    """Return the codec of a definition that is not part of the build."""
     module = ModuleType(schema.name)
     exec(module_source(schema), module.__dict__)
     return Message(cast("MessageModule", module))

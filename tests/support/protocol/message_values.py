@@ -1,7 +1,7 @@
-"""Random messages for the codec tests, and the list of messages that there are.
+"""Random messages for the codec tests, and the list of all messages.
 
-Values lean to the edges: the ends of each type's range, null, empty, zero uuids, text that is not
-ASCII. `tame` values stay inside what kio can hold: it makes enums of error codes and datetimes of
+Values favor edge cases: the ends of each type's range, null, empty, zero uuids, non-ASCII text.
+`tame` values can be represented by kio, which uses enums for error codes and datetimes for
 timestamps.
 """
 
@@ -32,10 +32,10 @@ INTEGER_RANGES = {
 }
 TEXTS = ("", "a", "topic-1", "ä", "主题", "\N{GRINNING FACE}", "x" * 126, "y" * 127, "z" * 300)
 
-# Without those that Kafka 4 no longer knows.
+# Without the keys that Kafka 4 removed.
 KEYS = [key for key in ApiKey if not ApiKey.LEADER_AND_ISR <= key <= ApiKey.CONTROLLED_SHUTDOWN]
 
-# The last version that kio knows of keys that Kafka 4.4 has changed or brought.
+# kio's last version of the keys that Kafka 4.4 has changed or added.
 _LAST_OF_KIO = {
     ApiKey.API_VERSIONS: 4,
     ApiKey.TXN_OFFSET_COMMIT: 5,
@@ -48,14 +48,12 @@ _LAST_OF_KIO = {
 
 _LAST_ERROR_OF_KIO = ErrorCode.SHARE_SESSION_LIMIT_REACHED
 
-# 1 January 2100, in milliseconds: below it every datetime and timedelta can be made.
+# 1 January 2100 in milliseconds; datetime and timedelta can represent all lower values.
 YEAR_2100_MS = 4_102_444_800_000
 
 
 @dataclass(slots=True, frozen=True)
 class Case:
-    """One message in one version."""
-
     key: ApiKey
     is_request: bool
     version: int
@@ -69,7 +67,7 @@ class Case:
 
 
 def versions_of(key: ApiKey) -> range:
-    """Return the versions that are advertised, or all of a key that only controllers serve."""
+    """Return the advertised versions, or all versions of a key that only controllers serve."""
     versions = API_VERSIONS.get(key)
     if versions is None:
         return request_message(key).versions
@@ -78,12 +76,11 @@ def versions_of(key: ApiKey) -> range:
 
 
 def kio_knows(key: ApiKey, version: int) -> bool:
-    """Tell whether kio has a message in this version."""
     return version <= _LAST_OF_KIO.get(key, version)
 
 
 def all_cases() -> list[Case]:
-    """Return every key that Kafka 4 has, every version, both ways."""
+    """Return the requests and responses of all versions of Kafka 4's keys."""
     return list(_cases())
 
 
@@ -95,7 +92,7 @@ def _cases() -> Iterator[Case]:
 
 
 class ValueMaker:
-    """Makes random values that a schema allows."""
+    """Generator of random values that fit a schema."""
 
     def __init__(self, random: Random, *, tame: bool = False, most_elements: int = 3) -> None:
         self._random = random
@@ -111,7 +108,7 @@ class ValueMaker:
         }
 
     def message(self, message: Message, version: int) -> dict[str, Any]:
-        """Return a mapping with the fields that the version has; tagged ones come and go."""
+        """Return the fields of the version; tagged fields are included at random."""
         return self._struct(schema_of(message).body, version)
 
     def _struct(self, schema: StructSchema, version: int) -> dict[str, Any]:

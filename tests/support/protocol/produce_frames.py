@@ -1,4 +1,4 @@
-"""Frames of Produce requests for one topic, and where what stands in them."""
+"""Frames of Produce requests for one topic, with the positions of their parts."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Frame:
 
     Attributes:
         data: All its bytes.
-        count_at: Where the count of partitions stands.
-        length_at: Where the length of the records stands.
-        start: Where the records begin.
-        stop: Where they end.
+        count_at: Position of the partition count.
+        length_at: Position of the records' length.
+        start: Start of the records.
+        stop: End of the records.
     """
 
     def __init__(self, version: int, records: bytes, *, correlation_id: int = 0) -> None:
@@ -58,9 +58,9 @@ class Frame:
 
     @property
     def same(self) -> bytes:
-        """What stands between the correlation id and the count of partitions."""
+        """The bytes between the correlation id and the partition count."""
         return self.data[8 : self.count_at]
 
     def match(self, module: Any, data: bytes | bytearray) -> Any:
-        """Hold another frame against this one."""
+        """Match another frame with this one."""
         return module.match(memoryview(data), self.head, self.same, self._is_flexible)

@@ -1,4 +1,4 @@
-"""Every array of every request that is served, found in the protocol's schemas."""
+"""All arrays of all served requests, found in the protocol's schemas."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from tests.support.protocol.sample_requests import SampleRequests, arrays_in, at
 from tests.support.protocol.served_keys import served_keys
 from wirebroker.codecs.api_keys import ApiKey
 
-# What they change others need; they come last.
+# These delete what other requests need, so they come last.
 _LAST = (ApiKey.DELETE_RECORDS, ApiKey.OFFSET_DELETE, ApiKey.DELETE_GROUPS, ApiKey.DELETE_TOPICS)
 
 
 class Place(NamedTuple):
-    """An array of a request."""
-
     key: ApiKey
     version: int
     path: tuple[str | int, ...]
@@ -26,7 +24,7 @@ class Place(NamedTuple):
 
 
 def places() -> list[Place]:
-    """Return all arrays, each in the last version that has it."""
+    """Return all arrays, each in its last version."""
     found: dict[tuple[ApiKey, tuple[str | int, ...]], Place] = {}
     for key in sorted(served_keys(), key=lambda key: key in _LAST):
         for version in versions_of(key):
@@ -38,12 +36,12 @@ def places() -> list[Place]:
 def at_or_none(body: dict[str, Any], path: tuple[str | int, ...]) -> Any:
     try:
         return at(body, path)
-    except TypeError:  # there is null
+    except TypeError:  # an outer array is null
         return None
 
 
 def renamed(element: Any, number: int, *, length: int = 0) -> Any:
-    """Return an element of an array that is about something else."""
+    """Return an array element with another name, id or index."""
     if isinstance(element, bool) or element is None:
         return element
     if isinstance(element, str):

@@ -23,7 +23,6 @@ def produce_request(
     transactional_id: str | None = None,
     timeout_ms: int = 30_000,
 ) -> dict[str, Any]:
-    """Return a Produce request by topic names: records by (topic, partition)."""
     topics: dict[str, list[dict[str, Any]]] = {}
     for (topic, index), batch in records.items():
         topics.setdefault(topic, []).append({"index": index, "records": batch})
@@ -49,16 +48,16 @@ def fetch_request(
     isolation_level: int = 0,
     **partition_fields: int,
 ) -> dict[str, Any]:
-    """Return a Fetch request: offsets by (topic name or id, partition).
+    """Return a Fetch request.
 
     Args:
-        offsets: Where to begin.
-        max_wait_ms: As in the request, as are the next two.
+        offsets: Fetch offsets by (topic name or id, partition).
+        max_wait_ms: As in the request, like the next two.
         min_bytes: …
         max_bytes: …
-        partition_max_bytes: Of each partition.
-        session: Id and epoch; the default asks for none.
-        forgotten: Partitions to be dropped from the session.
+        partition_max_bytes: For each partition.
+        session: Id and epoch; the default requests no session.
+        forgotten: Partitions to remove from the session.
         isolation_level: 1 is read_committed.
         partition_fields: More fields of each partition.
     """
@@ -91,7 +90,7 @@ def _named(topic: str | bytes) -> dict[str, Any]:
 async def create_topic(
     client: RawClient, name: str, partitions: int = 1, /, **configs: str
 ) -> bytes:
-    """Create a topic and return its id; `_` in a config's name stands for a dot."""
+    """Create a topic and return its id; `_` in a config's name means a dot."""
     topic = {
         "name": name,
         "num_partitions": partitions,
@@ -108,14 +107,12 @@ async def create_topic(
 
 
 async def delete_topic(client: RawClient, name: str) -> None:
-    """Delete a topic."""
     request = {"topics": [{"name": name}], "timeout_ms": 30_000}
     answer = await client.ask(ApiKey.DELETE_TOPICS, 6, request)
     assert answer.responses[0].error_code == 0
 
 
 async def append(client: RawClient, topic: str, records: bytes, *, partition: int = 0) -> int:
-    """Produce to one partition and return the base offset."""
     result = await produce(client, topic, records, partition=partition)
     assert result.error_code == 0, result
     base_offset: int = result.base_offset
@@ -131,7 +128,6 @@ async def produce(
     acks: int = -1,
     version: int = PRODUCE_VERSION,
 ) -> Any:
-    """Produce to one partition and return its part of the answer."""
     request = produce_request({(topic, partition): records}, acks=acks)
     answer = await client.ask(ApiKey.PRODUCE, version, request)
     (of_topic,) = answer.responses
@@ -140,7 +136,6 @@ async def produce(
 
 
 async def fetch(client: RawClient, topic: str, offset: int, *, partition: int = 0, **more: Any):
-    """Fetch from one partition and return its part of the answer."""
     request = fetch_request({(topic, partition): offset}, **more)
     answer = await client.ask(ApiKey.FETCH, FETCH_VERSION, request)
     (of_topic,) = answer.responses

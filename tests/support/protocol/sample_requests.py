@@ -1,11 +1,11 @@
-"""A request of every kind and version that names what there is: made from the protocol's schemas.
+"""Requests of every kind and version about existing data, made from the protocol's schemas.
 
     sample = SampleRequests(topic_id)
     body = sample.body(ApiKey.OFFSET_FETCH, 8)       # of topic t, group g, transactional id x
     for path in arrays_in(body): ...                 # where it has arrays, and how to repeat them
 
-Fields are filled by their names, as they mean the same in all requests; what has no entry keeps its
-default. Arrays have one element.
+Fields are filled by name, because a name means the same in all requests; unknown fields keep their
+defaults. Arrays have one element.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOPIC, GROUP, TRANSACTIONAL_ID = "t", "g", "x"
 
 _BY_NAME: dict[str, Any] = {
     "topic": TOPIC,
-    "topics": TOPIC,  # where topics are names
+    "topics": TOPIC,  # for arrays of topic names
     "topic_names": TOPIC,
     "group_id": GROUP,
     "groups": GROUP,
@@ -65,7 +65,7 @@ _BY_NAME: dict[str, Any] = {
     "acks": 1,
     "response_partition_limit": 2000,
 }
-# Fields that are called `name` mean something else in each struct; of others it is a topic's.
+# Values of `name` fields by struct; in other structs it is the topic's name.
 _NAME_OF_STRUCT: dict[str, str] = {
     "JoinGroupRequestProtocol": "range",
     "CreatableTopicConfig": "retention.ms",
@@ -78,23 +78,16 @@ _NAME_OF_STRUCT: dict[str, str] = {
 
 
 class SampleRequests:
-    """Makes requests about one topic.
-
-    Args:
-        topic_id: Its id.
-    """
-
     def __init__(self, topic_id: bytes) -> None:
         self._topic_id = topic_id
 
     def body(self, key: ApiKey, version: int, *, names_all: bool = False) -> dict[str, Any]:
-        """Return a request of that version.
+        """Return a request.
 
         Args:
-            key: What is asked.
-            version: Of the request.
-            names_all: Whether elements of its arrays have null, which stands for all that there
-                are, where they may.
+            key: Its API key.
+            version: Its version.
+            names_all: Whether nullable arrays inside its elements are null, which means "all".
         """
         schema = schema_of(request_message(key)).body
         return {
@@ -127,7 +120,6 @@ class SampleRequests:
 
 
 def fields_of(schema: StructSchema, version: int) -> list[Field]:
-    """Return the fields of a version, but for tagged ones."""
     return [
         field
         for field in schema.fields
@@ -136,7 +128,7 @@ def fields_of(schema: StructSchema, version: int) -> list[Field]:
 
 
 def arrays_in(body: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Find the arrays of a request, the outer ones first; a path goes through their elements."""
+    """Yield the paths of a request's arrays, outer arrays first."""
     fields = body.items() if isinstance(body, dict) else ()
     for name, value in fields:
         if isinstance(value, list):
@@ -148,14 +140,12 @@ def arrays_in(body: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str
 
 
 def at(body: Any, path: tuple[str | int, ...]) -> Any:
-    """Return what a path leads to."""
     for step in path:
         body = body[step]
     return body
 
 
 def with_elements(body: dict[str, Any], path: tuple[str | int, ...], elements: list[Any]) -> Any:
-    """Return a copy of a request with other elements in one of its arrays."""
     made = copy.deepcopy(body)
     at(made, path[:-1])[path[-1]] = elements
     return made

@@ -1,4 +1,4 @@
-"""Which requests a broker serves."""
+"""The API keys that a broker serves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def served_keys() -> list[ApiKey]:
-    """Return the keys of all handlers."""
     for name in API_MODULES:
         importlib.import_module(f"wirebroker.api.{name}")
     return REGISTRY.registered_keys()

@@ -1,11 +1,10 @@
-"""A transactional producer: its state, and the requests it makes of it, which others send.
+"""The state of a transactional producer, which makes requests that other code sends.
 
     InitProducerId -> [AddPartitionsToTxn] Produce, [AddOffsetsToTxn] TxnOffsetCommit, EndTxn
 
-Whoever drives it sends each Ask in its own way (over a socket, in a simulation, again and again
-until it is served) and hands it the answers that change it: of InitProducerId and of EndTxn. From
-transaction.version 2 on a client of that age sends nothing in brackets, and has a new epoch after
-each EndTxn (KIP-890).
+The caller sends each Ask (over a socket, in a simulation, with retries) and passes the responses of
+InitProducerId and EndTxn back. With transaction.version 2, clients do not send the requests in
+brackets and get a new epoch from each EndTxn (KIP-890).
 """
 
 from __future__ import annotations
@@ -24,27 +23,27 @@ if TYPE_CHECKING:
 
 NOBODY = (-1, -1)
 
-# Nobody coordinates yet, or somebody else: who asks for coordinators has their topics created.
+# The coordinator moved or does not exist yet; FindCoordinator also creates its topic.
 LOOK_AGAIN = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE}
-# What a transactional client asks again after.
+# Errors that a transactional client retries.
 AGAIN = {
     *LOOK_AGAIN,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.NOT_ENOUGH_REPLICAS,  # the coordinator of a Produce is being loaded
+    ErrorCode.NOT_ENOUGH_REPLICAS,  # the coordinator that verifies a Produce is loading
 }
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _PATIENCE_S = 30.0
 
 
 class Versions(NamedTuple):
-    """The requests of a client of some age."""
+    """The request versions of one client generation."""
 
     init: int
     produce: int
     commit_offsets: int
     end: int
-    adds: bool  # partitions and groups by requests of their own
+    adds: bool  # sends AddPartitionsToTxn and AddOffsetsToTxn
 
 
 # Before KIP-890; with TRANSACTION_ABORTABLE, for transaction.version 0 and 1; for 2.
@@ -53,7 +52,7 @@ NEW_AGE = Versions(5, 12, 5, 5, adds=False)
 
 
 class Ask(NamedTuple):
-    """A request: what raw clients' `ask` takes."""
+    """A request: the arguments of a raw client's `ask`."""
 
     key: ApiKey
     version: int
@@ -61,14 +60,14 @@ class Ask(NamedTuple):
 
 
 class TransactionalProducer:
-    """One transactional id.
+    """The producer of one transactional id.
 
     Attributes:
         name: The id.
-        versions: Of the requests.
-        timeout_ms: After which the coordinator aborts a transaction.
+        versions: The request versions.
+        timeout_ms: The transaction timeout.
         producer: Producer id and epoch.
-        sequences: The next one by topic and partition, of those that are not 0.
+        sequences: The next sequence by topic and partition, if not 0.
     """
 
     def __init__(
@@ -81,26 +80,26 @@ class TransactionalProducer:
         self.sequences: dict[tuple[str, int], int] = {}
 
     def become(self, answer: Any) -> None:
-        """Take the id and epoch of an answer, and begin all sequences anew."""
+        """Take the producer id and epoch of a response, and reset all sequences."""
         self.producer = answer.producer_id, answer.producer_epoch
         self.sequences.clear()
 
     def ended(self, answer: Any) -> None:
-        """Take the new epoch of an EndTxn, if this client's have one."""
+        """Take the new epoch of an EndTxn response, if its version has one."""
         if not self.versions.adds:
             self.become(answer)
 
     async def begin(
         self, ask: Callable[[ApiKey, int, Any], Awaitable[Any]], *, has_group: bool = False
     ) -> None:
-        """Ask who coordinates and fence who was there before, until that is done.
+        """Find the coordinator and initialize the producer id, with retries.
 
         Args:
-            ask: Sends a request and returns the answer, as raw clients' does.
-            has_group: Whether a group of the same name is asked for as well.
+            ask: Sends a request and returns the response, like a raw client's `ask`.
+            has_group: Whether to find the coordinator of the group of the same name too.
 
         Raises:
-            TimeoutError: It never is.
+            TimeoutError: The coordinator was not ready in time.
         """
         async with asyncio.timeout(_PATIENCE_S):
             while True:
@@ -116,7 +115,7 @@ class TransactionalProducer:
     # -- requests --------------------------------------------------------------------------------
 
     def init(self) -> Ask:
-        """Fence who was there before; `become` takes the answer."""
+        """Fence earlier producers; pass the response to `become`."""
         request = {
             "transactional_id": self.name,
             "transaction_timeout_ms": self.timeout_ms,
@@ -126,7 +125,7 @@ class TransactionalProducer:
     def appending(
         self, values: Mapping[tuple[str, int], Sequence[bytes]], *, timestamp_ms: int = TIMESTAMP_MS
     ) -> list[Ask]:
-        """Append a batch to each partition: what this client sends, the last one is Produce."""
+        """Return the requests that append a batch to each partition; the last is Produce."""
         asks = []
         if self.versions.adds:
             topics: dict[str, list[int]] = {}
@@ -136,7 +135,6 @@ class TransactionalProducer:
         return [*asks, self.produce(values, timestamp_ms=timestamp_ms)]
 
     def add_partitions(self, topic: str, indexes: Iterable[int]) -> Ask:
-        """Add partitions of a topic to the transaction."""
         request = {f"v3_and_below_{name}": each for name, each in self._identity().items()}
         request["v3_and_below_topics"] = [{"name": topic, "partitions": list(indexes)}]
         return Ask(ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)
@@ -144,7 +142,6 @@ class TransactionalProducer:
     def produce(
         self, values: Mapping[tuple[str, int], Sequence[bytes]], *, timestamp_ms: int = TIMESTAMP_MS
     ) -> Ask:
-        """Append a batch to each partition; sequences go on behind it."""
         records = {
             place: self.next_batch(*place, each, timestamp_ms=timestamp_ms)
             for place, each in values.items()
@@ -155,7 +152,7 @@ class TransactionalProducer:
     def next_batch(
         self, topic: str, index: int, values: Sequence[bytes], *, timestamp_ms: int = TIMESTAMP_MS
     ) -> bytes:
-        """Return the next batch of a partition; its sequences go on behind it."""
+        """Return a partition's next batch and advance its sequence."""
         sequence = self.sequences.get((topic, index), 0)
         self.sequences[topic, index] = sequence + len(values)
         producer_id, epoch = self.producer
@@ -171,25 +168,17 @@ class TransactionalProducer:
     def committing(
         self, member: Mapping[str, Any], topic: str, offsets: Mapping[int, int]
     ) -> list[Ask]:
-        """Commit offsets: what this client sends, the last one is TxnOffsetCommit."""
+        """Return the requests that commit offsets; the last is TxnOffsetCommit."""
         asks = [self.add_group(member["group_id"])] if self.versions.adds else []
         return [*asks, self.commit_offsets(member, topic, offsets)]
 
     def add_group(self, group: str) -> Ask:
-        """Add a group to the transaction."""
         request = {**self._identity(), "group_id": group}
         return Ask(ApiKey.ADD_OFFSETS_TO_TXN, 3, request)
 
     def commit_offsets(
         self, member: Mapping[str, Any], topic: str, offsets: Mapping[int, int]
     ) -> Ask:
-        """Commit offsets in the transaction.
-
-        Args:
-            member: The group's id; of a member also its id, generation and instance.
-            topic: What was read.
-            offsets: By partition.
-        """
         partitions = [
             {"partition_index": index, "committed_offset": offset, "committed_metadata": ""}
             for index, offset in offsets.items()
@@ -199,7 +188,7 @@ class TransactionalProducer:
         return Ask(ApiKey.TXN_OFFSET_COMMIT, self.versions.commit_offsets, request)
 
     def end(self, *, is_commit: bool) -> Ask:
-        """Commit or abort; `ended` takes the answer."""
+        """Commit or abort; pass the response to `ended`."""
         request = {**self._identity(), "committed": is_commit}
         return Ask(ApiKey.END_TXN, self.versions.end, request)
 
@@ -213,7 +202,6 @@ class TransactionalProducer:
 
 
 def coordinators_of(name: str) -> list[Ask]:
-    """Ask for the coordinators of a transactional id, and of the group of that name."""
     return [
         Ask(ApiKey.FIND_COORDINATOR, 1, {"key": name, "key_type": key_type})
         for key_type in (_TRANSACTION_KEY, _GROUP_KEY)
@@ -221,7 +209,7 @@ def coordinators_of(name: str) -> list[Ask]:
 
 
 def error_of(key: ApiKey, answer: Any) -> int:
-    """Return the one error of an answer; of several partitions the first that has any."""
+    """Return the first error of a response, or 0."""
     match key:
         case ApiKey.PRODUCE:
             errors = [each.error_code for each in answer.responses[0].partition_responses]

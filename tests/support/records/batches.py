@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from wirebroker.codecs.records.batch import BatchHeader
 
-# What batches say unless a test cares: some time in 2023.
+# Default timestamp of batches, in 2023.
 TIMESTAMP_MS = 1_700_000_000_000
 
 
@@ -24,14 +24,14 @@ def batch(
     codec: Codec = Codec.NONE,
     **header: Any,
 ) -> bytes:
-    """Return a batch with one record per value, each a millisecond later than the one before.
+    """Return a batch with one record per value, with timestamps one millisecond apart.
 
     Args:
-        values: Of the records.
-        key: Of each record.
-        timestamp_ms: Of the first record.
+        values: The records' values.
+        key: The key of each record.
+        timestamp_ms: The first timestamp.
         codec: The compression.
-        header: What build_batch takes: producer_id, producer_epoch, base_sequence, …
+        header: Arguments of build_batch: producer_id, producer_epoch, base_sequence, …
     """
     records = [
         Record(number, timestamp_ms + number, key, value, ()) for number, value in enumerate(values)
@@ -40,12 +40,12 @@ def batch(
 
 
 def values_in(records: bytes) -> list[bytes | None]:
-    """Return the values of all whole batches, as a Fetch answered them."""
+    """Return the values of all complete batches of a Fetch response."""
     return [record.value for _, record in records_in(records)]
 
 
 def records_in(records: bytes) -> Iterator[tuple[BatchHeader, Record]]:
-    """Walk the records of all whole batches, each with its batch's header."""
+    """Yield the records of all complete batches with their batch's header."""
     view = memoryview(records)
     for position, header in iterate_batches(view):
         batch = view[position : position + header.size]

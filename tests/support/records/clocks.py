@@ -1,15 +1,15 @@
-"""Clocks that the test moves."""
+"""Clocks that tests advance."""
 
 from tests.support.records.batches import TIMESTAMP_MS
 from wirebroker.base.clock import SystemClock
 
 
 class HandClock:
-    """Time that stands still until it is moved.
+    """A clock that stands still until it is advanced.
 
     Attributes:
-        passed_ms: How much has passed, on both of its clocks.
-        jumped_ms: How far wall time has been set besides.
+        passed_ms: Time passed on both of its clocks.
+        jumped_ms: Additional jump of the wall clock.
     """
 
     def __init__(self, start_ms: int = TIMESTAMP_MS) -> None:
@@ -25,11 +25,11 @@ class HandClock:
 
 
 class MovedClock(SystemClock):
-    """The machine's clock, some time ahead.
+    """The machine's clock with an offset.
 
     Attributes:
-        passed_ms: How far, on both of its clocks.
-        jumped_ms: How far wall time is besides.
+        passed_ms: Offset of both of its clocks.
+        jumped_ms: Additional offset of the wall clock.
     """
 
     __slots__ = ("jumped_ms", "passed_ms")

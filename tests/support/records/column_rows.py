@@ -1,4 +1,4 @@
-"""Columns of records as rows, which tests compare."""
+"""Columns of records as rows, for comparison."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(found: ColumnBuffers) -> list[tuple[Any, ...]]:
-    """Return (offset, timestamp, key, value, headers) of each row; checks what the columns say."""
+    """Return (offset, timestamp, key, value, headers) of each row; check the columns."""
     assert found.keys is not None
     assert found.values is not None
     assert found.headers is not None
@@ -36,7 +36,6 @@ def rows_of(found: ColumnBuffers) -> list[tuple[Any, ...]]:
 
 
 def fields_of(column: BytesColumn) -> list[bytes | None]:
-    """Return the fields of a column."""
     ends = array("i", column.ends)
     assert len(ends) == column.row_count + 1
     there = [column.validity[row >> 3] >> (row & 7) & 1 for row in range(column.row_count)]

@@ -1,4 +1,4 @@
-"""What a read_committed consumer makes of a Fetch answer, as Kafka's does."""
+"""The records that a read_committed consumer takes from a Fetch response, as in Kafka."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _ABORT_KEY = b"\x00\x00\x00\x00"
 
 
 def committed_records_in(found: Any) -> list[tuple[int, bytes]]:
-    """Return (offset, value) of the committed records in a partition's part of the answer.
+    """Return (offset, value) of the committed records in a partition's response.
 
-    Records that the list of aborted transactions names are left out, up to the next abort marker.
+    Records of the listed aborted transactions are left out, up to the next abort marker.
     """
     aborted = sorted(found.aborted_transactions or (), key=lambda entry: entry.first_offset)
     discarding: set[int] = set()
@@ -31,5 +31,4 @@ def committed_records_in(found: Any) -> list[tuple[int, bytes]]:
 
 
 def end_of_records(records: bytes) -> int:
-    """Return the offset behind the last batch."""
     return max(header.last_offset for _, header in iterate_batches(memoryview(records))) + 1

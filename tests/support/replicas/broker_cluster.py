@@ -1,10 +1,10 @@
-"""Some nodes with replicas, fetchers and handlers, and one controller: no socket, no process.
+"""Nodes with replicas, fetchers and handlers, and one controller, without sockets or processes.
 
-    Cluster    the controller's rules over an image; each node hears of each new image
-    Member     ReplicaManager, Replication, and what of the API moves records, over links in memory
+    Cluster    the controller's rules over an image; each node follows the new images
+    Member     a node: ReplicaManager, Replication and the handlers for data, over memory links
 
-Requests between nodes are Kafka's own, taken to the real handlers. A node that is killed leaves its
-files as they are; it comes back with them, as after kill -9.
+Nodes exchange real Kafka requests through the real handlers. A killed node leaves its files as they
+are, as after kill -9, and restarts with them.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ if TYPE_CHECKING:
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 TOPIC_ID = b"t" * 16
-# So that what a test waits for comes soon; a request for what is there waits no longer.
+# Short waits, so that tests run quickly.
 QUICK = {
     "replica.fetch.wait.max.ms": "50",
     "replica.fetch.backoff.ms": "200",
     "replica.lag.time.max.ms": "400",
 }
 _LISTENER = "PLAINTEXT"
-_EVERYTHING = 1 << 40  # an offset behind all metadata
+_EVERYTHING = 1 << 40  # an offset after all metadata
 _SERVED = (ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.PRODUCE, ApiKey.OFFSET_FOR_LEADER_EPOCH)
 
 for _module in ("data.fetch", "data.list_offsets", "data.produce", "data.offset_for_leader_epoch"):
@@ -77,12 +77,12 @@ for _module in ("data.fetch", "data.list_offsets", "data.produce", "data.offset_
 
 
 class Member:
-    """One life of a node.
+    """One run of a node, from its start to its stop or kill.
 
     Attributes:
-        peer: What others reach it by.
-        heard: The image that it has followed.
-        is_deaf: Whether it hears of no new images for now.
+        peer: Its address for other nodes.
+        heard: The image that it has applied.
+        is_deaf: Whether it ignores new images for now.
     """
 
     def __init__(self, cluster: Cluster, node_id: int, path: str, files: Files, peer: Peer) -> None:
@@ -102,14 +102,14 @@ class Member:
             self._channel, metadata, node_id=node_id, new_uuid=cluster.new_uuid
         )
         self.directory = LogDirectory.open(path, files, node_id=node_id)
-        # As the topics' records name it.
+        # The directory id that `create_topic` assigns.
         self.directory.directory_id = bytes([node_id]) * 16
         self.replicas: ReplicaManager
         self.replication: Replication
         self.broker: Any
 
     async def start(self) -> None:
-        """Register, open what is there, follow, and serve."""
+        """Register, open the logs, follow the leaders, and serve."""
         cluster = self.cluster
         config, clock = cluster.config, cluster.clock_of(self.node_id)
         self.directory.remove_clean_shutdown_marker()
@@ -153,7 +153,7 @@ class Member:
         await self.hear()
 
     async def tell(self, say: Callable[[], Awaitable[None]]) -> None:
-        """Say something to the controller; who does not hear it refuses this life."""
+        """Send a request to the controller; subclasses can refuse this run."""
         await say()
 
     async def _register(self) -> None:
@@ -166,26 +166,24 @@ class Member:
         )
 
     def begin(self) -> None:
-        """Begin what stands on the replicas: `broker` has all else."""
+        """Start parts that need the replicas (a hook for subclasses)."""
 
     async def apply(self, change: ImageChange) -> None:
-        """Follow a change of the metadata, to what was heard last."""
         await self.replicas.apply(change, self.heard)
 
     @property
     def image(self) -> ClusterImage:
-        """As the handlers read it of the metadata."""
         return self.heard
 
     async def hear(self) -> None:
-        """Follow the metadata."""
+        """Apply the newest image."""
         async with self._hearing:
             while not self.is_deaf and self.heard is not self.cluster.image:
                 before, self.heard = self.heard, self.cluster.image
                 await self.apply(change_between(before, self.heard))
 
     def kill(self) -> None:
-        """End as by a kill; `bury` waits for what is left."""
+        """Disconnect as a kill would; `bury` releases the rest."""
         del self.cluster.members[self.node_id]
         self.peer.refuses = ConnectionRefusedError("it is dead")
         for link in self.peer.links:
@@ -194,10 +192,10 @@ class Member:
             task.cancel()
 
     async def stop(self) -> None:
-        """End as by a clean stop: others lead first, and the next life says that nothing is lost.
+        """Shut down cleanly, after the leaderships have moved.
 
         Raises:
-            KafkaError: The controller has not let it go; nothing has ended then.
+            KafkaError: The controller refused the shutdown; the node still runs.
         """
         await self.lifecycle.shut_down()
         self.kill()
@@ -211,7 +209,6 @@ class Member:
         self.files.close_all()
 
     async def bury(self) -> None:
-        """Let go of what a killed node held."""
         self.broker.is_stopping = True
         await self.replication.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -220,24 +217,23 @@ class Member:
         self.files.close_all()
 
     def partition(self, name: str = "t", index: int = 0) -> Partition:
-        """Return its replica."""
         return self.replicas.find(name, b"", by_id=False)[0][index]
 
     async def ask(self, key: ApiKey, version: int, body: Mapping[str, Any]) -> Any:
-        """Return the decoded answer to a request of nobody in particular."""
+        """Return the decoded response to a request from an unnamed client."""
         frame = memoryview(bytearray(encode_request(key, version, body)))
         return decode_response(key, version, await self._answer(key, version, frame, 0))
 
     async def produce(
         self, value: bytes, *, index: int = 0, timeout_ms: int = 5_000, **header: Any
     ) -> int:
-        """Append a record with acks=all; return its offset, or raise the error.
+        """Append a record with acks=all and return its offset; raise the error of the response.
 
         Args:
-            value: The record's.
-            index: Of the partition.
-            timeout_ms: How long replicas are waited for.
-            header: Of its batch: producer_id, producer_epoch, base_sequence.
+            value: The record's value.
+            index: The partition.
+            timeout_ms: Timeout of the replication.
+            header: Fields of the batch: producer_id, producer_epoch, base_sequence.
         """
         answer = await self.ask(
             ApiKey.PRODUCE,
@@ -294,12 +290,12 @@ class Member:
 
 
 class Cluster:
-    """The controller's image, and the nodes that hear of it.
+    """The controller's image, and the nodes that follow it.
 
     Attributes:
-        member_kind: What a life of a node is.
-        members: Who lives, by node id.
-        decided: What AlterPartition was decided: (partition index, ISR).
+        member_kind: The class of nodes.
+        members: The running nodes by id.
+        decided: The results of AlterPartition: (partition index, ISR).
     """
 
     member_kind: type[Member] = Member
@@ -334,12 +330,10 @@ class Cluster:
         return self.random.randbytes(16)
 
     def clock_of(self, node_id: int) -> Clock:
-        """Return what a node tells the time by."""
         del node_id
         return self.clock
 
     def dialer(self, node_id: int) -> Dialer:
-        """Return what a node dials others by."""
         del node_id
         return self._peers
 
@@ -358,11 +352,10 @@ class Cluster:
         return self.members[node_id]
 
     def place(self, node_id: int) -> str:
-        """Return where a node's files are."""
         return f"{self._path or '/data'}/{node_id}"
 
     async def start(self, node_id: int) -> Member:
-        """Let a node live, with what files it has."""
+        """Start a node with its existing files."""
         peer = self._peers[PeerAddress(f"node-{node_id}", 9092)]
         peer.refuses = None
         member = self.member_kind(
@@ -372,7 +365,7 @@ class Cluster:
         return member
 
     async def kill(self, node_id: int, *, is_noticed: bool = True) -> None:
-        """Kill a node; the controller fences it at once, if it notices."""
+        """Kill a node; if `is_noticed`, the controller fences it."""
         member = self.members[node_id]
         member.kill()
         await member.bury()
@@ -382,22 +375,21 @@ class Cluster:
     # -- the controller ------------------------------------------------------------------------
 
     def fence(self, node_id: int) -> None:
-        """Fence a node: it leaves ISRs, and others lead."""
+        """Fence a node: it leaves all ISRs and loses its leaderships."""
         self.write(*complete(fence_broker(self.image, self.config, node_id)).records)
-        self.rules.sessions.begin(self.image, 0)  # none of it from now on
+        self.rules.sessions.begin(self.image, 0)  # forgets all sessions
 
     def hear_of_all(self) -> None:
-        """Have the controller know that all who live have followed it: they send no heartbeats."""
+        """Record that all running nodes have applied the metadata, in place of their heartbeats."""
         for node_id, member in self.members.items():
             epoch = member.lifecycle.broker_epoch
             self.rules.sessions.touch(node_id, epoch, 0, metadata_offset=_EVERYTHING)
 
     def forget_sessions(self) -> None:
-        """Have the sessions of those who stopped be over."""
+        """End the broker sessions of stopped nodes."""
         self.rules.sessions.begin(self.image, 0)
 
     async def handle(self, request: ControllerRequest) -> dict[str, Any]:
-        """Carry out what a node asks for."""
         try:
             result = complete(self.rules.operation(request)(self.image, Moment(0, 0)))
         except KafkaError as error:
@@ -414,7 +406,6 @@ class Cluster:
         return result.response
 
     def write(self, *records: Any) -> None:
-        """Have records be the metadata, and all nodes told."""
         if not records:
             return
         self.image = image_of(*records, base=self.image)
@@ -425,7 +416,7 @@ class Cluster:
         self._spawn(member.hear())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have something done that nobody waits for before the end."""
+        """Run work in a task that is awaited when the cluster closes."""
         task = asyncio.create_task(work)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -433,7 +424,7 @@ class Cluster:
     def create_topic(
         self, *assignments: tuple[int, ...], name: str = "t", topic_id: bytes = TOPIC_ID
     ) -> None:
-        """Create a topic; the first of each assignment leads."""
+        """Create a topic; the first replica of each assignment leads."""
         self.write(
             metadata_record(RecordType.TOPIC, name=name, topic_id=topic_id),
             *(
@@ -453,7 +444,6 @@ class Cluster:
         )
 
     def set_config(self, name: str, value: str, topic: str = "t") -> None:
-        """Set a config of a topic."""
         record = metadata_record(
             RecordType.CONFIG, resource_type=2, resource_name=topic, name=name, value=value
         )
@@ -462,7 +452,6 @@ class Cluster:
     def elect(
         self, leader: int, *, index: int = 0, isr: Iterable[int] | None = None, topic: str = "t"
     ) -> None:
-        """Have a node lead from now on."""
         change = {
             "partition_id": index,
             "topic_id": self.image.topics[topic].topic_id,
@@ -472,18 +461,16 @@ class Cluster:
         self.write(metadata_record(RecordType.PARTITION_CHANGE, **change))
 
     def state(self, index: int = 0, topic: str = "t") -> PartitionImage:
-        """Return what the metadata says of a partition."""
         found = self.image.partition(topic, index)
         assert found is not None
         return found
 
     def leader(self, index: int = 0) -> Member:
-        """Return who leads."""
         return self.members[self.state(index).leader]
 
 
 def stored(partition: Partition, end: int | None = None) -> bytes:
-    """Return a log's batches below an offset (all of them if not said) as they are stored."""
+    """Return the stored bytes of a log's batches below `end`, by default all."""
     log = partition.log
     end = log.log_end_offset if end is None else end
     pieces: list[bytes] = []

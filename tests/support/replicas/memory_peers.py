@@ -1,4 +1,4 @@
-"""Peers in memory: what is dialed, and what each of them says to what it is asked."""
+"""In-memory peers that receive connections and return scripted responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = ClientSettings(
 
 
 class Clock:
-    """The loop's time, which tests may move on."""
+    """The loop's time, which tests can advance."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
@@ -40,8 +40,6 @@ class Clock:
 
 
 class Asked:
-    """One request as a peer sees it."""
-
     def __init__(self, link: Link, frame: bytes) -> None:
         self.link = link
         self.key = ApiKey(int.from_bytes(frame[:2]))
@@ -68,7 +66,7 @@ class Asked:
 
 
 class Link:
-    """One connection, as both sides see it; whoever dialed has its `transport` side."""
+    """One connection, with the interface of both sides; the client uses it as its transport."""
 
     def __init__(self, peer: Peer, receiver: Receiver) -> None:
         self.local_host = "10.0.0.1"
@@ -85,7 +83,7 @@ class Link:
             self.arrive(bytes(data))
 
     def arrive(self, data: bytes) -> None:
-        """Let the peer have what the client has sent."""
+        """Pass bytes from the client to the peer."""
         self._bytes += data
         while len(self._bytes) >= 4:
             stop = 4 + int.from_bytes(self._bytes[:4])
@@ -102,7 +100,7 @@ class Link:
     # --- what the peer does ---
 
     def send(self, data: bytes, *, piece: int = 1 << 20) -> None:
-        """Let bytes arrive, in pieces of at most so many."""
+        """Pass bytes to the client, in pieces of at most `piece`."""
         while data and not self.is_closed:
             room = self.receiver.get_buffer()
             count = min(len(room), piece, len(data))
@@ -111,21 +109,21 @@ class Link:
             self.receiver.buffer_updated(count)
 
     def drop(self, error: Exception | None = None) -> None:
-        """End the connection; the client learns of it in a later turn, as of a socket's end."""
+        """Close the connection; the client is notified in a later turn, as by a socket."""
         if not self.is_closed:
             self.is_closed = True
             asyncio.get_running_loop().call_soon(self.receiver.lost, error)
 
 
 class Peer:
-    """Somebody who listens.
+    """A node that accepts connections.
 
     Attributes:
-        answers: What is done with a request of a key; others wait for ever.
-        versions: What it says that it speaks.
-        dials: How many connections were made or refused.
-        refuses: What a dial ends with, if not with a connection.
-        hangs: Whether dials never end.
+        answers: Handlers by API key; requests with other keys never get a response.
+        versions: The versions in its ApiVersions response.
+        dials: The number of connection attempts.
+        refuses: The error of each connection attempt, if set.
+        hangs: Whether connection attempts never end.
     """
 
     def __init__(self) -> None:
@@ -170,7 +168,7 @@ class Peer:
 
 
 class Peers:
-    """Several of them, by address; nobody listens elsewhere."""
+    """Peers by address; other addresses refuse connections."""
 
     def __init__(self, *addresses: PeerAddress) -> None:
         self._peers = {address: Peer() for address in addresses}
@@ -190,6 +188,5 @@ def seeded() -> random.Random:
 
 
 async def turns(count: int = 5) -> None:
-    """Let the loop do what is due."""
     for _ in range(count):
         await next_turn()

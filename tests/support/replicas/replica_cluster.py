@@ -1,7 +1,7 @@
-"""Some replicas of one partition on as many nodes, and a controller: no network, no time but ours.
+"""Replicas of one partition, each on its node, and a controller, without a network or real time.
 
-What a fetcher and a controller would carry between them is carried by the test, in whatever order
-it likes: metadata reaches each node late, a follower fetches when it is told to.
+The test performs the work of fetchers and of metadata replication, in any order: each node applies
+new metadata late, and a follower fetches on command.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MOST_LAG_MS = 1_000
 
-# What a fetcher waits for newer metadata for, or for its next turn.
+# Errors after which a fetcher waits for newer metadata or its next turn.
 _NOT_NOW = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -47,8 +47,8 @@ class Node:
     """One node with its replica.
 
     Attributes:
-        late: Images that it has not heard of yet.
-        highest: Its high watermark since it entered its role.
+        late: Images that it has not applied yet.
+        highest: Its highest high watermark in its present role.
     """
 
     def __init__(self, node_id: int, path: Path, clock: HandClock, **overrides: str) -> None:
@@ -78,19 +78,18 @@ class Node:
         raise AssertionError(f"{directory.path}: {error}")
 
     def hear(self) -> None:
-        """Follow the oldest image that is on its way."""
+        """Apply the oldest pending image."""
         if self.late and self.partition.enter(self.late.pop(0)):
             self.highest = self.log.high_watermark
 
     def append(self, value: bytes) -> int:
-        """Append a record as the leader; return where the log ends."""
+        """Append a record as the leader; return the log end offset."""
         self.partition.check_leader()
         records = memoryview(bytearray(batch(value)))
         now_ms = self.clock.now_ms()
         return self.partition.append(records, now_ms=now_ms, request_version=12).last_offset + 1
 
     def values(self, end: int) -> list[bytes | None]:
-        """Return the values below an offset."""
         if end <= 0:
             return []
         found = self.log.read(0, 1 << 30, up_to_offset=self.log.log_end_offset).slice
@@ -118,15 +117,13 @@ class Node:
 
 
 class ReplicaCluster:
-    """The nodes, and the controller's word."""
-
     def __init__(self, path: Path, node_ids: tuple[int, ...] = (1, 2, 3), **overrides: str) -> None:
         self.clock = HandClock()
         self.nodes = {
             each: Node(each, path / str(each), self.clock, **overrides) for each in node_ids
         }
         self.image = partition_image(leader=node_ids[0], replicas=node_ids)
-        # What acks=all has been answered for: where it ended, and the values up to there.
+        # The values of all records that were ever committed.
         self.acknowledged: list[bytes | None] = []
         self._tell()
         for node in self.nodes.values():
@@ -143,7 +140,7 @@ class ReplicaCluster:
     # -- the controller ------------------------------------------------------------------------
 
     def elect(self, leader: int) -> None:
-        """Have a member of the ISR lead from now on, under the next epoch."""
+        """Make a member of the ISR the leader, with the next epoch."""
         if leader in self.image.isr:
             self.image = self.image._replace(
                 leader=leader,
@@ -153,7 +150,7 @@ class ReplicaCluster:
             self._tell()
 
     def decide(self, node: Node, change: IsrChange, *, is_answered: bool = True) -> None:
-        """Decide an AlterPartition; its answer may get lost."""
+        """Decide an AlterPartition; if not `is_answered`, its response is lost."""
         image = self.image
         epochs = image.leader_epoch, image.partition_epoch
         if epochs != (change.leader_epoch, change.partition_epoch):
@@ -168,10 +165,10 @@ class ReplicaCluster:
     # -- a fetcher -----------------------------------------------------------------------------
 
     def fetch(self, follower: Node) -> bool:
-        """Let a follower fetch once from whom it takes for the leader.
+        """Fetch once from the leader that the follower knows.
 
         Returns:
-            Whether the leader could ask for it to be let into the ISR.
+            Whether the leader may request that the follower joins the ISR.
         """
         role = follower.partition.role
         if isinstance(role, LeaderRole) or role.leader not in self.nodes:
@@ -199,7 +196,7 @@ class ReplicaCluster:
             if error.code not in _NOT_NOW:
                 raise
             return False
-        # A batch at a time, so that followers lag behind.
+        # One batch per fetch, so that followers lag.
         end_offset = leader.log.log_end_offset
         found = leader.log.read(offset, 1, up_to_offset=end_offset, min_one=True)
         follower.partition.append_as_follower(
@@ -212,7 +209,7 @@ class ReplicaCluster:
         return may_join
 
     def _divergence(self, leader: Node, follower: Node) -> int | None:
-        """Return where a follower's log has to end, if it goes another way than the leader's."""
+        """Return the offset to truncate a diverged follower to, or None."""
         log = follower.log
         last_epoch = log.leader_epochs.latest_epoch
         if last_epoch < 0:
@@ -225,10 +222,10 @@ class ReplicaCluster:
             return min(end_offset, own_end if own_end >= 0 else end_offset)
         return None
 
-    # -- laws ------------------------------------------------------------------------------------
+    # -- invariants ------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Assert that what was committed anywhere is the same everywhere, and stays."""
+        """Assert that committed records are the same on all nodes and never change."""
         for node in self.nodes.values():
             node.check()
         best = max(self.nodes.values(), key=lambda node: node.log.high_watermark)
@@ -241,6 +238,6 @@ class ReplicaCluster:
         if len(committed) > len(known):
             self.acknowledged = committed
         known = self.acknowledged
-        # Every replica that the controller would let lead has it all.
+        # Every possible leader has all committed records.
         for each in self.image.isr:
             assert self.nodes[each].values(len(known)) == known, f"{each} lacks what is committed"

@@ -1,4 +1,4 @@
-"""Roles for a partition under test, as newer metadata would give them."""
+"""Roles for a partition under test, as metadata would assign them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def partition_image(
     isr: tuple[int, ...] | None = None,
     index: int = 0,
 ) -> PartitionImage:
-    """Return what the metadata says of a partition; all replicas in sync if not said otherwise."""
+    """Return a partition's image; by default all replicas are in sync."""
     return PartitionImage(
         index=index,
         replicas=replicas,
@@ -43,7 +43,7 @@ def lead(
     leader: int = 1,
     leader_epoch: int | None = None,
 ) -> None:
-    """Give a partition a leader in the next epoch: node 1 alone, if not said otherwise."""
+    """Make a node, by default node 1 alone, the leader in the next epoch."""
     role = partition.role
     partition.enter(
         partition_image(
@@ -59,7 +59,7 @@ def lead(
 
 @contextmanager
 def offline(directory: DataDirectory) -> Iterator[None]:
-    """Have a directory offline for a while, as no real one ever comes back."""
+    """Take a directory offline and back, which no real one can do."""
     directory.is_online = False
     partitions = cast("set[Partition]", directory.partitions)
     for partition in partitions:

@@ -1,11 +1,11 @@
-"""A realm of Kerberos for a test: MIT's server from Debian's packages, on a port of its own.
+"""A Kerberos realm for tests: MIT's server from Debian's packages, on its own port.
 
     with Realm(folder) as realm:
         keytab = realm.add("kafka/127.0.0.1")
-        environment = realm.environment()       of processes that are to know the realm
+        environment = realm.environment()       of processes that use the realm
 
-Neither root nor the system's krb5.conf is needed. The Python package `gssapi` is built against the
-same packages where it is not installed. Where either cannot be had, `missing()` says why.
+Needs neither root nor the system's krb5.conf. If the Python package `gssapi` is not installed, it
+is built against the same packages. `missing()` returns why either is unavailable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GSSAPI = "gssapi>=1.9,<2"
 
 @cache
 def missing() -> str | None:
-    """Install what is needed; return why that is not possible, None if it is."""
+    """Install the prerequisites; return why that is impossible, or None."""
     try:
         python_path()
     except tools.ToolError as error:
@@ -47,19 +47,16 @@ def missing() -> str | None:
 
 @cache
 def packages() -> Path:
-    """Return where Debian's packages are unpacked."""
     return tools.debian_packages("krb5", _PACKAGES)
 
 
 def headers() -> tuple[Path, Path]:
-    """Return the two folders with the headers of the library."""
     folder = packages() / "usr" / "include"
     return folder / "mit-krb5", folder
 
 
 @cache
 def python_path() -> str | None:
-    """Return where `gssapi` is to be imported from; None if it is installed."""
     if importlib.util.find_spec("gssapi") is not None:
         packages()
         return None
@@ -68,7 +65,7 @@ def python_path() -> str | None:
     flags = {
         "GSSAPI_COMPILER_ARGS": f"-isystem {system} -I{own} -DHAS_GSSAPI_EXT_H",
         "GSSAPI_LINKER_ARGS": f"-L{libraries} -Wl,-rpath,{libraries} -lgssapi_krb5",
-        "GSSAPI_KRB5CONFIG": "true",  # both are said above
+        "GSSAPI_KRB5CONFIG": "true",  # both are set above
     }
 
     def build(target: Path) -> None:
@@ -84,11 +81,11 @@ def _libraries() -> Path:
 
 
 class Realm:
-    """The realm TEST.LOCAL, with a server of its own.
+    """The realm TEST.LOCAL with its server.
 
     Args:
-        folder: Of its own: database, configuration, keytabs.
-        clock_skew_s: How far clocks may differ, for who reads `environment`.
+        folder: Folder for its database, configuration and keytabs.
+        clock_skew_s: Allowed clock skew for processes with `environment`.
     """
 
     def __init__(self, folder: Path, *, clock_skew_s: int = 300) -> None:
@@ -122,7 +119,7 @@ class Realm:
         self._process.wait(10)
 
     def write_config(self, name: str, clock_skew_s: int) -> Path:
-        """Write a configuration of clients and services; return the file."""
+        """Write a configuration for clients and services; return its path."""
         path = self.folder / name
         path.write_text(
             f"[libdefaults]\ndefault_realm = {NAME}\nclockskew = {clock_skew_s}\n"
@@ -145,17 +142,17 @@ class Realm:
         return keytab
 
     def new_key(self, principal: str) -> None:
-        """Give a principal another key, which no keytab has."""
+        """Change a principal's key to one that no keytab has."""
         self._run("sbin/kadmin.local", "cpw", "-randkey", principal)
 
     def kinit(self, principal: str, keytab: Path, *options: str) -> Path:
-        """Have a principal given a ticket; return the cache that has it."""
+        """Get a ticket for a principal; return its cache."""
         cache_file = self.folder / f"{principal}.cache"
         self._run("bin/kinit", "-kt", str(keytab), "-c", str(cache_file), *options, principal)
         return cache_file
 
     def environment(self, config: Path | None = None) -> dict[str, str]:
-        """Return what processes that know the realm have in their environment."""
+        """Return the environment variables of processes that use the realm."""
         path = python_path()
         paths = [each for each in (path, os.environ.get("PYTHONPATH")) if each]
         return {

@@ -1,4 +1,4 @@
-"""A client that authenticates by hand, and the settings of a listener that asks it to."""
+"""Manual SASL authentication, and the settings of a listener that requires it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIENT_NONCE = "fyko+d2lbbFgONRv9qkxdawL"
 
 
 def sasl_listener(*mechanisms: str, protocol: str = "SASL_PLAINTEXT") -> dict[str, str]:
-    """Return the settings of a broker whose only listener wants clients to authenticate."""
+    """Return the settings of a broker whose only listener requires authentication."""
     users = " ".join(f'user_{name}="{password}"' for name, password in PLAIN_USERS.items())
     prefix = f"listener.name.{protocol.lower()}"
     modules = {
@@ -44,17 +44,14 @@ def sasl_listener(*mechanisms: str, protocol: str = "SASL_PLAINTEXT") -> dict[st
 
 
 async def shake_hands(client: RawClient, mechanism: str, version: int = 1) -> Any:
-    """Choose a mechanism; return the answer."""
     return await client.ask(ApiKey.SASL_HANDSHAKE, version, {"mechanism": mechanism})
 
 
 async def send_token(client: RawClient, token: bytes, version: int = 2) -> Any:
-    """Send a message of the mechanism's; return the answer."""
     return await client.ask(ApiKey.SASL_AUTHENTICATE, version, {"auth_bytes": token})
 
 
 async def log_in_plain(client: RawClient, user: str, password: str) -> Any:
-    """Authenticate by PLAIN; return the last answer."""
     await shake_hands(client, "PLAIN")
     return await send_token(client, f"\0{user}\0{password}".encode())
 
@@ -62,7 +59,6 @@ async def log_in_plain(client: RawClient, user: str, password: str) -> Any:
 async def log_in_scram(
     client: RawClient, mechanism: str, user: str, password: str, *, by_token: bool = False
 ) -> Any:
-    """Authenticate by SCRAM; return the last answer."""
     await shake_hands(client, mechanism)
     bare = f"n={user},r={CLIENT_NONCE}" + (",tokenauth=true" if by_token else "")
     answer = await send_token(client, b"n,," + bare.encode())
@@ -73,7 +69,7 @@ async def log_in_scram(
 
 
 def scram_final(mechanism: str, password: str, bare: str, first: str) -> bytes:
-    """Return the message by which a client proves that it knows the password."""
+    """Return the client's final message, which proves its password."""
     fields: Mapping[str, str] = dict(each.split("=", 1) for each in first.split(","))
     number = SCRAM_NUMBERS[mechanism]
     salt = base64.b64decode(fields["s"])
@@ -88,7 +84,6 @@ def scram_final(mechanism: str, password: str, bare: str, first: str) -> bytes:
 
 
 async def add_scram_user(client: RawClient, mechanism: str, user: str, password: str) -> Any:
-    """Add a user as Kafka's tools do; return its result."""
     number, salt = SCRAM_NUMBERS[mechanism], b"0123456789abcdef"
     upsertion = {
         "name": user,

@@ -1,8 +1,8 @@
-"""Kerberos without a realm: a message says who it is from, as a ticket would.
+"""Kerberos without a realm: each message contains the principal instead of a ticket.
 
-alice@TEST.LOCAL        is believed at once; `+` before it: after another message
-!why                    is refused; `~why`: is refused for now
-?alice@TEST.LOCAL       is believed once the acceptor may go on
+alice@TEST.LOCAL        is accepted immediately; with `+` before it after another message
+!why                    is refused; `~why`: is refused temporarily
+?alice@TEST.LOCAL       is accepted once the acceptor may continue
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ RULES = kerberos_rules(("DEFAULT",))
 
 
 class ScriptedAcceptor:
-    """Believes what it is told."""
+    """The broker's side, which obeys the message."""
 
     def __init__(self, keys: KerberosKeys | None = None) -> None:
         self.keys = keys
         self.default_realm = REALM
         self.threads: set[str] = set()
         self.asked: list[str] = []
-        # Clear: messages that begin with `?` wait until it is set.
+        # Messages that begin with `?` wait until it is set.
         self.may_go_on = threading.Event()
 
     def load(self) -> None:
@@ -48,8 +48,6 @@ class ScriptedAcceptor:
 
 
 class ScriptedContext:
-    """One client's."""
-
     def __init__(self, acceptor: ScriptedAcceptor) -> None:
         self._acceptor = acceptor
         self._more = ""
@@ -78,7 +76,6 @@ class ScriptedContext:
 
 
 async def log_in_gssapi(client: RawClient, principal: str, choice: bytes = CHOICE) -> Any:
-    """Authenticate as a principal; return the last answer."""
     await shake_hands(client, "GSSAPI")
     answer = await send_token(client, principal.encode())
     if answer.error_code:
@@ -88,7 +85,7 @@ async def log_in_gssapi(client: RawClient, principal: str, choice: bytes = CHOIC
 
 
 class ScriptedInitiator:
-    """Is alice, who needs two messages; and not to a host whose name is not in the realm."""
+    """The client's side for alice, with two messages; it refuses hosts outside the realm."""
 
     def __init__(self, keys: KerberosKeys) -> None:
         self.keys = keys
@@ -100,8 +97,6 @@ class ScriptedInitiator:
 
 
 class ScriptedTicket:
-    """One connection's."""
-
     def __init__(self) -> None:
         self.is_known = False
 

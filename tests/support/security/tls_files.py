@@ -1,4 +1,4 @@
-"""Certificates for tests: made once a process, written where a test wants them."""
+"""Certificates for tests, made once per process and written on demand."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def certificate(
     days: int = 30,
     by: str = OURS,
 ) -> str:
-    """Return key and certificate as PEM."""
     return authority(by).issue(name, _now(), hosts=hosts, days=days)
 
 
@@ -49,14 +48,13 @@ def client_certificate(name: str = "alice", *, days: int = 30, by: str = OURS) -
 
 
 def write(folder: Path, name: str, text: str) -> str:
-    """Write a file; return its path."""
     path = folder / name
     path.write_text(text)
     return str(path)
 
 
 def tls_configs(folder: Path, **more: str) -> dict[str, str]:
-    """Return configs of a broker whose listeners have TLS; `more` in `_` for `.`."""
+    """Return configs of a broker with TLS listeners; `_` in the names of `more` means `.`."""
     folder.mkdir(exist_ok=True)
     return {
         "ssl.keystore.type": "PEM",
@@ -68,7 +66,7 @@ def tls_configs(folder: Path, **more: str) -> dict[str, str]:
 
 
 def client_side(folder: Path, own: str | None = None, *, by: str = OURS):
-    """Return the context of a client that believes an authority, perhaps with a certificate."""
+    """Return the context of a client that trusts an authority, optionally with a certificate."""
     context = ssl.create_default_context(cadata=authority(by).certificate)
     if own is not None:
         context.load_cert_chain(write(folder, "client.pem", own))

@@ -1,4 +1,4 @@
-"""Records of TLS 1.3 that Python's ssl does not send: new keys, again and again (RFC 8446, 7)."""
+"""TLS 1.3 records that Python's ssl does not send: repeated key updates (RFC 8446, 7)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 if TYPE_CHECKING:
     from pathlib import Path
 
-_HASH: Final = "sha384"  # of TLS_AES_256_GCM_SHA384, which both sides take first
+_HASH: Final = "sha384"  # of TLS_AES_256_GCM_SHA384, which both sides prefer
 _HASH_BYTES: Final = 48
 _HANDSHAKE: Final = 22
 _DATA: Final = 23
 
 
 class KeyUpdates:
-    """The client's side of one connection, after its handshake.
+    """The client's side of one connection after its handshake.
 
     Args:
-        keys: The file that the client's context has written (keylog_filename).
+        keys: The key log file of the client's context (keylog_filename).
     """
 
     def __init__(self, keys: Path) -> None:
@@ -42,7 +42,6 @@ class KeyUpdates:
         return head + self._cipher.encrypt(nonce, plain, head)
 
     def new_keys(self, count: int) -> bytes:
-        """Return records that each bring new keys."""
         records = []
         for _ in range(count):
             records.append(self._record(b"\x18\x00\x00\x01\x00", _HANDSHAKE))
@@ -50,7 +49,6 @@ class KeyUpdates:
         return b"".join(records)
 
     def data(self, content: bytes) -> bytes:
-        """Return a record of data."""
         return self._record(content, _DATA)
 
 

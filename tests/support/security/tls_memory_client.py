@@ -19,12 +19,12 @@ class TlsMemoryClient:
     """One connection.
 
     Args:
-        peer: What it is connected by.
-        context: Its certificates and versions.
-        step: How many bytes go at a time; 0: as many as there are.
+        peer: The transport.
+        context: The client's certificates and versions.
+        step: Bytes per write; 0 writes all.
 
     Attributes:
-        received: All that has come, as it came.
+        received: All received bytes.
     """
 
     def __init__(self, peer: MemoryPeer, context: ssl.SSLContext, *, step: int = 0) -> None:
@@ -35,12 +35,11 @@ class TlsMemoryClient:
         self.received = b""
 
     def begin(self) -> bool:
-        """Shake hands."""
         self.engine.do_handshake()
         return True
 
     async def until_done(self, action: Callable[[], _Result]) -> _Result:
-        """Do what may need more of the other side than has come."""
+        """Try an operation that may need more data from the server."""
         while True:
             try:
                 result = action()
@@ -53,7 +52,6 @@ class TlsMemoryClient:
                 return result
 
     def take(self) -> None:
-        """Take what has come."""
         data = self.peer.transport.take()
         self.received += data
         self.incoming.write(data)

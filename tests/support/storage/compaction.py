@@ -1,4 +1,4 @@
-"""Compaction in one process, as tests want it: every step at once, and logs to do it to."""
+"""Compaction without a scheduler, and logs to compact."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def compact(
     now_ms: int,
     map_bytes: int = MAP_BYTES,
 ) -> int:
-    """Compact what can be compacted, with all swaps; return the new checkpoint."""
+    """Run compaction with all swaps; return the new checkpoint."""
     dirty = dirty_range(log, checkpoint, now_ms=now_ms)
     job = make_job(log, dirty, now_ms=now_ms)
     offset_map = OffsetMap(map_bytes, load_factor=0.9, secret=bytes(16))
@@ -51,7 +51,6 @@ def compact(
 
 
 def swap(log: Log, files: Files, base_offsets: tuple[int, ...]) -> None:
-    """Take all steps of a swap."""
     old = old_segments(log, base_offsets)
     assert old is not None
     begin_swap(files, log.directory, base_offsets[0])
@@ -67,14 +66,13 @@ def swap(log: Log, files: Files, base_offsets: tuple[int, ...]) -> None:
 
 
 def batches_of(log: Log) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Walk all batches of a log."""
     for segment in log.segments:
         for _, header, batch in segment.iterate_batches():
             yield header, bytes(batch)
 
 
 def records_of(log: Log) -> list[Record]:
-    """Return all records that are data, aborted or not."""
+    """Return all data records, aborted or not."""
     return [
         record
         for header, batch in batches_of(log)
@@ -84,10 +82,10 @@ def records_of(log: Log) -> list[Record]:
 
 
 def committed_records_of(log: Log) -> list[Record]:
-    """Return what a read_committed consumer sees from the log's start on.
+    """Return the records of a read_committed consumer from the log's start.
 
-    It discards what the aborted transactions list says, from their first offset up to the next
-    abort marker of the producer, as Kafka's consumer does.
+    As Kafka's consumer, it skips the listed aborted transactions, from their first offset to the
+    producer's next abort marker.
     """
     aborted = [entry for segment in log.segments for entry in segment.transaction_index]
     aborted.sort(key=lambda entry: entry.first_offset)
@@ -106,7 +104,7 @@ def committed_records_of(log: Log) -> list[Record]:
 
 
 def map_of(records: list[Record]) -> dict[bytes, tuple[int, bytes]]:
-    """Return what a reader that replays records ends with: offset and value of each live key."""
+    """Return the result of a replay: offset and value of each live key."""
     found: dict[bytes, tuple[int, bytes]] = {}
     for record in records:
         assert record.key is not None
@@ -118,7 +116,7 @@ def map_of(records: list[Record]) -> dict[bytes, tuple[int, bytes]]:
 
 
 def append(log: Log, batch: bytearray, *, now_ms: int) -> None:
-    """Put a batch behind the others as it is, except for offset and epoch; it is committed."""
+    """Append and commit a batch unchanged except for its offset and epoch."""
     set_base_offset_and_epoch(batch, 0, log.log_end_offset, 0)
     log.append_as_follower(batch, now_ms=now_ms)
     log.set_high_watermark(log.log_end_offset)
@@ -127,7 +125,6 @@ def append(log: Log, batch: bytearray, *, now_ms: int) -> None:
 def append_marker(
     log: Log, producer_id: int, *, is_commit: bool, now_ms: int, producer_epoch: int = 0
 ) -> None:
-    """End a producer's transaction."""
     key, value = encode_control_record(EndTransactionMarker(is_commit, 0))
     marker = build_batch(
         [(key, value, ())],

@@ -1,4 +1,4 @@
-"""A disk that fails where and when a test says so, or that is full."""
+"""A file system that fails on command or is full."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
     from wirebroker.storage.files import Buffer
 
-# Calls that need room.
+# Calls that need space.
 _CHANGES = ("write", "create")
 
 
 class FailingFiles(Files):
-    """The file system; `broken` says what goes wrong.
+    """A file system with injected errors.
 
     Attributes:
-        broken: Kinds of calls ("write", "sync", "read", "send", "create", "rename") by the prefix
-            of paths for which they fail.
-        error_number: The error they fail with.
-        changes: Number of calls so far that need room.
+        broken: Kinds of failing calls ("write", "sync", "read", "send", "create", "rename") by path
+            prefix.
+        error_number: The errno of failures.
+        changes: The number of calls so far that need space.
         refused: How many of them found none.
     """
 
@@ -36,28 +36,26 @@ class FailingFiles(Files):
         self.error_number = errno.EIO
         self.changes = 0
         self.refused = 0
-        # The first change that finds no room.
+        # The first change without space.
         self._full_from: int | None = None
-        # How often calls below a prefix fail; without an entry always.
+        # Remaining failures by prefix; without an entry unlimited.
         self._left: dict[str, int] = {}
 
     def fail(self, prefix: object, *kinds: str, times: int | None = None) -> None:
-        """From now on have these calls fail below `prefix`, always or so many times."""
+        """Let these calls fail below `prefix`, always or a limited number of times."""
         self.broken.setdefault(str(prefix), set()).update(kinds)
         if times is not None:
             self._left[str(prefix)] = times
 
     def fill(self, *, after_changes: int = 0) -> None:
-        """Have no room left, now or after so many further changes."""
+        """Run out of space, now or after a number of further changes."""
         self._full_from = self.changes + after_changes
         self.refused = 0
 
     def free(self) -> None:
-        """Have room again."""
         self._full_from = None
 
     def check(self, kind: str, path: str) -> None:
-        """Fail if it is time to."""
         if kind in _CHANGES:
             self.changes += 1
             if self._full_from is not None and self.changes > self._full_from:
@@ -85,12 +83,10 @@ class FailingFiles(Files):
         super().sync_directory(path)
 
     def open_volume(self, path: str) -> None:
-        """Each file is synced by itself."""
+        """Sync each file by itself."""
 
 
 class _FailingFile(DataFile):
-    """A file on that disk."""
-
     __slots__ = ("_disk",)
 
     def __init__(self, disk: FailingFiles, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Searches by timestamp in a log, all at once: what a thread of the broker does in steps."""
+"""Timestamp searches in a log, run at once; the broker runs them stepwise in a thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def offset_for_timestamp(
     log: Log, timestamp_ms: int, *, up_to_offset: int
 ) -> TimestampedOffset | None:
-    """Find the first record not earlier than `timestamp_ms`, if it is below `up_to_offset`."""
+    """Find the first record at or after `timestamp_ms` below `up_to_offset`."""
     steps = DetachedLog.of(log).offset_for_timestamp(timestamp_ms, up_to_offset=up_to_offset)
     return in_one_go(steps)
 

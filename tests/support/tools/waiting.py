@@ -1,7 +1,7 @@
 """Wait for a condition that no event announces, on the event loop or in a thread.
 
-A broker in another process may apply a change a moment after its response: Apache Kafka's
-controller responds before its brokers have applied it, wirebroker's after.
+Apache Kafka's controller responds before its brokers have applied a change, so a broker may apply
+it a moment after the response.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from wirebroker.base.clock import pause
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# For conditions that take milliseconds on an idle machine.
+# For conditions that need milliseconds on an idle machine.
 PATIENCE_S = 30.0
 _POLL_S = 0.05
 
 
 async def until(condition: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
-    """Return once the condition is true.
+    """Wait until the condition is true.
 
     Raises:
         TimeoutError: It is still false after `timeout_s`.

@@ -1,4 +1,4 @@
-"""Keeping cores awake: what is written to the kernel's device, and what is said of it."""
+"""Keeping cores awake: the value written to the kernel's device, and the messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of clusters are made into: rows, ratios, what is reached."""
+"""Evaluation of cluster figures: rows, ratios, targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What growth makes of its costs: slopes, rows, and what is kept for a later run."""
+"""Growth benchmarks: slopes, rows, and stored results."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ def series(broker: str = "ours", cost: str = "produce", **rest: object) -> Serie
 
 
 class IdleBroker(RunningBroker):
-    """A broker that is never started, whatever its directory."""
-
     def __init__(self, _directory: Path) -> None:
         super().__init__("127.0.0.1:0")
 

@@ -1,4 +1,4 @@
-"""Reads that are kept between the pieces of a benchmark: what was done is not done again."""
+"""Benchmark results that are kept between runs are not measured again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks make of their runs: medians, bounds, ratios."""
+"""Evaluation of benchmark runs: medians, bounds, ratios."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_bounds_of_one_value_are_the_value():
     assert bounded([4.0]) == Bounded(4.0, 4.0, 4.0)
 
 
-# From tables of the sign test: so many values at each end may be left out at 95 %.
+# From tables of the sign test: values to drop at each end for 95 %.
 @pytest.mark.parametrize(("count", "rank"), [(5, 0), (6, 0), (9, 1), (12, 2), (20, 5), (25, 7)])
 def test_the_bounds_leave_out_as_many_values_as_the_sign_test_allows(count: int, rank: int):
     values = [float(number) for number in range(count)]

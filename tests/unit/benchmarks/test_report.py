@@ -1,4 +1,4 @@
-"""What the table of pairs keeps for a later run, and what its facts say."""
+"""Stored data of the benchmark table for later runs, and its facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory is touched before it is measured, as much as is free."""
+"""Memory is touched before measurements, up to the free amount."""
 
 from benchmarks.measurement import warm_memory as module
 from benchmarks.measurement.warm_memory import available_bytes, warm_memory

@@ -1,4 +1,4 @@
-"""Ranges of addresses: what Apache Kafka 4.4.0's CidrUtils said of each, and of each address."""
+"""Address ranges, compared with the results of Apache Kafka 4.4.0's CidrUtils."""
 
 import pytest
 

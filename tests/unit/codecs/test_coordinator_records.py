@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`: the bytes that Apache Kafka 4.3.1 writes."""
+"""The records of `__consumer_offsets`: the bytes of Apache Kafka 4.3.1."""
 
 import pytest
 from hypothesis import given

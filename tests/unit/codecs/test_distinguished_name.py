@@ -1,4 +1,4 @@
-"""Owners of certificates are named as Java names them (compared with Java 17 by the same names)."""
+"""Certificate owners are named as by Java 17."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made(
     *attributes: tuple[x509.ObjectIdentifier, str],
     extensions: Sequence[tuple[x509.ExtensionType, bool]] = (),
 ) -> bytes:
-    """Return a certificate with extensions, which are critical or not."""
+    """Return a certificate with extensions, critical or not."""
     name = x509.Name([x509.NameAttribute(oid, text) for oid, text in attributes])
     now = datetime(2026, 1, 1, tzinfo=UTC)
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name)

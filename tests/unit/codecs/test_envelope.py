@@ -1,4 +1,4 @@
-"""What an Envelope carries, byte for byte as Kafka's brokers write it, and what is refused."""
+"""Envelopes byte for byte as Kafka's brokers write them, and invalid ones."""
 
 import pytest
 

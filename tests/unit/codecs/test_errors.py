@@ -1,4 +1,4 @@
-"""Error codes of peers, also of newer ones."""
+"""Error codes of peers, including unknown ones."""
 
 from __future__ import annotations
 

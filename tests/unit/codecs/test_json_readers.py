@@ -1,4 +1,4 @@
-"""Files, responses and requests of JSON that is spoiled: each reader refuses it as it says."""
+"""Malformed JSON in files, responses and requests: each reader rejects it as documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that no reader may fail at, and that it may not take for a number."""
+"""JSON that readers must parse, and values that must not be read as numbers."""
 
 from __future__ import annotations
 

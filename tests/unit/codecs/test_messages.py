@@ -1,4 +1,4 @@
-"""The generic codec against what peers may send and what handlers may hand it."""
+"""The generic codec with all kinds of input from peers and handlers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_what_is_decoded_keeps_nothing_of_the_frame() -> None:
     frame = bytearray(encode_request(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": b"secret"}))
     value = decode_request(ApiKey.SASL_AUTHENTICATE, 2, memoryview(frame))
     frame[:] = bytes(len(frame))
-    frame.clear()  # would raise BufferError if a view on it were left
+    frame.clear()  # would raise BufferError if a view of it were left
     assert value.auth_bytes == b"secret"
 
 
@@ -327,7 +327,7 @@ def test_versions_without_definition_are_our_mistake() -> None:
 
 
 def _peak_bytes_of_refusing(key: ApiKey, version: int, frame: bytes) -> int:
-    with pytest.raises(MalformedFrameError):  # compiles the decoder, which takes memory once
+    with pytest.raises(MalformedFrameError):  # compiles the decoder, which allocates memory once
         decode_request(key, version, b"")
     tracemalloc.start()
     try:

@@ -1,7 +1,7 @@
-"""Metadata records: their frame, the versions they are written at, what stops a replay.
+"""Metadata records: their frame, the written versions, and errors that stop a replay.
 
-The bytes were written by Apache Kafka 4.3.1 (its MetadataRecordSerde); tests/java compares all
-kinds and versions with Kafka's own classes.
+Apache Kafka 4.3.1's MetadataRecordSerde wrote the bytes; tests/java compares all kinds and
+versions.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ SHORT = {
 
 
 def blocks() -> list[tuple[bytes, list[int]]]:
-    """Return the example's two blocks as bytes and the byte counts written beside them."""
+    """Return the example's two blocks as bytes, and the byte counts next to them."""
     example = README.read_text(encoding="utf-8").partition("## A worked example")[2]
     found = re.findall(r"(?:^    .*\n)+", example, re.MULTILINE)
     result: list[tuple[bytes, list[int]]] = []

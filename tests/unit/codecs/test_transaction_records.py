@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`: recorded bytes, and every value there and back."""
+"""The records of `__transaction_state`: recorded bytes, and round trips of every value."""
 
 import pytest
 from hypothesis import given

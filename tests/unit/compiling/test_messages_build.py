@@ -1,4 +1,4 @@
-"""The modules in codecs/generated: made from what is in the tree, once, and the same everywhere."""
+"""The build of the modules in codecs/generated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty folder that the build takes for codecs/generated."""
     monkeypatch.setattr(build, "MODULES", tmp_path / "generated")
     return tmp_path / "generated"
 
@@ -121,7 +120,7 @@ def test_a_definition_that_is_missing_stops_the_build(their_schema: Path) -> Non
 def test_without_kafka_python_the_build_says_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "kafka").mkdir()  # a folder of that name is nothing
+    (tmp_path / "kafka").mkdir()  # an empty folder of that name does not count
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     with pytest.raises(definitions.DefinitionsError, match="kafka-python>=3"):
         definitions._resources()

@@ -1,4 +1,4 @@
-"""`make release`: a dry run changes nothing; an upload commits, tags, uploads and pushes."""
+"""`make release` in small projects, as a dry run and as an upload."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DATE = "2027-01-31"
 CHANGELOG = "# Changes\n\n## 0.2.0 (unreleased)\n\n- New.\n"
-# In place of the build: a wheel and an sdist that twine accepts, other ones each time.
+# Replaces the build: a wheel and an sdist that twine accepts, different ones each time.
 BUILD = """\
 import hashlib, io, os, pathlib, sys, tarfile, zipfile
 assert sys.argv[1:3] == ["--final", "--output"]
@@ -67,7 +67,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Make a small project with version 0.2.0, and a bare repository that it is pushed to."""
+    """Make a small project with version 0.2.0, and a bare repository as its remote."""
     root = tmp_path / "project"
     for name, text in {
         "wirebroker/__init__.py": '__version__ = "0.2.0"\n',
@@ -86,7 +86,7 @@ def project(tmp_path: Path) -> Path:
 
 
 class Index(http.server.BaseHTTPRequestHandler):
-    """A package index that refuses files while `status` says so."""
+    """A package index that refuses files while `status` is an error."""
 
     status = 200
     uploads: ClassVar[list[tuple[str, str]]] = []

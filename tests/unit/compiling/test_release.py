@@ -1,4 +1,4 @@
-"""What is published: the version's text, the Pythons that wheels are compiled for."""
+"""Releases: the version's text, and the Python versions of compiled wheels."""
 
 from __future__ import annotations
 

@@ -14,12 +14,11 @@ FOLDER = ROOT / ".venv" / "of-a-test"
 
 
 class BecameError(Exception):
-    """Stands for the process becoming another."""
+    """Raised in place of replacing the process."""
 
 
 @pytest.fixture
 def start(monkeypatch, capsys):
-    """Return a function that starts and returns (environment, standard error)."""
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.delenv("PYTHONPATH", raising=False)
 

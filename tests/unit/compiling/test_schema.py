@@ -1,4 +1,4 @@
-"""Message definitions in both spellings: Kafka's JSON and our own tables."""
+"""Message definitions in both notations: Kafka's JSON and our own tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build compiles, by the variable and by what the machine has."""
+"""What a build compiles, depending on the variable and the machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTHING = Wish(c=False, modules=False, must=False)
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch, tmp_path):
-    """A machine with a compiler and Python's headers, and no wish."""
+    """A machine with a compiler and Python's headers, and no explicit request."""
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setenv("CC", "true -pipe")
     (tmp_path / "Python.h").touch()
@@ -75,7 +75,7 @@ announce(Wish(c=True, modules=sys.argv[1] == "True", must=False))
 def test_a_build_that_compiles_prints_its_time_and_how_to_skip_it(compiles):
     terminal, side = pty.openpty()
     command = [sys.executable, "-c", _ANNOUNCING, str(compiles)]
-    # Its other outputs are hidden, as pip hides them.
+    # Other output is hidden, as by pip.
     hidden = subprocess.DEVNULL
     subprocess.run(command, stdin=side, stderr=hidden, cwd=ROOT, start_new_session=True, check=True)
     os.write(side, b"end")

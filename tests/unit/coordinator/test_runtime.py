@@ -1,4 +1,4 @@
-"""Timers as data, and outcomes one after the other."""
+"""Timers as data, and outcomes in sequence."""
 
 from wirebroker.codecs.coordinator_records import CoordinatorRecord
 from wirebroker.coordinator.outcome import Outcome, Timers

@@ -1,4 +1,4 @@
-"""What several tests of the store share."""
+"""Fixtures for the tests of storage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def open_log(tmp_path: Path) -> Iterator[Callable[..., Log]]:
-    """Return a function that opens the log in the test's directory, with the settings it names."""
+    """Return a function that opens the log in the test's directory with the given settings."""
     logs: list[Log] = []
 
     def open_it(

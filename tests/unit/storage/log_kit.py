@@ -1,4 +1,4 @@
-"""A log in a test's directory, and short ways to fill and read it."""
+"""A log in a test's directory, and shortcuts to fill and read it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ NOW = 1_700_000_000_000
 
 
 def make_log(directory: object, **settings: Any) -> Log:
-    """Return a log that is not loaded yet."""
     return Log(
         str(directory),
         Files(),
@@ -28,7 +27,7 @@ def make_log(directory: object, **settings: Any) -> Log:
 
 
 def commit_all(log: Log) -> None:
-    """Let the high watermark follow, and check the log's laws."""
+    """Advance the high watermark to the end and check the log's invariants."""
     log.set_high_watermark(log.log_end_offset)
     log.check()
 
@@ -36,7 +35,6 @@ def commit_all(log: Log) -> None:
 def batch(
     count: int = 1, *, value: bytes = b"v", timestamp_ms: int = NOW, **more: Any
 ) -> memoryview:
-    """Build a producer's batch of equal records."""
     records = [(b"k", value, ())] * count
     return memoryview(build_batch(records, timestamp_ms=timestamp_ms, **more))
 
@@ -49,7 +47,6 @@ def append(
     now_ms: int = NOW,
     **more: Any,
 ) -> AppendResult:
-    """Append a batch, by default one of one record."""
     if records is None:
         records = batch()
     result = log.append_as_leader(records, leader_epoch=leader_epoch, now_ms=now_ms, **more)
@@ -70,6 +67,6 @@ def fields_of(result: AppendResult | None) -> tuple[int, int, int, int, bool]:
 
 
 def read_all(log: Log, offset: int = 0) -> bytes:
-    """Read what the segment of `offset` holds from there on."""
+    """Read from `offset` to the end of its segment."""
     found = log.read(offset, 1 << 20, up_to_offset=log.log_end_offset).slice
     return b"" if found is None else found.read()

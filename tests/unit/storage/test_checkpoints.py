@@ -1,4 +1,4 @@
-"""Checkpoint files, as Apache Kafka writes and reads them."""
+"""Checkpoint files in Apache Kafka's format."""
 
 import pytest
 

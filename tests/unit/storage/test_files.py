@@ -1,4 +1,4 @@
-"""Behaviour of the one door to the operating system's file calls."""
+"""The file calls of storage/files.py."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from tests.support.tools.waiting import eventually
 from wirebroker.storage import system_calls
 from wirebroker.storage.files import ColdPagesError, Files, FileSlice
 
-# Where the system is called.
+# The module that calls the operating system.
 DOOR = "wirebroker.storage.files"
 
 
@@ -223,7 +223,7 @@ def test_a_renamed_file_is_found_under_its_new_name_after_it_was_closed(tmp_path
 
 
 def test_the_size_of_a_file_that_is_renamed_meanwhile_is_found(tmp_path, monkeypatch):
-    """A thread that searches a log must not make a segment seem empty under a compaction."""
+    """A segment must not seem empty to a searching thread during a compaction."""
     Path(tmp_path / "a").write_bytes(b"abc")
     file = Files().data(f"{tmp_path}/a")
     stat = os.stat
@@ -320,7 +320,7 @@ def test_what_was_dropped_is_there_once_it_is_warmed(tmp_path, monkeypatch, syst
     file.warm(100_000, 1 << 20)
     assert all(file.is_resident(100_000 + part, 4096) for part in range(0, 1 << 20, 4096))
     assert file.is_resident(100_000, 1 << 20)
-    file.warm(3 << 20, 10)  # there is nothing
+    file.warm(3 << 20, 10)  # past the end
 
 
 def test_what_is_asked_for_ahead_comes_without_being_waited_for(tmp_path):
@@ -330,7 +330,7 @@ def test_what_is_asked_for_ahead_comes_without_being_waited_for(tmp_path):
     file.cool(0, 1 << 20)
     file.expect(0, 1 << 20)
     eventually(lambda: file.is_resident(0, 1 << 20))
-    file.expect(1 << 20, 10)  # there is nothing
+    file.expect(1 << 20, 10)  # past the end
     assert file.size() == 1 << 20
 
 
@@ -394,7 +394,7 @@ def test_what_lies_in_a_folder_that_goes_is_not_held_open(tmp_path):
         assert file.read_at(0, 3) == b"abc"
     files.remove_tree(f"{tmp_path}/gone")
     assert files.open_file_count == 1
-    assert read.read_at(0, 3) == b"abc"  # who has begun comes to the end
+    assert read.read_at(0, 3) == b"abc"  # a read that has begun completes
 
 
 def test_small_files_are_replaced_whole(tmp_path):
@@ -496,5 +496,5 @@ def test_what_is_not_cached_is_left_and_read_where_the_file_system_cannot_tell(
         assert file.read_now(8, 4, least=2) == b"89"
         with pytest.raises(ColdPagesError):
             file.read_now(8, 4, least=3)
-    assert len(flagged) == asked  # who cannot tell is not asked again
+    assert len(flagged) == asked  # an unsupported call is not repeated
     files.close_all()

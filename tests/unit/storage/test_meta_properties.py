@@ -1,4 +1,4 @@
-"""meta.properties, as Apache Kafka writes and reads it."""
+"""meta.properties in Apache Kafka's format."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files of a data directory that are no regular files, or whose names are none of Kafka's."""
+"""Irregular files and unknown names in a data directory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fifo(path: Path) -> None:
 
 
 def unix_socket(path: Path) -> None:
-    # The path of a socket is short.
+    # Socket paths must be short.
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(f"/proc/self/fd/{os.open(path.parent, os.O_PATH)}/{path.name}")
 
@@ -63,7 +63,7 @@ def names_of_a_segment(offset: int) -> list[str]:
 
 
 def check_goes_on(open_log, count: int) -> None:
-    """Append past all segment names that are taken, and find everything after a crash."""
+    """Append past all taken segment names, and find everything after a crash."""
     log = open_log(segment_bytes=200)
     assert log.log_end_offset == count
     for _ in range(6):
@@ -83,7 +83,7 @@ def test_odd_files_are_no_segments(open_log, tmp_path, odd, clean):
     for _ in range(3):
         append(log)
     log.close(clean=clean)
-    # 4, 6 and 8: where segments are about to begin. The others: Kafka's names for no segment here.
+    # 4, 6 and 8 are the next segments; the others are valid names of no segment here.
     for offset in (4, 6, 8, 200):
         for name in names_of_a_segment(offset):
             odd(tmp_path / name)

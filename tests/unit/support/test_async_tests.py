@@ -1,4 +1,4 @@
-"""What is said of async tests that go wrong."""
+"""Messages about faulty async tests."""
 
 from __future__ import annotations
 

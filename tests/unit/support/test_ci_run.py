@@ -1,4 +1,4 @@
-"""What .ci/run says of tests that fail, with a `make` that plays their part."""
+"""The report of .ci/run on failed tests, with a fake `make`."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Fails a target as often as its file says, with so many failed tests noted as pytest does.
+# Fails a target as often as its file says, and records failed tests as pytest does.
 MAKE = """\
 #!/usr/bin/env bash
 echo "make $*" >> made.txt
@@ -28,14 +28,13 @@ exit 2
 
 
 def of_files(count: int, *, tests: int = 1) -> list[str]:
-    """Name tests of so many files."""
     return [f"tests/test_{file}.py::test_{test}" for file in range(count) for test in range(tests)]
 
 
 def run(
     tmp_path: Path, *, fails: dict[str, int], failed: Sequence[str] = of_files(1), ended: int = 1
 ) -> tuple[int, list[str], str]:
-    """Run it where `fails` targets fail so often; return its exit status and what was made."""
+    """Run .ci/run with `fails` as the failures per target; return status and targets."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
     (tmp_path / "bin").mkdir()
@@ -73,7 +72,7 @@ def test_a_few_tests_that_fail_are_tried_again_and_named(tmp_path, part):
 
 
 def test_many_tests_of_one_file_are_tried_again(tmp_path):
-    """What a fixture did not get, all of its file fail for."""
+    """A failed fixture makes all tests of its file fail."""
     failed = [*of_files(5, tests=8), "tests/test_1.py::TestIt::test_it[a::b-/c:d]"]
     assert run(tmp_path, fails={"test-all": 1}, failed=failed)[0] == 0
 

@@ -1,4 +1,4 @@
-"""Which tests are left out of which run, and that what is named to be left out is there."""
+"""Which tests each run excludes, and that the named exclusions exist."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_workers_are_given_together_or_apart_is_there():
 
 
 def test_what_tests_start_keeps_its_compiled_modules(tmp_path):
-    """Each of hundreds of brokers and verbs would compile all of its modules anew: half its CPU."""
+    """Otherwise each broker and verb would recompile its modules: half its CPU time."""
     lines = (_ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
     switch = [line for line in lines if "BYTECODE" in line]
     (tmp_path / "Makefile").write_text("\n".join([*switch, "show:", "\t@env"]))

@@ -1,4 +1,4 @@
-"""The nightly steps: each alone, gone on with, and told in a table."""
+"""The nightly steps: separate, resumed, and reported in a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests import nightly
 from tests.nightly import Step, gave_of
 
-# Steps are modules, as the real ones; `timeit` runs a statement.
+# Steps are modules, like the real ones; `timeit` runs a statement.
 _GOES = "print('groups: seed 7, 31 schedules, at rest')"
 
 
@@ -17,7 +17,6 @@ def step(name: str, statement: str) -> Step:
 
 @pytest.fixture
 def run(tmp_path, capsys):
-    """Return a function that runs steps, and returns the status and what was printed."""
 
     def run_them(*arguments: str, steps: tuple[Step, ...]) -> tuple[int, str]:
         status = nightly.main([*arguments, "--results", str(tmp_path / "results")], steps)

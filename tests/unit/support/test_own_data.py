@@ -31,7 +31,7 @@ def test_other_directories_of_that_name_are_free(tmp_path):
 
 
 def test_a_tree_with_such_a_directory_can_be_removed(tmp_path, monkeypatch):
-    """What shutil.rmtree removes is named within the directory that it has opened."""
+    """shutil.rmtree names files relative to the directory that it has opened."""
     monkeypatch.chdir(ROOT)
     (tmp_path / "tree" / "data" / "t-0").mkdir(parents=True)
     shutil.rmtree(tmp_path / "tree")

@@ -1,4 +1,4 @@
-"""Ports that nobody else is given."""
+"""Ports that no other process is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units of tests go out longest first, those that use a core to a worker for each."""
+"""Test units are scheduled longest first, with separate workers for heavy ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who ends a run of nightly steps ends the step that is under way, and what that has started."""
+"""Ending a run of nightly steps ends the child processes of the current step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# A step with a child that no Ctrl-C ends; the child has the pipe open as long as it lives.
+# A step with a child that ignores Ctrl-C and holds the pipe open while it lives.
 _CHILD = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -57,7 +57,6 @@ def pipe(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Give a list for what the test runs; it is killed in the end."""
     processes: list[subprocess.Popen[bytes]] = []
     yield processes
     for process in processes:
@@ -66,7 +65,6 @@ def run(tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def begin(program: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Run a program as a shell's `&` does, with Ctrl-C ignored."""
     shell = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
     return subprocess.Popen([*shell, sys.executable, "-c", program, *arguments], cwd=ROOT)
 

@@ -95,7 +95,7 @@ def test_the_short_way_for_one_replica_gives_the_bytes_of_the_long_way(version: 
     twice = encode_topic(
         version, TopicView("t", TOPIC_ID, partitions=[PartitionView(5, 1, 7, (1,), (1, 2))])
     )
-    # Two in sync: one more node, and another count.
+    # Two in-sync replicas: one more node id and a larger count.
     assert len(twice) == len(topic) + 4
     if version >= 9:
         assert (

@@ -1,4 +1,4 @@
-"""What counts as a frame like the last one, in Python and (compiled tree) in C alike."""
+"""Recognition of repeated frames, equal in Python and (compiled tree) C."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ TWO_MIB = 2 << 20
 
 
 def of_length(length: int, attributes: int = 0) -> bytes:
-    """Return so many bytes with length, magic and attributes where a batch has them."""
+    """Return this many bytes, with a batch's length, magic and attributes."""
     size = (length - 12).to_bytes(4)
     return bytes(8) + size + bytes(4) + b"\2" + bytes(5) + bytes([attributes]) + bytes(length - 23)
 
 
 def seen(found: tuple[int, list[tuple[int, memoryview, int]]] | None) -> Any:
-    """Return what was found with bytes in the place of views."""
     if found is None:
         return None
     correlation_id, parts = found
@@ -121,7 +120,7 @@ def test_more_than_2_mib_match_where_the_length_is_no_varint(module, length):
 @EACH_LAYOUT
 @pytest.mark.parametrize("length", [23, 59, 60])
 def test_what_is_shorter_than_a_batch_header_does_not_match(module, version, length):
-    # As they are, and where the frame is long enough for a batch.
+    # Unchanged, and where the frame is long enough for a batch.
     frame = Frame(version, of_length(length))
     assert frame.match(module, frame.data) is None
     assert frame.match(module, frame.data + bytes(61)) is None

@@ -1,4 +1,4 @@
-"""Batches as Apache Kafka 4.3.1 wrote them into a segment, and what must be refused."""
+"""Batches from a segment of Apache Kafka 4.3.1, and damaged ones."""
 
 import struct
 
@@ -20,7 +20,7 @@ from wirebroker.codecs.records.compression import Codec
 from wirebroker.codecs.records.layout import HEADER_BYTES
 from wirebroker.codecs.records.record import Record
 
-# Java's console producer, idempotent; two records with keys and headers (h1: v1, h2: ä and h3: "").
+# Java's idempotent console producer; two records with keys and headers (h1: v1, h2: ä and h3: "").
 JAVA_NONE = bytes.fromhex(
     "0000000000000000000000980000000002410478aa000000000001000001a1fda9cedd000001a1fda9cee700000000"
     "0000001f00000000000000000002400000000a6b65792d311276616c7565206f6e650404683104763104683204c3a4"

@@ -1,4 +1,4 @@
-"""Every codec in every form that clients write, and inputs that lie about their size."""
+"""Every codec in every form that clients write, and decompression bombs."""
 
 import gzip
 import os
@@ -87,7 +87,7 @@ def test_snappy_is_written_in_java_s_form() -> None:
     packed = compress(Codec.SNAPPY, b"x" * 40_000)
     assert packed[:16] == b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
     (first_length,) = struct.unpack_from(">i", packed, 16)
-    # 32 KiB a block.
+    # 32 KiB blocks.
     assert packed[20:23] == uvarint(32_768)
     assert packed[20 + first_length + 4 :].startswith(uvarint(40_000 - 32_768))
 
@@ -179,8 +179,8 @@ def lz4_of_a_size() -> bytes:
     return lz4.frame.compress_begin(context, source_size=SIZE) + bytes(20)
 
 
-# Small inputs that inflate, or say that they do, to hundreds of megabytes. They are made when they
-# are used: that takes seconds, which each process that collects tests would pay.
+# Small inputs that inflate, or claim to, to hundreds of megabytes. They are created on first use,
+# because that takes seconds and every process collects the tests.
 BOMBS: dict[str, tuple[Codec, Callable[[], bytes]]] = {
     "gzip": (Codec.GZIP, gzip_bomb),
     "snappy says 300 MB": (Codec.SNAPPY, lambda: uvarint(SIZE) + bytes(20)),
@@ -199,13 +199,12 @@ BOMBS: dict[str, tuple[Codec, Callable[[], bytes]]] = {
 
 
 def peak_kib() -> int:
-    """Return the most memory that this process had resident since the peak was reset."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def growth_kib(work: Callable[..., Any], *arguments: object) -> tuple[Any, int]:
-    """Return what a call gives and how much the peak of memory rose by it."""
+    """Return a call's result and its growth of the peak memory."""
     Path("/proc/self/clear_refs").write_text("5")
     before = peak_kib()
     result = work(*arguments)
@@ -215,14 +214,14 @@ def growth_kib(work: Callable[..., Any], *arguments: object) -> tuple[Any, int]:
 def bomb_growth_kib(name: str, max_bytes: int) -> tuple[ErrorCode, int]:
     codec, make = BOMBS[name]
     data = make()
-    # The libraries are imported and their tables made before memory is measured.
+    # Import the libraries and build their tables before memory is measured.
     fault(codec, b"\xff" * 20)
     return growth_kib(fault, codec, data, max_bytes)
 
 
 @pytest.fixture(scope="module")
 def own_process() -> Iterator[ProcessPoolExecutor]:
-    """A process whose memory nobody else's garbage, given back meanwhile, can change."""
+    """A process without garbage of other tests."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         yield process
 
@@ -252,7 +251,7 @@ def test_a_declared_size_is_not_believed_even_within_the_limit(
 
 
 def test_zstd_s_highest_level_packs_what_is_large_with_a_small_window():
-    """Its own tables for 100 MiB take 800 MiB of memory, and any topic may ask for it."""
+    """Zstd's own tables for 100 MiB take 800 MiB of memory, and any topic may configure it."""
     packing = packer(Codec.ZSTD, 22, size=100 << 20)
     head = packing.compress(bytes(100 << 20))[:18]
     assert zstandard.get_frame_parameters(head).window_size <= 2 << 20

@@ -59,7 +59,7 @@ def test_every_kind_has_kafka_s_bytes(record: ControlRecord, key: str, value: st
 @pytest.mark.parametrize(("record", "key", "value"), RECORDS)
 def test_a_value_that_is_cut_off_is_refused(record: ControlRecord, key: str, value: str) -> None:
     data = bytes.fromhex(value)
-    # The last byte, a section of tagged fields, is not needed to understand a record.
+    # The last byte, a section of tagged fields, is not needed to parse a record.
     for length in range(len(data) - 1):
         with pytest.raises(KafkaError) as caught:
             decode_control_record(bytes.fromhex(key), data[:length])

@@ -1,4 +1,4 @@
-"""The walk over keys and values agrees with the careful walkers."""
+"""The walk over keys and values agrees with the validating walkers."""
 
 import contextlib
 
@@ -112,7 +112,6 @@ A, B = (b"a", b"1", ()), (b"b", b"2", ())
 
 
 def walked(*batches):
-    """Return records and markers in the order in which they come."""
     found: list[tuple] = []
     walk = KeyValueWalk(b"".join(batches), 0, lambda *ended: found.append(ended))
     found.extend(walk)

@@ -1,4 +1,4 @@
-"""A batch header's layout: it agrees with itself, and C and the documents say the same."""
+"""A batch header's layout, compared with C and the documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POSITIONS = {
     "record_count": layout.RECORD_COUNT_AT,
 }
 C_SOURCES = ("codecs/_hot.c", "codecs/_record_columns.h", "codecs/_record_walk.h")
-# A header in which every byte is another one.
+# A header in which every byte differs.
 BYTES = bytes(range(layout.HEADER_BYTES))
 FIELDS = dict(zip(POSITIONS, layout.HEADER.unpack(BYTES), strict=True))
 
@@ -92,7 +92,7 @@ def test_c_reads_fields_by_their_names(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     found = re.findall(r"\b(?:p|start|buf) \+ (\d+)|\bp\[(\d+)\]|\+ (\d+)\]", text)
     numbers = [int(number) for groups in found for number in groups if number]
-    # Below it may be the place of a byte in a word, or of a word in a frame.
+    # Smaller numbers may be a byte's place in a word, or a word's in a frame.
     assert [number for number in numbers if number >= layout.LENGTH_AT] == []
 
 

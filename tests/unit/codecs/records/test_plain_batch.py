@@ -1,4 +1,4 @@
-"""The check and the placing of a plain batch, in Python and (compiled tree) in C alike."""
+"""Validation and placement of a plain batch, in Python and in C."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def changed(records: bytes, *, is_crc_right: bool = True, **fields: int) -> memo
 
 
 def of_size(size: int) -> memoryview:
-    """Return a plain batch of so many bytes, of which only the header has a meaning."""
+    """Return a plain batch of this many bytes, of which only the header is meaningful."""
     fields = read_batch_header(batch(b""))._replace(length=size - 12)
     records = bytearray(HEADER.pack(*fields) + bytes(range(256)) * (size // 256 + 1))[:size]
     write_crc(records, 0)

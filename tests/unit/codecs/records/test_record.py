@@ -85,7 +85,7 @@ def test_any_negative_length_is_null_as_in_java() -> None:
 )
 def test_a_record_that_contradicts_itself_is_refused(payload: bytes) -> None:
     refused(payload, 1)
-    # With more behind it, nothing may be taken from there.
+    # Bytes after the record must not be read.
     refused(payload + bytes(50), 1)
 
 

@@ -1,4 +1,4 @@
-"""The first record from a timestamp and an offset on, in records that are cut anywhere."""
+"""Searches by timestamp and offset in truncated and damaged records."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_more_than_is_allowed_is_refused_before_it_is_unpacked(codec):
         (codec, damage)
         for codec in Codec
         for damage in (lambda data: data[:-30], lambda _data: b"garbage" * 10)
-        # A zstd stream that is cut off yields what is there: its last record is the one that fails.
+        # A truncated zstd stream yields what is there: its last record is the one that fails.
         if codec is not Codec.NONE and (codec is not Codec.ZSTD or damage(b"") != b"")
     ],
 )

@@ -1,4 +1,4 @@
-"""The controller as a machine: what it decides, takes over, and asks for when a session ends."""
+"""The controller as a state machine: decisions, replay, and reactions to expired sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SESSION_MS = 9_000  # broker.session.timeout.ms
 
 
 def _machine(image: Any) -> ControllerMachine:
-    """Return a controller on node 100 whose log takes records as they are."""
+    """Return a controller on node 100 whose log accepts records unchanged."""
 
     def encode(records):
         yield

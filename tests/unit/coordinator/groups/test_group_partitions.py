@@ -1,4 +1,4 @@
-"""Groups are where Java's hash puts them."""
+"""The partition of a group follows Java's hash."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What consumers say they read, as far as it can be read."""
+"""Subscriptions of consumers, as far as they can be parsed."""
 
 import pytest
 

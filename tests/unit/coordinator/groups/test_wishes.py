@@ -1,4 +1,4 @@
-"""What an OffsetFetch request names repeatedly is looked up once."""
+"""Repeated names in an OffsetFetch request are looked up once."""
 
 from __future__ import annotations
 

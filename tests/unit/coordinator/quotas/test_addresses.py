@@ -1,4 +1,4 @@
-"""An address has one spelling, whoever wrote it."""
+"""Normalization of addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of several quotas the most exact one counts, in Kafka's order."""
+"""The most specific of several quotas applies, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_most_exact_quota_counts(rank: int) -> None:
         for place, (entity, _) in enumerate(BY_RANK)
         if place >= rank
     }
-    # A quota of another kind does not hide those that come after it.
+    # A quota of another type does not hide the less specific ones.
     others: ClientQuotas = {
         entity_of(entity.items()): {"request_percentage": 1.0} for entity, _ in BY_RANK[:rank]
     }

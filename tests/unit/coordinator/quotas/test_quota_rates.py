@@ -1,4 +1,4 @@
-"""The machines that quotas are measured by, in a time of the test's own."""
+"""Quota meters, in simulated time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kafkas_rate() -> SampledRate:
 
 
 def taken(*, request_bytes: int, offered: float, until_s: float) -> list[tuple[float, int]]:
-    """Return what a client brings that offers so many times the limit and waits when it must."""
+    """Return the time and size of each request of a client that obeys throttling."""
     rate = kafkas_rate()
     now_ms = 0.0
     brought: list[tuple[float, int]] = []
@@ -39,7 +39,7 @@ def taken(*, request_bytes: int, offered: float, until_s: float) -> list[tuple[f
 
 
 def shares(brought: list[tuple[float, int]], begin_s: int) -> list[float]:
-    """Return what came within 30 s, as a part of the quota, from each second of a window on."""
+    """Return the throughput of 30 s as a share of the quota, per starting second."""
     begins_ms = [second * 1000 for second in range(begin_s, begin_s + 12)]
     return [
         sum(size for at, size in brought if begin <= at < begin + 30_000) / 30 / LIMIT
@@ -103,7 +103,7 @@ QUOTAS: ClientQuotas = {(("user", "user"),): {"controller_mutation_rate": 1.0}}
 def test_a_client_that_knows_the_error_is_refused_what_is_beyond_its_quota() -> None:
     quotas = MutationQuotas(samples=2, sample_s=1)
     first = quotas.charge(ApiKey.CREATE_TOPICS, 6, CLIENT, QUOTAS, 0)
-    first.take(5)  # more than the burst: what is missing is owed
+    first.take(5)  # more than the burst: the excess is owed
     with pytest.raises(KafkaError) as raised:
         first.take(1)
     assert (raised.value.code, first.throttle_ms) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 3000)

@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions: what is shown, and what filters leave out."""
+"""DescribeTransactions and ListTransactions: contents and filters."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_filters_leave_out_what_does_not_match(transactions):
 
 def test_what_took_longer_is_listed_by_its_beginning(transactions):
     transactions.now_ms = 110
-    # An idle one began never, which counts as long ago.
+    # An idle one has no start time, which counts as long ago.
     assert names(transactions, duration_ms=99) == ["idle", "busy"]
     assert names(transactions, duration_ms=100) == ["idle"]
     assert names(transactions, duration_ms=-1) == ["idle", "busy"]

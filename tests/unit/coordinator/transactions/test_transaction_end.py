@@ -1,4 +1,4 @@
-"""EndTxn: each state, each client, commit and abort, once and again, early and late."""
+"""EndTxn by state, client version, and result, with retries."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_older_clients_wait_too():
     assert transactions.end((100, 1), client=OLD) is FENCED
 
 
-# (what was done before, retry or present epoch, commit or abort) -> the answer
+# (previous operation, retry or current epoch, commit or abort) -> the result
 RETRY, PRESENT = -1, 0
 TABLE = {
     ("empty", RETRY, True): FENCED,
@@ -160,14 +160,14 @@ def test_the_end_of_the_last_epoch_gives_a_new_producer_id():
     producer = with_epoch(transactions, 32_766)
     transactions.add(producer, 0)
     assert transactions.end(producer) == (101, 0)
-    # The client may begin with its new id before the markers are there.
+    # The client may begin with its new id before the markers are written.
     assert transactions.add((101, 0), 0) is CONCURRENT
     [written] = transactions.write_markers()
     assert (written.marker.producer_id, written.marker.producer_epoch) == (100, 32_767)
     # A retry of that end.
     assert transactions.end(producer) == (101, 0)
     assert transactions.add((101, 0), 0) is ErrorCode.NONE
-    # Now that the next transaction has begun it ends nothing.
+    # After the next transaction has begun, the retry ends nothing.
     assert transactions.end(producer) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert transactions.state() == "Ongoing"
 

@@ -1,4 +1,4 @@
-"""Transactions that take too long are aborted; ids that nobody uses are forgotten."""
+"""Timed-out transactions are aborted; unused ids are removed."""
 
 from tests.support.coordinators.transaction_kit import START_MS, TIMEOUT_MS, Transactions
 from wirebroker.codecs.errors import ErrorCode
@@ -30,7 +30,7 @@ def test_the_producer_whose_time_is_over_is_fenced():
     transactions.now_ms = TIMEOUT_MS + 1
     transactions.abort_timed_out()
     transactions.write_markers()
-    # Of a retry of its own end this cannot be told apart.
+    # This is indistinguishable from a retry of the producer's own end.
     assert transactions.end(producer, is_commit=False) == (100, 1)
     assert transactions.end(producer, is_commit=True) is ErrorCode.INVALID_TXN_STATE
     assert transactions.add(producer, 0) is ErrorCode.PRODUCER_FENCED

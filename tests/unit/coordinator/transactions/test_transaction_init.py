@@ -1,4 +1,4 @@
-"""InitProducerId with a transactional id: ids, epochs, and who is fenced by whom."""
+"""InitProducerId with a transactional id: ids, epochs, and fencing."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_asking_again_after_a_lost_answer_gives_the_same_epoch():
     producer = transactions.init()
     assert transactions.init(known=producer) == (100, 1)
     assert transactions.init(known=producer) == (100, 1)
-    # What it had before is not in the record: after a load it is somebody else's.
+    # The record does not contain the previous producer: after a load it is fenced.
     assert transactions.reloaded().init(known=producer) is ErrorCode.PRODUCER_FENCED
 
 
@@ -97,7 +97,7 @@ def test_when_the_epochs_are_used_up_comes_a_new_producer_id():
     transactions = Transactions()
     producer = with_epoch(transactions, 32_766)
     assert transactions.init() == (101, 0)
-    # It has not heard of that: the end of its own epochs shows who it is.
+    # The old producer missed the new id; its last epoch identifies it.
     assert transactions.init(known=producer) is ErrorCode.PRODUCER_FENCED
 
 

@@ -65,7 +65,7 @@ def test_while_markers_are_written_the_next_transaction_waits():
     following = transactions.end(producer)
     assert transactions.add(following, 0) is ErrorCode.CONCURRENT_TRANSACTIONS
     assert transactions.verify(following, 0) is ErrorCode.CONCURRENT_TRANSACTIONS
-    # Even for one that does not know its new epoch: it will, when it tries again.
+    # This includes a client that missed its new epoch: it gets the epoch when it retries.
     assert transactions.add(producer, 0) is ErrorCode.CONCURRENT_TRANSACTIONS
     assert transactions.verify(producer, 0) is ErrorCode.PRODUCER_FENCED
     transactions.write_markers()

@@ -1,4 +1,4 @@
-"""The shard of transactional ids: what records make of it, and what it leaves alone."""
+"""The shard of transactional ids: how it applies records."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_what_the_record_says_counts_whatever_was_intended():
     producer = transactions.init()
     before = transactions.of()
     intended = before.with_partitions(frozenset({("a", 0)}), now_ms=1, client_version=2)
-    transactions.shard.move(intended)  # its records never come
+    transactions.shard.move(intended)  # its records are never appended
     other = before.with_partitions(frozenset({("b", 7)}), now_ms=2, client_version=2)
     transactions.shard.replay(*other.record(2))
     assert transactions.of().partitions == {("b", 7)}

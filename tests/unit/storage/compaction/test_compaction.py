@@ -1,4 +1,4 @@
-"""Compaction of small logs: what stays, what goes, and when. Bytes are compared in compat_tests."""
+"""Compaction of small logs: which records stay, and when. compat_tests compares the bytes."""
 
 from __future__ import annotations
 
@@ -45,13 +45,12 @@ def opened(tmp_path, **settings):
 
 
 def put(log, *pairs, timestamp_ms=NOW, **more):
-    """Append one batch of (key, value)."""
     records = [(key, value, ()) for key, value in pairs]
     append(log, build_batch(records, timestamp_ms=timestamp_ms, **more), now_ms=NOW)
 
 
 def close_segment(log):
-    """Begin a new segment with one record, so that all before it may be compacted."""
+    """Begin a new segment with one record, so that everything before it can be compacted."""
     log.roll(now_ms=NOW)
     put(log, (b"active", b""))
 
@@ -130,7 +129,7 @@ def test_records_of_an_aborted_transaction_go_and_its_marker_after_the_horizon(l
     assert marker.is_control
     assert not marker.attributes & DELETE_HORIZON_FLAG
     assert [entry.first_offset for entry in log.segments[0].transaction_index] == [1]
-    # Its data is gone now: the second compaction gives the marker its horizon.
+    # Its data is deleted now: the second compaction sets the marker's delete horizon.
     run(log, 0)
     marker = headers(log)[1]
     assert marker.attributes & DELETE_HORIZON_FLAG
@@ -246,7 +245,7 @@ def test_with_little_memory_the_rest_stays_dirty(log):
     assert 0 < checkpoint < 10
     while checkpoint < 20:
         checkpoint = run(log, checkpoint, map_bytes=24 * 4)
-    # Each turn keeps what it does not know; what was clean before is compared with it.
+    # Each pass keeps unknown keys; records that were already clean are compared with them.
     assert {key: value for _, key, value in left(log)} == {b"%d" % n: b"2" for n in range(10)}
 
 

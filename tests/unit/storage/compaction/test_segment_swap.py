@@ -1,4 +1,4 @@
-"""A swap, step by step, and what a start makes of one that was interrupted."""
+"""A segment swap step by step, and its recovery at a start."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def opened(directory):
 
 @pytest.fixture
 def log(tmp_path):
-    """A log of three closed segments of two records, compacted but not swapped."""
     log = opened(tmp_path)
     for number in range(7):
         if number % 2 == 0 and number:
@@ -57,7 +56,7 @@ def log(tmp_path):
 
 
 def names(directory: Path) -> set[str]:
-    """Return the names of segments' files, their zeros and numbers left out."""
+    """Return the names of segments' files without leading zeros and numbers."""
     return {
         path.name.lstrip("0") or "0"
         for path in directory.iterdir()
@@ -76,7 +75,7 @@ def old_segments(log):
 
 
 def at_each_step(log, tmp_path):
-    """Yield a copy of the directory after each step, and whether the swap is said to be done."""
+    """Yield a copy of the directory after each step, and whether the swap counts as done."""
     files = Files()
 
     def copied(step):

@@ -131,7 +131,7 @@ def test_clear_forgets_everything(epochs):
     assert epochs.encode() == b"0\n0\n"
 
 
-# -- an epoch that is led in, without records yet -----------------------------------------------
+# -- an epoch that has begun without records --
 
 
 def test_an_epoch_that_has_begun_ends_the_one_before_it(epochs):
@@ -158,7 +158,7 @@ def test_to_begin_reads_and_writes_nothing(tmp_path):
     assign_all(epochs, (0, 0))
     epochs.persist()
     again = LeaderEpochs(Files(), str(tmp_path))
-    (tmp_path / "leader-epoch-checkpoint").write_bytes(b"0\n1\n1 0\n")  # found when it is needed
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(b"0\n1\n1 0\n")  # found when needed
     again.begin(2, 5)
     assert not again.is_dirty
     assert again.entries == [(1, 0), (2, 5)]

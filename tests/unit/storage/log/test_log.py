@@ -1,4 +1,4 @@
-"""The log of a partition: append in three steps, the follower's side, roll, bounds, truncation."""
+"""A partition's log: append in three steps, follower appends, roll, bounds, truncation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def names(tmp_path):
     return sorted(path.name for path in tmp_path.iterdir())
 
 
-# -- append
+# -- append --
 
 
 def test_an_append_assigns_offsets_and_the_leader_epoch(open_log):
@@ -174,7 +174,7 @@ def test_an_open_transaction_holds_the_last_stable_offset(open_log):
     assert log.last_stable_offset == 5
 
 
-# -- the follower's side
+# -- follower appends --
 
 
 def test_a_follower_appends_verbatim(open_log):
@@ -213,7 +213,7 @@ def test_a_follower_leaves_out_batches_of_a_later_epoch(open_log):
     assert log.log_end_offset == 1
 
 
-# -- roll
+# -- roll --
 
 
 def test_a_full_segment_rolls_before_the_append(open_log, tmp_path):
@@ -291,7 +291,7 @@ def test_new_settings_count_from_the_next_append(open_log):
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-# -- bounds and truncation
+# -- bounds and truncation --
 
 
 def test_the_high_watermark_stays_inside_the_log(open_log):
@@ -358,7 +358,7 @@ def test_truncation_below_the_first_segment_starts_anew(open_log, tmp_path):
     assert [name for name in names(tmp_path) if name.endswith(".log")] == [f"{50:020d}.log"]
 
 
-# -- the end of all offsets
+# -- the end of all offsets --
 
 
 def test_an_append_is_refused_where_offsets_are_used_up(open_log):

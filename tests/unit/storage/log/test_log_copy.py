@@ -1,4 +1,4 @@
-"""A copy of a log is the log, whatever becomes of that while it is copied."""
+"""A copy of a log equals the log, whatever changes the log meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOME_BYTES = 1000
 
 
 def opened(folder: Path) -> tuple[Log, LogCopy]:
-    """Return a log of some segments, and a copy that is not begun."""
+    """Return a log of some segments, and a copy that has not begun."""
     source, target = folder / "source", folder / "target"
     source.mkdir()
     target.mkdir()
@@ -33,7 +33,6 @@ def opened(folder: Path) -> tuple[Log, LogCopy]:
 
 
 def copy_some(copy: LogCopy, pieces: int) -> bool:
-    """Copy so many pieces; return whether more is lacking."""
     for _ in range(pieces):
         for path in copy.drop_gone():
             Files().unlink(path)
@@ -118,7 +117,7 @@ def test_a_log_goes_on_in_its_copy(tmp_path: Path):
     finish(log, copy)
     flushed = log.recovery_point
     log.relocate(copy.directory)
-    # The directory's name is not on the disk yet, nor was what the sync had begun with.
+    # The directory's name is not on disk yet, nor were the files when the sync began.
     log.mark_flushed(under_way.offset, cuts=under_way.cuts)
     assert log.recovery_point == flushed < 20
     log.mark_flushed(20, cuts=log.cuts)

@@ -1,4 +1,4 @@
-"""Reading a log: slices for Fetch, records by timestamp, epochs."""
+"""Reads of a log: slices for Fetch, records by timestamp, epochs."""
 
 from __future__ import annotations
 

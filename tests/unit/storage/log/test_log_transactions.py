@@ -1,4 +1,4 @@
-"""Transactions in a log: markers, the last stable offset, aborted transactions, verification."""
+"""Transactions in a log: markers, last stable offset, aborted transactions, verification."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from wirebroker.storage.recovery.log_recovery import load_log
 
 
 def send(log, producer_id, sequence=0, *, epoch=0, bump=False, count=1):
-    """Append a batch of a transaction that its coordinator knows of."""
     guard = log.producer_state.begin_verification(
         producer_id,
         sequence=sequence,
@@ -294,7 +293,7 @@ def test_a_marker_that_cannot_be_indexed_is_not_written(open_log, monkeypatch):
     assert entries(log) == [AbortedTransaction(5, 0, 1, 2)]
 
 
-# -- who may append ------------------------------------------------------------------------------
+# -- appends --
 
 
 def test_a_transaction_that_nobody_vouches_for_is_refused(open_log):
@@ -371,7 +370,7 @@ def test_a_marker_with_the_next_epoch_leaves_the_next_transactions_guard(open_lo
     assert append(log, transactional(5, epoch=1), guard=guard).base_offset == 2
 
 
-# -- who may end ---------------------------------------------------------------------------------
+# -- markers --
 
 
 def test_a_marker_of_an_older_epoch_is_fenced(open_log):

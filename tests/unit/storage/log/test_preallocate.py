@@ -1,4 +1,4 @@
-"""`preallocate`: a segment's file is as long as a full one while it is appended to."""
+"""`preallocate`: an active segment's file has the length of a full one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_active_segment_has_the_size_of_a_full_one(tmp_path):
     append(log, batch(3))
     assert file_of(tmp_path, 0).stat().st_size == SEGMENT_BYTES
     assert log.size_bytes == log.segments.active.size < 1000
-    # As Kafka's, the file has no blocks where nothing is written.
+    # As in Kafka, the file is sparse where nothing is written.
     assert file_of(tmp_path, 0).stat().st_blocks * 512 < SEGMENT_BYTES // 2
 
 

@@ -1,4 +1,4 @@
-"""Which segments go by time, size and start offset, and what a log is without them."""
+"""Retention by time, size and start offset, and the log afterwards."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ YEAR = 365 * 24 * HOUR
 
 
 class Seen(NamedTuple):
-    """A segment as retention sees it."""
-
     base_offset: int
     size: int = 100
     timestamp: int = NOW
@@ -51,7 +49,7 @@ def count(
     end: int | None = None,
     **settings: Any,
 ) -> int:
-    """Count what may go of segments of ten offsets each."""
+    """Count the deletable segments among segments of ten offsets each."""
     if end is None:
         end = segments[-1].base_offset + (10 if segments[-1].size else 0)
     return expired_count(
@@ -64,7 +62,7 @@ def count(
     )
 
 
-# -- the decision --------------------------------------------------------------------------
+# -- the decision --
 
 
 def test_segments_older_than_retention_ms_go():
@@ -137,13 +135,13 @@ def test_records_without_timestamps_are_as_old_as_the_file():
     assert count([Seen(0, 100, -1, NOW)], retention_ms=HOUR) == 0
 
 
-# -- clocks --------------------------------------------------------------------------------
+# -- clocks --
 
 
 def test_a_jump_of_a_year_ahead_deletes_nothing_fresh():
     jumped: dict[str, Any] = {"now_ms": NOW + YEAR, "former": (FormerClock(NOW, 0),)}
     assert count([Seen(0)], retention_ms=HOUR, **jumped) == 0
-    # What had its time before has it now.
+    # Segments that had expired before are still expired.
     assert count([Seen(0, timestamp=NOW - 2 * HOUR)], retention_ms=HOUR, **jumped) == 1
 
 
@@ -239,11 +237,10 @@ def test_what_goes_is_committed_and_what_stays_is_wanted(
             assert retention_bytes < 0 or size - first.size < retention_bytes
 
 
-# -- the log -------------------------------------------------------------------------------
+# -- the log --
 
 
 def fill(log: Log, *, segments: int, age_ms: int = 0) -> None:
-    """Put one batch of two records into each segment."""
     for _ in range(segments):
         if log.segments.active.size:
             log.roll(now_ms=NOW)
@@ -251,7 +248,7 @@ def fill(log: Log, *, segments: int, age_ms: int = 0) -> None:
 
 
 def retain(log: Log, now_ms: int = NOW) -> int:
-    """Run retention to its end but for the removal; return how many segments went."""
+    """Run retention except for removing files; return the number of deleted segments."""
     removed = log.delete_old_segments(ClockReading(now_ms))
     for segment in removed:
         set_aside_segment(log, segment)

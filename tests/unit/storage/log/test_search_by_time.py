@@ -1,4 +1,4 @@
-"""A log that is searched in a thread while it goes on."""
+"""Searches of a log in a thread during appends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jumps of the wall clock: seen by comparison with the monotonic one, and what ages are then."""
+"""Jumps of the wall clock: detected with the monotonic clock, and the resulting ages."""
 
 from __future__ import annotations
 

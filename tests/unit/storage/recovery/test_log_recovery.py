@@ -1,4 +1,4 @@
-"""Flush, close and load: what a clean stop leaves, what a crash leaves."""
+"""Flush, close and load of a log, after a clean stop and after a crash."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_cleanly_stopped_log_is_opened_without_reading(open_log, monkeypatch):
     for number in range(7):
         append(log, batch(producer_id=5, producer_epoch=0, base_sequence=number))
     log.close(clean=True)
-    # Stopped a while after it was written to last; within one tick it would be looked at.
+    # Stopped well after the last write; within one clock tick the log would be checked.
     path = Path(log.segments.active.log.path)
     written_ns = path.stat().st_mtime_ns - 10**9
     os.utime(path, ns=(written_ns, written_ns))
@@ -84,7 +84,7 @@ def test_a_cleanly_stopped_log_is_opened_without_reading(open_log, monkeypatch):
 
 
 def append_behind(path, junk):
-    """Do to a closed log's file what no broker does, later than its stop."""
+    """Modify a closed log's file after its stop, as no broker does."""
     with path.open("ab") as file:
         file.write(junk)
     later_ns = time.time_ns() + 10**9
@@ -233,7 +233,7 @@ def test_deleted_segments_that_a_power_loss_brings_back_damaged_are_removed(
         append(log)
     assert bases(log) == [0, 2, 4]
     log.close(clean=False)
-    for base_offset in (0, 2):  # deleted without ever being synced
+    for base_offset in (0, 2):  # deleted without being synced
         path = tmp_path / f"{base_offset:020d}.log"
         path.write_bytes(path.read_bytes()[:lost].ljust(500, b"\0"))
     (tmp_path / "leader-epoch-checkpoint").write_bytes(b"")
@@ -293,7 +293,7 @@ def test_segments_that_a_compaction_thinned_out_are_kept(open_log, tmp_path):
     for _ in range(4):
         append(log)
     path = tmp_path / f"{0:020d}.log"
-    path.write_bytes(path.read_bytes()[: len(batch())])  # the segment's last batch is gone
+    path.write_bytes(path.read_bytes()[: len(batch())])  # the segment's last batch is missing
     again = open_log(cleanup_policy=("compact",))
     assert again.log_end_offset == 4
     assert bases(again) == [0, 2]
@@ -378,7 +378,7 @@ def test_without_trustworthy_indexes_the_whole_segment_is_read(open_log, tmp_pat
         assert (tmp_path / f"{0:020d}.{each}").read_bytes() == content
 
 
-# -- leader epochs
+# -- leader epochs --
 
 
 def test_an_epoch_begins_where_it_began_although_compaction_took_its_first_records(open_log):

@@ -1,4 +1,4 @@
-"""Leader epochs are in the batches: a checkpoint that is missing, damaged or old is made good."""
+"""A missing, damaged or old leader epoch checkpoint is rebuilt from the batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITTEN = [(0, 0), (1, 3), (4, 5)]
 
 
 def fill(directory: Path) -> None:
-    """Write ten records in three epochs, in several segments; end as a clean stop does."""
+    """Write ten records in three epochs and several segments; close as a clean stop does."""
     log = make_log(directory, segment_bytes=200)
     load_log(log, recovery_point=0, clean=True, now_ms=NOW)
     for epoch in (0, 0, 0, 1, 1, 4, 4, 4, 4, 4):

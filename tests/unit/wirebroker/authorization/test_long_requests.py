@@ -1,4 +1,4 @@
-"""Requests that name very many resources: asked about in steps, told of in few lines."""
+"""Requests with very many resources: authorized in steps, logged in few lines."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LONG: dict[ApiKey, tuple[int, dict[str, Any]]] = {
     ),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, {"transactional_ids": NAMES}),
 }
-# One topic, and very many partitions that are each answered with the refusal.
+# One topic with very many partitions, each of which is refused in the response.
 WIDE: dict[ApiKey, tuple[int, dict[str, Any]]] = {
     ApiKey.LIST_OFFSETS: (
         7,
@@ -133,7 +133,7 @@ LONG_OF_CONTROLLER: dict[ApiKey, tuple[int, dict[str, Any]]] = {
 }
 
 
-# What rules make of answers with very many elements: the request, and its handler's answer.
+# Filters of responses with very many elements: the request and its handler's response.
 ANSWERS: dict[ApiKey, tuple[int, dict[str, Any], dict[str, Any]]] = {
     ApiKey.FIND_COORDINATOR: (*LONG[ApiKey.FIND_COORDINATOR], {"coordinators": []}),
     ApiKey.LIST_GROUPS: (4, {}, {"groups": [{"group_id": name} for name in NAMES]}),
@@ -243,7 +243,7 @@ def assert_merged_in_steps(
 async def test_a_produce_to_very_many_topics_is_authorized_in_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Slices, "SECONDS", 0.0)  # each turn is taken
+    monkeypatch.setattr(Slices, "SECONDS", 0.0)
     turns = 0
 
     async def count_turns() -> None:

@@ -1,4 +1,4 @@
-"""A whole broker with ACLs: they hold from the answer on, also for what sessions have prepared."""
+"""A whole broker with ACLs, whose changes also apply to prepared requests."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def remove_all(client: RawClient) -> None:
 async def test_a_revoked_acl_holds_for_what_a_session_has_prepared(tmp_path):
     async with running(tmp_path, settings=SETTINGS) as server, client_of(server) as client:
         await create_topic(client, "t")
-        for _ in range(4):  # from the second on the short way is taken
+        for _ in range(4):  # from the second on the fast path is taken
             assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == 0
         async with client_of(server) as admin:
             await add(admin, rule(Operation.WRITE))
@@ -191,7 +191,7 @@ async def test_who_has_no_cluster_action_speaks_for_nobody_else(tmp_path):
         async def forward() -> Any:
             writer.write(len(frame).to_bytes(4) + frame)
             answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
-            return decode_response(ApiKey.ENVELOPE, 0, answer, 5)  # behind its header
+            return decode_response(ApiKey.ENVELOPE, 0, answer, 5)  # after its header
 
         assert (await forward()).error_code == 0
         (made,) = controller_of(server).follower.image.topics.values()
@@ -225,7 +225,7 @@ async def test_denials_are_told_and_what_is_allowed_if_one_likes(tmp_path, caplo
         await fetch(client, "t", 0)
         assert len(caplog.messages) == 1
         caplog.set_level(logging.DEBUG, "kafka.authorizer.logger")
-        async with client_of(server) as another:  # nothing was decided about it before
+        async with client_of(server) as another:
             for _ in range(2):
                 await fetch(another, "t", 0)
         assert [" is Allowed operation = Read " in each for each in caplog.messages[1:]] == [
@@ -234,7 +234,7 @@ async def test_denials_are_told_and_what_is_allowed_if_one_likes(tmp_path, caplo
 
 
 class Curfew:
-    """Allows what the ACLs allow, but for one topic."""
+    """Allows what the ACLs allow, except one topic."""
 
     keeps_decisions = False
 
@@ -268,7 +268,7 @@ async def test_one_that_keeps_no_decisions_is_asked_about_each_produce(tmp_path,
     settings = SETTINGS | {"authorizer.class.name": own}
     async with running(tmp_path, settings=settings) as server, client_of(server) as client:
         await create_topic(client, "t")
-        for _ in range(4):  # from the second on the short way could be taken
+        for _ in range(4):
             assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == 0
         monkeypatch.setattr(Curfew, "authorize", lambda *_: False)
         assert (await produce(client, "t", batch(b"a"), acks=1)).error_code == DENIED
@@ -300,7 +300,7 @@ async def test_a_member_that_has_joined_without_one_lets_go_of_everything(tmp_pa
         left = {each.get_name() for each in asyncio.all_tasks() - ours}
         assert not left & {"metadata fetcher", "maintenance", "compactor"}, left
         assert (tmp_path / "2" / ".kafka_cleanshutdown").exists()
-        LogDirectory.open(str(tmp_path / "2"), Files(), node_id=2).close()  # nobody holds it
+        LogDirectory.open(str(tmp_path / "2"), Files(), node_id=2).close()  # the lock is free
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ async def test_what_cannot_be_meant_is_refused_by_its_name(tmp_path, settings):
 
 
 class Counting:
-    """Decides as the standard one, and counts how often."""
+    """Decides like the standard authorizer, and counts its decisions."""
 
     def __init__(self, standard: StandardAuthorizer) -> None:
         self._standard = standard
@@ -350,7 +350,6 @@ def test_with_ten_thousand_acls_a_decision_is_made_once_until_the_acls_change():
 
 
 def test_whether_some_topic_is_allowed_is_found_out_once_until_the_acls_change() -> None:
-    """By InitProducerId, which each producer begins with."""
     asked: list[str] = []
 
     class Counted:

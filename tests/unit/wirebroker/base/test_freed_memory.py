@@ -1,4 +1,4 @@
-"""What a batch took to unpack doesn't stay with the process (in a process of its own)."""
+"""The release of memory for unpacking a batch, in a separate process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print(faults() - before)
 
 
 def test_pages_of_batches_that_are_unpacked_one_after_the_other_are_used_again():
-    """They went back to the system after each piece, and cost over 100 faults a batch."""
+    """Returning them to the system after each piece cost over 100 page faults per batch."""
     result = subprocess.run(
         [sys.executable, "-c", _FAULTS], capture_output=True, text=True, check=True
     )

@@ -59,7 +59,7 @@ def test_what_was_kept_can_be_looked_through_once_more():
         assert gc.get_freeze_count() > 0
 
 
-# In a process of its own: that of the tests has millions of objects, which would all be looked at.
+# In a separate process: this one has millions of objects, which would all be walked.
 _MUCH_IS_KEPT = """
 import gc
 from wirebroker.base import garbage

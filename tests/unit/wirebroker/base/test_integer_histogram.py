@@ -1,4 +1,4 @@
-"""Integers are counted in ranges, from which quantiles are read."""
+"""Counts of integers in ranges, and quantiles from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What peers do is told so many times a minute, and counted beyond that."""
+"""Log lines about peers are limited per minute and counted beyond the limit."""
 
 from __future__ import annotations
 

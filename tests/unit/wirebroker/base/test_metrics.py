@@ -1,4 +1,4 @@
-"""The table of metrics: its rows, what its numbers are, and that a new one is a field alone."""
+"""The table of metrics: its rows and values, and new metrics."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_histogram_counts_values_by_range() -> None:
 
 
 def of_listener(server: Server) -> dict[str, object]:
-    """Return the numbers that belong to the one listener, by the ends of their names."""
+    """Return the values of the only listener by the suffixes of their names."""
     found = [each for each in samples(server.metrics) if each.row.label == "listener"]
     assert {each.label for each in found} == {"PLAINTEXT"}
     return {each.row.name.rpartition("metrics_")[2]: each.value for each in found}

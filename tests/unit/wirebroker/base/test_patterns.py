@@ -1,4 +1,4 @@
-"""Regular expressions of peers: Kafka's language, linear time, bounded size."""
+"""Regular expressions of peers: Kafka's syntax, linear time, bounded size."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_the_whole_text_must_match():
 
 
 def test_a_pattern_that_takes_other_engines_years_is_answered_at_once():
-    # 2^200 ways to fail: whoever tries them one after another never returns.
+    # 2^200 ways to fail: a backtracking matcher never returns.
     assert not compile_pattern("(a+)+b").fullmatch("a" * 200)
 
 

@@ -1,4 +1,4 @@
-"""The phases of requests add up to their totals, on a stopwatch that the test moves."""
+"""Phases of requests add up to their totals, on a simulated stopwatch."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_response_that_its_peer_reads_slowly_is_sent_for_long(
         meter.served(0.0, 102.0, 80)
     before = sums_us(meter)
     late = LateSend(meter, watch())
-    meter.served(0.0, 101.75, 80)  # another request of this API, before it has left
+    meter.served(0.0, 101.75, 80)  # another request of this API before the first was sent
     watch.now_s += 4
     late.ended()
     after = sums_us(meter)
@@ -103,7 +103,7 @@ def test_a_compiled_build_counts_slow_requests_without_a_call_of_python(
         if event == "call" and not isinstance(frame.f_locals.get("self"), Stopwatch):
             called.append(frame.f_code.co_qualname)
 
-    meter.served(99.0, 100.0, 80)  # makes the histograms of slow requests
+    meter.served(99.0, 100.0, 80)  # creates the histograms of slow requests
     sys.setprofile(note)
     try:
         meter.served(99.0, 100.0, 80)

@@ -1,4 +1,4 @@
-"""Long work on the loop goes on in slices, few of them in each turn, however many are at it."""
+"""Long work on the loop runs in slices, few per turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 40
 
 
 class Work:
-    """Steps of 1 ms each, by a clock that only they move."""
+    """Steps of 1 ms each, by a clock that only they advance."""
 
     def __init__(self) -> None:
         self.clock = HandClock()
@@ -39,7 +39,6 @@ class Work:
         self.most_in_a_turn = max(self.most_in_a_turn, self._in_this_turn)
 
     async def count_turns(self) -> None:
-        """Tell the turns of the loop apart, as a client would that has little to ask."""
         while len(self.done) < CLIENTS:
             self._in_this_turn = 0
             await next_turn()
@@ -52,7 +51,7 @@ async def test_a_turn_has_few_slices_of_what_is_run() -> None:
     runs = [Slices(work.clock).run(work.steps(number)) for number in range(CLIENTS)]
     assert await asyncio.gather(*runs) == list(range(CLIENTS))
     await counting
-    # Two slices, and of those that come at once the two that begin before there is a line.
+    # Two slices, and two simultaneous ones that begin before the queue exists.
     assert work.most_in_a_turn <= 4 * slices_ms
     assert sorted(work.done) == list(range(CLIENTS))
 

@@ -1,4 +1,4 @@
-"""Classes of work: none waits behind another's, nobody uses the pool that all would share."""
+"""Thread pools by class of work, none of which waits for another."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def blocked(work: Work) -> AsyncIterator[None]:
-    """Have something else keep all threads of a class."""
     go = threading.Event()
     begun = [threading.Event() for _ in range(work.most_threads)]
 
@@ -99,7 +98,7 @@ async def test_until_idle_waits_for_what_nobody_awaits():
 
 async def test_until_idle_bears_work_of_other_loops_that_begins_meanwhile(monkeypatch):
     class Another:
-        """What a loop of another thread waits for."""
+        """A future that a loop of another thread waits for."""
 
         def get_loop(self) -> None:
             running_now[Another()] = Work.UPKEEP
@@ -135,7 +134,7 @@ async def test_until_idle_leaves_who_waits_for_another_machine(work, monkeypatch
 
 
 def test_a_process_ends_whatever_another_machine_does():
-    """As in the midst of a call of Kerberos's library, whose realm does not answer."""
+    """As during a call of the Kerberos library whose realm does not respond."""
     code = (
         "import asyncio, threading; from wirebroker.base.threads import *\n"
         "has_begun, never = threading.Event(), threading.Event()\n"
@@ -181,7 +180,7 @@ async def test_a_call_that_fails_keeps_nothing_open():
     try:
         with contextlib.suppress(OSError):
             await in_thread(Work.LOOKUPS, fail)
-        await in_thread(Work.LOOKUPS, gc.isenabled)  # behind it, in the same thread
+        await in_thread(Work.LOOKUPS, gc.isenabled)  # after it, in the same thread
         assert [each() for each in kept] == [None]
     finally:
         gc.enable()
@@ -193,7 +192,7 @@ def test_large_messages_have_threads_of_their_own():
 
 
 def test_nobody_else_makes_threads():
-    """Whatever blocks says which class it is of."""
+    """Every blocking call names its class."""
     found = {
         (path.relative_to(ROOT).as_posix(), node.attr)
         for path in (ROOT / "wirebroker").glob("**/*.py")
@@ -202,6 +201,6 @@ def test_nobody_else_makes_threads():
     }
     assert found == {
         ("wirebroker/base/threads.py", "run_in_executor"),
-        # On the loop of whoever tests something, where no broker is.
+        # Runs on the loop of the user's test, outside of any broker.
         ("wirebroker/testing/base/lifetime.py", "to_thread"),
     }

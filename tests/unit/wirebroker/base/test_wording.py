@@ -1,4 +1,4 @@
-"""Words and names in text for people."""
+"""Formatting of words and names for people."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What supervisors and others that wait are told."""
+"""Readiness notifications to supervisors and other waiting programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from wirebroker.broker.announcing import READY, STOPPING, tell_supervisor, waite
 
 @pytest.fixture
 def supervisor(tmp_path):
-    """Return a socket such as systemd's, and its address."""
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.settimeout(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The compiled twin: which tree is tested, and that a list of modules says what is compiled."""
+"""The compiled tree: its selection, and the list of compiled modules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from wirebroker.codecs.records import walk as record_walk
 from wirebroker.net.sockets import socket_calls
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-# Set by `make test-compiled`.
 _IS_COMPILED = os.environ.get("WIREBROKER_TESTS_EXPECT") == "compiled"
 
 
@@ -96,9 +95,9 @@ def test_no_name_stands_for_two_kinds_of_exceptions_in_one_function(path):
 
 @pytest.mark.parametrize("path", compiled_paths())
 def test_no_thread_is_given_a_function_within_a_function(path):
-    """What a compiled one holds is kept for the next of its kind before it is let go of.
+    """A compiled closure's memory is kept for reuse before its references are released.
 
-    So a thread that lets go of the last one clears what the loop has begun to use again.
+    A thread that releases the last reference would clear an object that the loop already reuses.
     """
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
@@ -122,10 +121,10 @@ def test_no_thread_is_given_a_function_within_a_function(path):
 
 @pytest.mark.parametrize("path", compiled_paths())
 def test_nothing_is_awaited_in_a_finally(path):
-    """After a cancellation there every later call of the compiled function raises it again.
+    """After a cancellation there, every later call of the compiled function raises it again.
 
-    mypyc 2.4 keeps what is on its way through a `finally` with the coroutine's own memory, which is
-    used again. tests/unit/wirebroker/replication/test_replication.py cancels Fetches that wait.
+    mypyc 2.4 keeps the exception in flight through a `finally` in the coroutine's memory, which is
+    reused. tests/unit/wirebroker/replication/test_replication.py cancels waiting Fetches.
     """
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     awaited = [

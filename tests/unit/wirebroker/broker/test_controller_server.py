@@ -1,4 +1,4 @@
-"""Requests that are forwarded to controllers: the next active one, or nobody in time."""
+"""Requests forwarded to controllers: to the next active one, or a timeout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 def _node() -> ControllerNode:
-    """Return one whose port is taken; nobody is answered yet."""
     listeners = {"listeners": "CONTROLLER://127.0.0.1:0", "controller.listener.names": "CONTROLLER"}
     config = Config({"process.roles": "controller", "log.dirs": "unused", **listeners})
     node = ControllerNode(config, clock=SystemClock(), files=Files())
@@ -36,7 +35,7 @@ def _node() -> ControllerNode:
 
 
 class Voter:
-    """A controller that is active or is not, and answers DeleteTopics."""
+    """A controller that is active or not, and responds to DeleteTopics."""
 
     def __init__(self, node_id: int, *, is_active: bool) -> None:
         self.rules = SimpleNamespace(cluster_id="c", node_id=node_id)
@@ -56,7 +55,7 @@ class Voter:
 
 @contextlib.asynccontextmanager
 async def _forwarding_to(*voters: Voter, timeout_s: float) -> AsyncIterator[RemoteChannel]:
-    """Give the channel of a broker that takes the first of them for active."""
+    """Return the channel of a broker that takes the first controller for the active one."""
     nodes = [_node() for _ in voters]
     for node, voter in zip(nodes, voters, strict=True):
         node.serve(voter)  # type: ignore[arg-type]
@@ -79,10 +78,9 @@ async def _forwarding_to(*voters: Voter, timeout_s: float) -> AsyncIterator[Remo
 
 
 async def _delete_topic(channel: RemoteChannel) -> ErrorCode:
-    """Forward a client's DeleteTopics; return what it is told."""
     body = request_message(ApiKey.DELETE_TOPICS).struct_class(topic_names=["t"], topics=[])
     answer = await channel.forward(ApiKey.DELETE_TOPICS, 5, body, Requester())
-    # A refusal is made here, an answer has come over the wire.
+    # A refusal is created here; a response has come over the wire.
     (told,) = answer["responses"] if isinstance(answer, dict) else answer.responses
     fields = told if isinstance(told, dict) else {"error_code": told.error_code}
     return ErrorCode(fields["error_code"])

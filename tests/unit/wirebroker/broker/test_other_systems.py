@@ -1,7 +1,7 @@
-"""Where epoll, positioned reads, POSIX locks are missing, other calls stand in for them.
+"""Replacements for missing epoll, positioned reads and POSIX locks.
 
-Simulated: a child process in which they are hidden. What such a system does otherwise beyond that,
-such as Windows' refusal to rename open files, is not seen here.
+A child process hides them. Other differences of such systems, such as Windows' refusal to rename
+open files, are not covered.
 """
 
 from __future__ import annotations

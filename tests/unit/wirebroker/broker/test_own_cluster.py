@@ -1,4 +1,4 @@
-"""A cluster of three wirebrokers, no JVM: a leader is killed, and nothing is lost or doubled."""
+"""Three wirebrokers without a JVM: no record is lost or duplicated when a leader is killed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 ALL = {1, 2, 3}
 OFFSETS = "__consumer_offsets"
-# Each has another partition of __consumer_offsets: their names' hashes follow one another.
+# Each has another partition of __consumer_offsets, because the hashes of the names are consecutive.
 GROUPS = [f"group-{number}" for number in range(6)]
 PATIENCE_S = 60.0
 
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[dict[int, Broker]]:
-    """Three brokers that run; 1 has the controller."""
+    """Three running brokers; 1 has the controller."""
     first = FirstBroker(tmp_path / "1")
     made: dict[int, Broker] = {1: first}
     try:
@@ -46,7 +46,7 @@ def bootstrap(brokers: dict[int, Broker]) -> str:
 
 
 class Topics:
-    """Topics as any broker that runs describes them."""
+    """Topics as described by any running broker."""
 
     def __init__(self, brokers: dict[int, Broker]) -> None:
         self.admin = AdminClient({"bootstrap.servers": bootstrap(brokers)})
@@ -72,7 +72,7 @@ class Topics:
 
 
 class Load:
-    """An idempotent producer with acks=all; what it has sent and what was acknowledged."""
+    """An idempotent producer with acks=all, and its sent and acknowledged records."""
 
     def __init__(self, brokers: dict[int, Broker], topic: str) -> None:
         self.sent: list[str] = []
@@ -160,7 +160,7 @@ def test_a_killed_leader_is_followed_by_another_and_comes_back(brokers: dict[int
         lambda: topics.are_in_sync("t", ALL) and topics.are_in_sync(OFFSETS, ALL),
         timeout_s=PATIENCE_S,
     )
-    # A clean stop gives the leadership away before it ends.
+    # A clean stop transfers the leadership before it ends.
     brokers[3].stop()
     assert 3 not in topics.leaders("t") | topics.leaders(OFFSETS)
     load.send(300)

@@ -1,4 +1,4 @@
-"""A transaction in a cluster of three: what it writes to is led by different brokers."""
+"""A transaction in a cluster of three with different partition leaders."""
 
 from __future__ import annotations
 

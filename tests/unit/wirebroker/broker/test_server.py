@@ -1,4 +1,4 @@
-"""A broker's life: start, ready, stop by signal, restart; and what keeps it from starting."""
+"""A broker's life cycle: start, ready, stop by signal, restart, and failed starts."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ READY = re.compile(r"wirebroker ready on 127\.0\.0\.1:(\d+) \(node 1, cluster ([
 
 
 class Process:
-    """`wirebroker serve` as a user runs it."""
-
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.port_file = directory / "port"
         command = [sys.executable, "-m", "wirebroker", "serve", "--port", "0"]
@@ -66,7 +64,6 @@ class Process:
         )
 
     def ready(self) -> re.Match[str]:
-        """Wait for the ready line and return it."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         found = READY.fullmatch(line)
@@ -74,7 +71,6 @@ class Process:
         return found
 
     def end(self, number: int) -> tuple[int, str]:
-        """Send a signal; return exit status and standard error."""
         self.process.send_signal(number)
         _, log = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, log
@@ -93,7 +89,7 @@ def serving(directory: Path, *arguments: str) -> Iterator[Process]:
 
 @contextlib.contextmanager
 def hanging_up(disposition: signal.Handlers) -> Iterator[None]:
-    """Have children inherit what SIGHUP does, whether the tests run under nohup or not."""
+    """Let children inherit a SIGHUP action, even if the tests run under nohup."""
     before = signal.signal(signal.SIGHUP, disposition)
     try:
         yield
@@ -150,7 +146,7 @@ def test_a_second_interrupt_ends_the_process_at_once(tmp_path):
         client.ask(ApiKey.CREATE_TOPICS, 7, {"topics": topics, "timeout_ms": 1000})
         records = {("t", 0): batch(b"x" * 40_000_000)}
         client.ask(ApiKey.PRODUCE, 9, produce_request(records))
-        # An answer that its reader does not take, which a clean stop waits for.
+        # A response that the client does not read; a clean stop waits for it.
         client.send(ApiKey.FETCH, 12, fetch_request({("t", 0): 0}, partition_max_bytes=1 << 30))
         other = BlockingClient(client.address)
         other.ask(ApiKey.API_VERSIONS, 0, {})
@@ -216,7 +212,7 @@ def test_the_port_file_of_an_earlier_run_is_gone_before_the_log_is_read(tmp_path
 
 
 def test_a_broker_that_shall_not_hear_of_a_closed_terminal_goes_on(tmp_path):
-    with hanging_up(signal.SIG_IGN), serving(tmp_path) as process:  # as nohup does
+    with hanging_up(signal.SIG_IGN), serving(tmp_path) as process:  # as with nohup
         port = int(process.ready()[1])
         process.process.send_signal(signal.SIGHUP)
         client = BlockingClient(("127.0.0.1", port))
@@ -229,7 +225,7 @@ def test_a_broker_that_shall_not_hear_of_a_closed_terminal_goes_on(tmp_path):
 @pytest.mark.parametrize("how", ["file", "flag"])
 def test_a_broker_on_every_interface_says_and_warns_so(tmp_path, how):
     arguments = ["--host", "0.0.0.0"]
-    if how == "file":  # as Kafka takes it
+    if how == "file":  # as Kafka accepts it
         (tmp_path / "p").write_text("num.partitions=1\n")
         arguments = ["--config", str(tmp_path / "p")]
     with serving(tmp_path, *arguments) as process:
@@ -378,7 +374,7 @@ async def test_what_somebody_wrote_behind_a_stopped_log_stands_in_nobodys_way(tm
     log = tmp_path / "t-0" / f"{0:020d}.log"
     with log.open("ab") as file:
         file.write(junk)
-    # As if at once, within a tick of the clock that files are stamped by.
+    # Within one tick of the clock that stamps files.
     stopped = (tmp_path / "t-0" / f"{1:020d}.snapshot").stat()
     os.utime(log, ns=(stopped.st_mtime_ns, stopped.st_mtime_ns))
     async with running(tmp_path) as server, client_of(server) as client:
@@ -411,7 +407,7 @@ def test_every_module_of_handlers_is_loaded_by_the_server():
 
 
 def ask_while_logs_are_opened(monkeypatch, ask):
-    """Have the next start's controller asked for something between the logs and their followers."""
+    """Send the next start's controller a request between opening logs and starting followers."""
     controllers: list[QuorumController] = []
     activate, load = QuorumController._activate, ReplicaManager.load
 

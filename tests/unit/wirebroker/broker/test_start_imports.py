@@ -1,9 +1,9 @@
-"""What a start imports, and what it doesn't: nobody waits for what is used later, or never."""
+"""The imports of a start, without modules that are used later or never."""
 
 import subprocess
 import sys
 
-# Of ours: a part that only some nodes, verbs or moments need. Of others: what such a part brings.
+# Ours: needed only by some nodes, verbs or later. Others: imported by such a part.
 _NOT_AT_A_START = {
     "wirebroker.authorization.access",
     "wirebroker.authorization.acl_index",

@@ -1,7 +1,6 @@
-"""The broker runs without kafka-python, beside an old one, and beside a folder of that name.
+"""The broker runs without kafka-python, with an old one, and with a folder of that name.
 
-Its definitions are needed when wirebroker is built; an application that runs beside the broker may
-have any version of it, or none.
+Its definitions are needed only to build wirebroker.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from tests.support.brokers.installed_broker import assert_it_answers, serving
 if TYPE_CHECKING:
     from pathlib import Path
 
-# `python -m` looks for packages in the working directory first.
 MODULE = ("-m", "wirebroker")
 BLOCKED = (
     "-c",

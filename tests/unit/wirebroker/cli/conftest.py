@@ -1,4 +1,4 @@
-"""One broker in a thread for the tests of a module, and the verbs that ask it."""
+"""One broker per module in a thread, and verbs that call it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verbs(served: ThreadedServer, capsys: pytest.CaptureFixture[str]) -> Verbs:
 
 @pytest.fixture
 def _interruptible() -> Iterator[None]:
-    """Have children end at SIGINT, which is ignored by what a shell has started beside itself."""
+    """Let SIGINT end child processes; background processes of a shell ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""The command line: what it answers, and that every mistake is one line and exit status 2."""
+"""The command line: output, and one line with status 2 for mistakes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from wirebroker.config import StartError
 
 @pytest.fixture
 def served(monkeypatch):
-    """Replace the server; the list receives what it was called with."""
     calls = []
 
     def run(config, *, port_file):

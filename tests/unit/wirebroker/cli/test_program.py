@@ -1,4 +1,4 @@
-"""The process `wirebroker`: what is left when it ends."""
+"""The process `wirebroker`: remains after its end."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a short verb imports, and what it doesn't: most of its time is imports."""
+"""The imports of short verbs, which take most of their time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# Of ours: what only some verbs, settings or brokers need. Of others: what such a part brings.
+# Ours: needed only by some verbs, settings or brokers. Others: imported by such a part.
 _NOT_FOR_A_SHORT_VERB = {
     "wirebroker.client.security.security",
     "wirebroker.codecs.records.batch",
@@ -28,7 +28,7 @@ _NOT_FOR_A_SHORT_VERB = {
     "zstandard",
 }
 
-# As the process's own `main` does, against a port where nobody listens.
+# Like the process's own `main`, against a closed port.
 _VERB = """
 import sys
 import wirebroker.cli.main

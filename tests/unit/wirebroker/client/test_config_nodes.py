@@ -1,4 +1,4 @@
-"""The node that a request about configs goes to, as with Apache Kafka's admin client."""
+"""The node that receives a config request, as with Apache Kafka's admin client."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ class ScriptedNode:
 
 
 class ScriptedCluster(KafkaClient):
-    """A cluster of two nodes that records which one a request went to."""
-
     def __init__(self):
         super().__init__(
             [ADDRESSES[2]],

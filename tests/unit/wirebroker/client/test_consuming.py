@@ -1,4 +1,4 @@
-"""Where a reader stands when it has read what it was to read."""
+"""The position of a reader at the end of its range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of requests that a dry run sends, and dry runs at a cluster of fenced brokers."""
+"""Requests of dry runs, also on a cluster of fenced brokers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ScriptedCluster:
-    """A cluster whose brokers 1 and 2 are all fenced; it counts requests."""
+    """A cluster whose brokers 1 and 2 are both fenced; it counts requests."""
 
     def __init__(self) -> None:
         self.asked: list[ApiKey] = []
@@ -45,7 +45,7 @@ async def test_the_moves_of_a_plan_are_checked_with_one_list_of_brokers(
     client = cast("KafkaClient", cluster)
     moves = {TopicPartition("orders", number): [1, 2] for number in range(100)}
     await check_moves(client, moves)
-    assert cluster.asked == [ApiKey.DESCRIBE_CLUSTER] * 2  # rights, brokers
+    assert cluster.asked == [ApiKey.DESCRIBE_CLUSTER] * 2
     with pytest.raises(ClientError, match=r"orders-99 cannot be moved.*broker 7") as refused:
         await check_moves(client, moves | {TopicPartition("orders", 99): [1, 7]})
     assert refused.value.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT

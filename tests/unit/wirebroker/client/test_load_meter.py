@@ -1,4 +1,4 @@
-"""Figures of a run."""
+"""The figures of a client's run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys go to the partitions that Java's producer sends them to."""
+"""Keys are assigned to the same partitions as by Java's producer."""
 
 from __future__ import annotations
 

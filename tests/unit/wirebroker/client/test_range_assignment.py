@@ -1,4 +1,4 @@
-"""Partitions shared out by range, and how consumers spell that."""
+"""Range assignment of partitions, and its encoding by consumers."""
 
 from __future__ import annotations
 

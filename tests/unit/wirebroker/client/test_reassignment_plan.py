@@ -1,4 +1,4 @@
-"""Where replicas are to be: thought up, written and read."""
+"""Reassignment plans: generated, written and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a topic is waited for that may be made on first use, or never."""
+"""The wait for a topic that may be created on first use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAUSE_MS = 100
 
 
 class ScriptedCluster(KafkaClient):
-    """Answers for a topic that is there after some rounds, on a clock of its own."""
+    """A cluster that returns a topic after some rounds, with a simulated clock."""
 
     def __init__(self, *, is_there_after=None, makes_topics="true", refusal=0):
         clock = self.hand_clock = HandClock()

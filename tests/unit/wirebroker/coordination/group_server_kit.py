@@ -1,4 +1,4 @@
-"""A group coordinator over partitions that are lists, for tests of the service and the handlers."""
+"""A group coordinator over in-memory partitions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ListPartition:
-    """A partition whose log is a list of batches; commits at once unless told otherwise."""
+    """A partition whose log is a list of batches; commits immediately by default."""
 
     def __init__(self, batches: list[bytes] | None = None, *, index: int = 0) -> None:
         self.batches = batches if batches is not None else []
@@ -97,7 +97,6 @@ class ListPartition:
         return SimpleNamespace(last_offset=self.log.log_end_offset - 1)
 
     def commit(self) -> None:
-        """Move the high watermark to the end."""
         self.log.high_watermark = self.log.log_end_offset
         for watcher in list(self._watchers):
             watcher()
@@ -110,8 +109,6 @@ class ListPartition:
 
 
 class ListReplicas:
-    """The partitions of `__consumer_offsets`."""
-
     def __init__(self, partitions: dict[int, ListPartition], *, is_led: bool = True) -> None:
         self.partitions = partitions
         self.failures: list[OSError] = []
@@ -121,13 +118,11 @@ class ListReplicas:
                 self.elect(each)
 
     def elect(self, partition: Any) -> None:
-        """Have this node lead a partition in its epoch."""
         self.leaderships.tell(
             LeadershipChange(elected=[Leadership(partition, partition.leader_epoch)])
         )
 
     def resign(self, partition: Any) -> None:
-        """Have this node lead a partition no more."""
         epoch = self.leaderships.led[partition]
         self.leaderships.tell(LeadershipChange(resigned=[Leadership(partition, epoch)]))
 
@@ -150,7 +145,7 @@ def group_broker(
     is_started: bool = True,
     **settings: int,
 ) -> Any:
-    """Return a broker with groups; `__consumer_offsets` has one partition unless said."""
+    """Return a broker with groups; by default `__consumer_offsets` has one partition."""
     broker = make_broker(*records)
     found = {0: ListPartition()} if partitions is None else partitions
     broker.clock = clock or HandClock()
@@ -167,13 +162,13 @@ def group_broker(
         new_uuid=lambda: f"uuid{next(numbers)}",
     )
     if is_started:
-        # Without its duties: nobody stops it.
+        # Without background tasks, because the test does not stop it.
         CoordinatorService.start(broker.groups)
     return broker
 
 
 def commit_batch(*commits: tuple[str, int, int]) -> bytes:
-    """Return a batch of commits: (group, partition of topic t, offset) each."""
+    """Return a batch of offset commits: (group, partition of topic t, offset) each."""
     records = [
         offset_commit_record(group, "t", partition, CommittedOffset(offset, 1, "", TIMESTAMP_MS))
         for group, partition, offset in commits
@@ -182,7 +177,7 @@ def commit_batch(*commits: tuple[str, int, int]) -> bytes:
 
 
 async def find_coordinator(broker: Any, version: int, *keys: str, **fields: Any) -> Any:
-    """Send FindCoordinator (one of its fields is called `key`, as a parameter elsewhere is)."""
+    """Send FindCoordinator (one of its fields is called `key`, like a parameter elsewhere)."""
     sent = {"key": keys[0]} if version < 4 else {"coordinator_keys": list(keys)}
     key = ApiKey.FIND_COORDINATOR
     frame = memoryview(bytearray(encode_request(key, version, {**sent, **fields})))
@@ -195,6 +190,5 @@ async def find_coordinator(broker: Any, version: int, *keys: str, **fields: Any)
 
 
 async def turns(count: int = 20) -> None:
-    """Let everything that is due happen."""
     for _ in range(count):
         await next_turn()

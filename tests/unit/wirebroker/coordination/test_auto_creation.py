@@ -1,4 +1,4 @@
-"""An auto-created topic has the shape that the broker sets, else the controller's defaults."""
+"""An auto-created topic uses the broker's settings, or else the controller's defaults."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ PARTITIONS, REPLICAS = "num.partitions", "default.replication.factor"
 
 
 class RecordingChannel:
-    """A controller that creates every topic and keeps the requests."""
-
     def __init__(self) -> None:
         self.topics: list[dict[str, Any]] = []
 

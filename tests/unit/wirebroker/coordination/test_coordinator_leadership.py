@@ -1,4 +1,4 @@
-"""Coordinators go with their partitions: two nodes over one log, the leadership back and forth."""
+"""Coordinators follow their partitions: two nodes over one log alternate as leader."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ def error_of(code):
 
 
 class SharedPartition(ListPartition):
-    """One node's replica of a partition whose batches both nodes share, as if all were in sync."""
+    """One node's replica of a partition with a shared log, as if all were in sync."""
 
     def __init__(self, batches: list[bytes]) -> None:
         super().__init__(batches)
@@ -36,12 +36,12 @@ class SharedPartition(ListPartition):
         self.leader_epoch = 0
 
     def catch_up(self) -> None:
-        """Have what the leader has; all of it is committed."""
+        """Copy the leader's records; all of them are committed."""
         self.log.log_end_offset = self.log.high_watermark = self._end()
 
 
 class Nodes:
-    """Two nodes, each with its replica; one of them leads, or nobody."""
+    """Two nodes with one replica each; at most one of them leads."""
 
     def __init__(self, *batches: bytes) -> None:
         shared = list(batches)
@@ -56,7 +56,7 @@ class Nodes:
         self.leader: int | None = None
 
     def elect(self, leader: int | None) -> None:
-        """Let a node lead in the next epoch; it has all that was committed."""
+        """Make a node the leader in the next epoch; it has all committed records."""
         self.epoch += 1
         if self.leader is not None and self.leader != leader:
             former = self.replicas[self.leader]
@@ -103,7 +103,6 @@ class Nodes:
 
 @asynccontextmanager
 async def two_nodes() -> AsyncIterator[Nodes]:
-    """Two nodes over a log with one commit, of offset 5."""
     nodes = Nodes(commit_batch(("g", 0, 5)))
     try:
         yield nodes

@@ -1,4 +1,4 @@
-"""The log tells so many times a minute of topics that clients ask for and that cannot be made."""
+"""Failed topic creations: a bounded number of log lines per minute."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ TOO_MANY = {"auto.create.topics.enable": "true", "default.replication.factor": "
 
 
 def told(records: list[logging.LogRecord], about: str) -> list[str]:
-    """Return what a log has of the lines that hold a text, and that there are more."""
     bound = LineBound()
     alike = [record for record in records if about in record.getMessage()]
     return [each.getMessage() for record in alike for each in bound.take(record)]

@@ -1,4 +1,4 @@
-"""The service around the groups: loading, committing, failing, timers, expiry."""
+"""The service around the groups: loading, commits, failures, timers, expiry."""
 
 import asyncio
 import errno
@@ -30,7 +30,6 @@ def error_of(code):
 
 
 def appending(*records, **response):
-    """Return an operation that appends and answers."""
 
     def operation(shard, token, moment):
         outcome = Outcome(list(records))

@@ -1,4 +1,4 @@
-"""A client that looks up a group's coordinator and does not use the group is warned of, once."""
+"""Warnings about clients that look up a group's coordinator and do not use it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ def connection(number: int = 1) -> Session:
 
 
 class Timers:
-    """Calls what was to be called later, when a test says so."""
-
     def __init__(self) -> None:
         self._due: list[Callable[[], None]] = []
 
@@ -145,7 +143,7 @@ def test_one_connection_makes_one_line_however_many_groups_it_makes_up(lookups, 
 async def test_find_coordinator_counts(caplog, timers):
     broker = group_broker(partitions={})
     broker.groups.lookups = GroupLookups(timers.call_later)
-    await find_coordinator(broker, 6, "g")  # makes the topic
+    await find_coordinator(broker, 6, "g")  # creates the topic
     await turns()
     for _ in range(2):
         await find_coordinator(broker, 6, "g")
@@ -155,7 +153,7 @@ async def test_find_coordinator_counts(caplog, timers):
 
 
 async def test_a_client_that_is_sent_to_another_node_is_not_warned_of(caplog, timers):
-    # There the group may well be used; and when that node fails, clients look again and again.
+    # The group may be used there; and when that node fails, clients look it up repeatedly.
     elsewhere = topic(CONSUMER_OFFSETS, 1, replicas=[2], isr=[2], leader=2)
     broker = group_broker(other_broker(2), *elsewhere, partitions={}, is_led=False)
     broker.groups.lookups = GroupLookups(timers.call_later)

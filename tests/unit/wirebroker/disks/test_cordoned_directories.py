@@ -81,7 +81,7 @@ async def test_new_replicas_go_to_the_other_directory_and_old_ones_are_served(
             assert await append(client, "before", batch(b"v")) == 0
             topic = "after"
             assert await move(client, two, topic=topic) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-        # Said again by the next incarnation.
+        # The next incarnation registers them again.
         async with running(one, two) as server, client_of(server) as client:
             assert len(known(server, 1) or ()) == 1
             assert await described(client) == [False, True]
@@ -110,7 +110,7 @@ async def test_nothing_is_placed_on_a_broker_that_is_cordoned_as_a_whole(tmp_pat
                 ApiKey.CREATE_PARTITIONS, 3, {"topics": [more], "timeout_ms": 10_000}
             )
             assert answer.results[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-            # Who names the brokers is not kept from it.
+            # Explicit assignments to these brokers are not restricted.
             named = [{"partition_index": 0, "broker_ids": [1]}]
             topic: dict[str, Any] = {"name": "named", "assignments": named}
             topic |= {"num_partitions": -1, "replication_factor": -1}

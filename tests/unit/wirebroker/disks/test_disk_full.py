@@ -1,4 +1,4 @@
-"""A disk without room: refused writes leave nothing, reads go on, nothing has to be restarted."""
+"""A full disk: refused writes leave nothing, reads continue, no restart is needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RECORD_COUNT = 8
 
 NO_ROOM = {
     ErrorCode.KAFKA_STORAGE_ERROR,
-    # What clients of groups are told instead.
+    # Groups' clients get this error instead.
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
@@ -62,7 +62,7 @@ def value_of(number: int) -> bytes:
 
 
 class Workload:
-    """What is done to a broker: each step is tried again until it is done."""
+    """Steps on a broker, each of which is retried until it succeeds."""
 
     def __init__(self, server: Server, client: RawClient) -> None:
         self.server = server
@@ -73,7 +73,7 @@ class Workload:
         self.topics = 0
 
     async def step(self, number: int) -> ErrorCode:
-        """Do the next thing; return what it was answered."""
+        """Run the next step; return its response."""
         kind = number % 4
         if kind in {0, 1} and len(self.acknowledged) < RECORD_COUNT:
             return await self._produce()
@@ -120,7 +120,7 @@ class Workload:
         return code
 
     async def check(self) -> None:
-        """Everything acknowledged can be read, and nothing else."""
+        """Check that all acknowledged records, and no others, can be read."""
         check_log(partition_of(self.server, "t"), len(self.acknowledged))
         values: list[Any] = []
         while len(values) < len(self.acknowledged):

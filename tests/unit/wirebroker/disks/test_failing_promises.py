@@ -1,4 +1,4 @@
-"""Starts on which two disks fail: one of a log, and one of the copy that was to take its place."""
+"""Starts with two failing disks: a log's, and that of its future copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def place(server: Server, topic: str) -> str:
 
 
 def is_promised(server: Server, topic: str, path: Path) -> bool:
-    """Tell whether the controller knows that a log lies there."""
     broker = broker_of(server)
     named = directory_of(broker.metadata.image.topics[topic].partitions[0], broker.node_id)
     return named in [
@@ -35,7 +34,6 @@ def is_promised(server: Server, topic: str, path: Path) -> bool:
 
 
 async def move_new(server: Server, client: RawClient, topic: str, path: Path) -> None:
-    """Make a topic with one record, and have it lie there."""
     await create_topic(client, topic, 1)
     assert await append(client, topic, batch(topic.encode())) == 0
     await move(client, path, topic=topic)
@@ -44,7 +42,7 @@ async def move_new(server: Server, client: RawClient, topic: str, path: Path) ->
 
 
 def leave_on_the_way(topic: str, *, source: Path, target: Path) -> None:
-    """Have a log on both disks, as a kill leaves a move whose copy was promised."""
+    """Leave a log on both disks, as after a kill during its move."""
     shutil.copytree(target / f"{topic}-0", source / f"{topic}-0", dirs_exist_ok=True)
     (target / f"{topic}-0").rename(target / f"{topic}-0.{'0' * 32}-future")
 

@@ -1,4 +1,4 @@
-"""A data directory that is moved, deleted or replaced while the broker uses it goes offline."""
+"""A data directory that is moved, deleted or replaced goes offline."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_directory_that_left_its_path_goes_offline(
         assert topics
         assert len(topics) < 4
         leave(second)
-        # The small duties run every second.
+        # The periodic check runs every second.
         await until(lambda: not lost.is_online)
         assert directories[str(first)].is_online
         for number in range(4):

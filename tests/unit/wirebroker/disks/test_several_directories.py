@@ -1,4 +1,4 @@
-"""A cluster of two brokers with two log directories each: one directory fails, the rest goes on."""
+"""Two brokers with two log directories each, one of which fails."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ PARTITIONS = 4
 
 @contextlib.asynccontextmanager
 async def cluster(tmp_path: Path) -> AsyncIterator[dict[int, Server]]:
-    """Run broker 1, which has the controller, and 2."""
     port = free_ports(1)[0]
     servers: dict[int, Server] = {}
     metadata = {"metadata.log.dir": str(tmp_path / "metadata")}
@@ -139,7 +138,7 @@ async def test_what_lay_in_a_directory_that_fails_is_led_by_the_other_broker(
         kept = [index for index in range(PARTITIONS) if lies_in(index) == one]
         assert len(lost) == len(kept) == PARTITIONS // 2
         assert led_by(servers[1], [*lost, *kept]) == {failing}
-        # Both know of the topic by then.
+        # Both know the topic by then.
         await until(lambda: "t" in broker_of(servers[other]).metadata.image.topics)
 
         manager = broker_of(servers[failing]).replicas
@@ -168,12 +167,12 @@ async def start(
 
 
 def places_of(server: Server, node_id: int) -> dict[int, bytes]:
-    """Return where the metadata has a broker's replicas of t."""
+    """Return the directories of a broker's replicas of t in the metadata."""
     return {each: directory_of(partition(server, each), node_id) for each in range(PARTITIONS)}
 
 
 async def divided(servers: dict[int, Server], node_id: int) -> tuple[list[int], list[int]]:
-    """Create t on both brokers; return what lies in the first and second directory of one."""
+    """Create t; return its partitions in the node's first directory and in the other."""
     await create(servers[1], [node_id, 3 - node_id])
     await until(lambda: bytes(16) not in places_of(servers[1], node_id).values())
     first = broker_of(servers[node_id]).replicas.directories[0].directory_id
@@ -183,7 +182,7 @@ async def divided(servers: dict[int, Server], node_id: int) -> tuple[list[int], 
 
 
 class Unreadable(FailingFiles):
-    """A disk of which nothing in a directory can be listed."""
+    """A disk on which listing a given directory fails."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__()
@@ -259,7 +258,7 @@ async def test_a_directory_that_nobody_knows_is_one_that_has_failed(
 
 
 class ShutDown(FailingFiles):
-    """A file system that says nothing of a directory, as XFS after it has shut down."""
+    """A file system that refuses stat of a directory, as XFS does after its shutdown."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__()
@@ -297,7 +296,7 @@ async def test_a_start_goes_on_without_a_disk_that_says_nothing_and_was_not_left
         await server.start()
         assert [each.is_online for each in broker_of(server).replicas.directories] == [True, False]
         await server.stop()
-    assert told == [-1]  # Kafka's brokers say so, too, when a directory is missing
+    assert told == [-1]  # Kafka's brokers also report this for a missing directory
 
 
 async def test_a_new_directory_belongs_to_the_cluster_of_the_metadata_log(tmp_path: Path) -> None:
@@ -316,7 +315,7 @@ async def test_a_new_directory_belongs_to_the_cluster_of_the_metadata_log(tmp_pa
 def test_a_copy_may_be_half_where_nobody_is_told_and_the_log_cannot_be_looked_for(
     tmp_path: Path,
 ) -> None:
-    """Of a cluster whose metadata says nothing of directories."""
+    """In a cluster whose metadata does not record directories."""
     one = LogDirectory.open(str(tmp_path / "one"), Files(), node_id=1)
     topic_id = b"t" * 16
     path = one.future_path("t", 0)
@@ -334,8 +333,6 @@ def test_a_copy_may_be_half_where_nobody_is_told_and_the_log_cannot_be_looked_fo
 
 
 class Unrenamed(FailingFiles):
-    """A disk on which directories keep their names where `rename` is broken."""
-
     def rename(self, old_path: str, new_path: str) -> None:
         self.check("rename", old_path)
         super().rename(old_path, new_path)
@@ -351,7 +348,7 @@ def test_a_promised_copy_is_used_where_the_disk_of_its_log_fails_meanwhile(
     for index in (0, 1):
         path = old.create_partition_directory("t", index, topic_id)
         old.partitions.append(PartitionDirectory("t", index, path, topic_id))
-    # What is left of another copy, whose log is gone, has to be renamed there.
+    # The rest of another copy whose log is deleted has to be renamed there.
     for directory, index in ((new, 0), (old, 2)):
         path = directory.future_path("t", index)
         directory.create_future_directory(path, topic_id)
@@ -385,7 +382,7 @@ async def test_a_start_needs_a_directory_and_the_metadata(
     async with running(one, two):
         pass
     for name in failing:
-        if name == "other":  # it is not there, and cannot be made: a mistake in log.dirs
+        if name == "other":  # it does not exist and cannot be created: a mistake in log.dirs
             two = one / "meta.properties" / "two"
             continue
         (tmp_path / name / "meta.properties").unlink()
@@ -399,7 +396,7 @@ async def test_a_topic_with_remote_storage_is_led_by_whoever_has_some(tmp_path: 
         await create(servers[1], [2, 1])
         await until(lambda: led_by(servers[1], [*range(PARTITIONS)]) == {2})
         await give_remote_storage(servers[1], "t")
-        # Broker 1 stands for one that has remote storage: it has opened the topic before.
+        # Broker 1 simulates one with remote storage: it opened the topic earlier.
         await restart(servers, 2)
         await until(lambda: led_by(servers[1], [*range(PARTITIONS)]) == {1})
         assert set(places_of(servers[1], 2).values()) == {LOST_DIRECTORY}

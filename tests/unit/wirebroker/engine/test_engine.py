@@ -1,4 +1,4 @@
-"""What an operation brings about: not before its records are committed, and for sure."""
+"""The effects of an operation come after its records are committed, and always."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,6 @@ COMMIT_TIMEOUT_MS = 5
 
 
 class Shard:
-    """A shard that remembers what it replays."""
-
     def __init__(self):
         self.timers = Timers()
         self.replayed = []
@@ -42,8 +40,6 @@ class Shard:
 
 
 class Bench:
-    """A coordinator's partition, and what it has brought about."""
-
     def __init__(self):
         partition: Any = ListPartition()
         self.partition = partition
@@ -62,7 +58,6 @@ class Bench:
         self.on_effect: Callable[[Any], Any] = self.effects.append
 
     def run(self, effect, *, has_record=True, key=b"k"):
-        """Run an operation with an effect; return who waits for its answer."""
         waiter = Waiter(lambda error: {"error_code": error})
         outcome = Outcome([CoordinatorRecord(key, b"v")] if has_record else [])
         outcome.effects.append(effect)

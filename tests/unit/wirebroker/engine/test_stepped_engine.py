@@ -1,6 +1,6 @@
-"""Operations in steps: one after the other, others served in between, none across a resignation.
+"""Operations in steps: in order, interleaved with others, none across a resignation.
 
-The log is a list whose committed offset the test moves, as a quorum's high watermark does.
+The log is a list whose committed offset the test moves.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ ERRORS = AnswerErrors(resigned=ErrorCode.NOT_CONTROLLER, disk=ErrorCode.KAFKA_ST
 
 
 class QuorumLog:
-    """A list of records; a majority has what `commit` says."""
-
     name = "the list"
 
     def __init__(self) -> None:
@@ -58,12 +56,10 @@ class QuorumLog:
         self.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
 
     def commit(self, offset: int) -> None:
-        """Move the quorum's high watermark."""
         self.committed_offset = offset
         self._tell()
 
     def fail(self, error: KafkaError) -> None:
-        """Be lost."""
         self.failure = error
         self._tell()
 
@@ -73,8 +69,6 @@ class QuorumLog:
 
 
 class ListMachine:
-    """What was appended, in a list."""
-
     def __init__(self) -> None:
         self.timers = Timers()
         self.taken: list[Any] = []
@@ -95,7 +89,7 @@ class ListMachine:
 
 
 class World:
-    """An engine, with operations whose every step is a slice."""
+    """An engine and operations whose every step is a slice."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Slices, "SECONDS", 0.0)
@@ -113,7 +107,6 @@ class World:
         self.begun: list[Any] = []
 
     async def ask(self, record: Any, *, steps: int = 3) -> Any:
-        """Append a record (None: only look); the answer is what was taken over when it began."""
         waiter: AwaitedResponse[Any] = AwaitedResponse()
 
         def operation(machine: ListMachine, token: Any, moment: Any) -> Any:

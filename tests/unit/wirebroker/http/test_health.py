@@ -1,4 +1,4 @@
-"""/live and /ready say what the broker is at."""
+"""/live and /ready report the broker's state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP server: what it answers, to whom, and what a peer may not do to it."""
+"""The HTTP server: responses, allowed clients, and limits on peers."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ async def test_who_is_silent_gives_way_to_who_comes(monkeypatch):
 
 @pytest.mark.parametrize("sent", [b"", b"GET /", b"GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 async def test_a_probe_is_answered_however_many_connect_and_leave_after_it(monkeypatch, sent):
-    """All of them are there before the server has read anything."""
+    """All of them are connected before the server reads anything."""
     monkeypatch.setattr("wirebroker.http.server._MOST_CONNECTIONS", 2)
     async with serving() as (_, address):
         with socket.create_connection(address) as probe:
@@ -227,7 +227,7 @@ async def test_so_many_are_answered_at_once_and_no_more(monkeypatch):
 
 
 async def test_peers_that_ask_and_do_not_read_keep_no_probe_out():
-    """Each sends many requests at once for a long page, which it never takes."""
+    """Each pipelines many requests for a long page that it never reads."""
     pages = 0
     may_answer = asyncio.Event()
 
@@ -250,7 +250,7 @@ async def test_peers_that_ask_and_do_not_read_keep_no_probe_out():
         assert pages == 16
         may_answer.set()
         before = 0
-        while before != pages:  # the system takes some MB of each, and no more is made
+        while before != pages:  # the system buffers some MB of each, and no more pages are rendered
             before = pages
             for _ in range(200):
                 await next_turn()

@@ -1,4 +1,4 @@
-"""A real data directory, made once by a broker and copied for each test."""
+"""A real data directory, copied for each test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.wirebroker.inspect import directory_kit
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """Return a directory that a broker left when it stopped cleanly; not to be changed."""
+    """Return the directory of a cleanly stopped broker; it must not be changed."""
     directory = tmp_path_factory.mktemp("made") / "data"
     asyncio.run(directory_kit.fill(directory))
     return directory
@@ -20,5 +20,4 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def data(made, tmp_path):
-    """Return a copy of it, to be changed."""
     return shutil.copytree(made, tmp_path / "data")

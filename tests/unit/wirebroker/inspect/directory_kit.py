@@ -1,4 +1,4 @@
-"""Fills a data directory with a bit of everything, and runs the commands on it.
+"""A data directory with every kind of file, and functions that run the commands on it.
 
 plain-0      three segments, uncompressed and compressed batches, an idempotent producer,
              a committed and two aborted transactions
@@ -38,14 +38,12 @@ COUNT = 30
 
 
 async def create_topics(broker: Broker, topics: list[Any]) -> None:
-    """Have the broker's controller create topics."""
     asked = request(topics=topics)
     answer = await broker.controller.forward(ApiKey.CREATE_TOPICS, 7, asked, Requester())
     assert not any(each.get("error_code") for each in answer["topics"])
 
 
 async def fill(directory: Path) -> None:
-    """Run a broker once and stop it cleanly."""
     async with running(directory) as server:
         broker = broker_of(server)
         topics = [
@@ -130,13 +128,12 @@ def append(log: Log, records: list[Any], *, timestamp_ms: int = NOW, **fields: A
 
 
 def rows(capsys: Any, *arguments: object) -> tuple[int, list[dict[str, Any]]]:
-    """Run a command with --json; return its exit status and what it printed."""
+    """Run a command with --json; return its exit status and the parsed output."""
     status, text = run(capsys, *arguments, "--json")
     return status, [json.loads(line) for line in text.splitlines()]
 
 
 def run(capsys: Any, *arguments: object) -> tuple[int, str]:
-    """Run a command; return its exit status and what it printed."""
     capsys.readouterr()
     status = cli.run([str(each) for each in arguments])
     printed = capsys.readouterr()
@@ -145,7 +142,6 @@ def run(capsys: Any, *arguments: object) -> tuple[int, str]:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """Return all files by their names below the directory."""
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in directory.rglob("*")

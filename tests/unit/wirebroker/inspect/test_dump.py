@@ -1,4 +1,4 @@
-"""`wirebroker dump`: what files hold, as text and as JSON, and what is wrong with them."""
+"""`wirebroker dump`: contents of files as text and JSON, and their errors."""
 
 from __future__ import annotations
 

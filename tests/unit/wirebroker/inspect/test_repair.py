@@ -1,7 +1,6 @@
-"""`wirebroker repair`: a start's mending, without the start; a dry run says the same.
+"""`wirebroker repair` repairs like a start; a dry run reports the same.
 
-A random bit of a random file is turned over: verify tells, or the file says something that nothing
-else knows (`is_as_good`), and both runs of repair do the same.
+After a random bit flip, verify reports the file or nothing else contradicts it (`is_as_good`).
 """
 
 from __future__ import annotations
@@ -121,7 +120,6 @@ def test_text_says_what_was_done(data, capsys):
         file.write(b"torn")
     _, text = run(capsys, "repair", data, "--dry-run")
     assert f"cut       {log}: 4 bytes" in text
-    # The log, its last snapshot (without producers that have expired), and the marker.
     assert text.endswith("3 files would change, 0 logs cannot be opened\n")
     _, text = run(capsys, "repair", data)
     assert text.endswith("3 files changed, 0 logs cannot be opened\n")
@@ -143,12 +141,12 @@ def test_everything_is_read_on_demand(data, capsys):
     content[100] ^= 1
     log.write_bytes(content)
     _, found = rows(capsys, "repair", data)
-    assert [row["type"] for row in found] == ["summary"]  # as a start, it looks at nothing
+    assert [row["type"] for row in found] == ["summary"]  # like a start, it inspects nothing
     _, dry = rows(capsys, "repair", data, "--full", "--dry-run")
     _, done = rows(capsys, "repair", data, "--full")
     assert done[:-1] == dry[:-1]
     assert log.stat().st_size == 0
-    # Whether that was acknowledged nobody knows: the controller is not told of a clean stop.
+    # Whether the controller acknowledged it is unknown: it does not learn of a clean stop.
     assert json.loads((data / ".kafka_cleanshutdown").read_text())["brokerEpoch"] == -1
     assert sorted(path.name for path in (data / "plain-0").glob("*.log")) == [log.name]
     _, found = rows(capsys, "verify", data)
@@ -223,7 +221,7 @@ def test_a_flipped_bit_is_found_and_a_dry_run_says_what_repair_does(
 
 
 def is_as_good(name: str, before: bytes, after: bytes, *, is_clean: bool) -> bool:
-    """Return whether a changed file says something that nothing else contradicts."""
+    """Return whether nothing else contradicts a changed file."""
     try:
         match name.rpartition("/")[2]:
             case "meta.properties":  # the cluster's id; comments
@@ -231,11 +229,11 @@ def is_as_good(name: str, before: bytes, after: bytes, *, is_clean: bool) -> boo
                 return new[1:] == old[1:]
             case "replication-offset-checkpoint":  # the broker raises it
                 return _is_lower(before, after)
-            case "recovery-point-offset-checkpoint":  # after a kill more is read
+            case "recovery-point-offset-checkpoint":  # a start after a kill reads more
                 return not is_clean and _is_lower(before, after)
             case ".kafka_cleanshutdown":  # the broker's epoch
                 return bool(clean_shutdown_row(after))
-            case "quorum-state":  # a later epoch; who was voted for
+            case "quorum-state":  # a later epoch; the voted candidate
                 epochs = [quorum_state_row(each)["leaderEpoch"] for each in (before, after)]
                 return epochs == sorted(epochs)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`wirebroker verify`: nothing is found where nothing is wrong, and what is wrong is found."""
+"""`wirebroker verify` reports nothing on intact data and every damage."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_damage_below_the_recovery_point_is_an_error_after_a_kill_too(data, caps
 
 
 def change_header(path, position, at, data):
-    """Change bytes of the batch at a position, and make its checksum right."""
+    """Change bytes of the batch at a position, and correct its checksum."""
     content = bytearray(path.read_bytes())
     content[position + at : position + at + len(data)] = data
     write_crc(content, position)
@@ -275,7 +275,7 @@ async def test_a_running_broker_is_looked_at_without_false_alarms(data, capsys):
         found: list[Finding] = []
 
         def on_bytes(_count):
-            # The broker goes on between any two batches that are looked at.
+            # The broker may append between any two batches that are verified.
             append(log, [(None, b"x", ())], timestamp_ms=NOW + 200_000)
             if log.log_end_offset % 7 == 0:
                 log.roll(now_ms=NOW)

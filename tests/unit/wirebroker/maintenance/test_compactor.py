@@ -1,4 +1,4 @@
-"""Compaction in a running broker: which logs, in which order, and what may come in between."""
+"""Compaction in a running broker: its choice of logs, and concurrent changes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LIMITS = Limits(1 << 20, 0.9, 1e300)
 
 
 class Kit:
-    """A broker whose logs are compacted when the test says so."""
+    """A broker whose logs are compacted on the test's request."""
 
     def __init__(self, server: Server, client: RawClient, path: Path, run: Run | None) -> None:
         self.broker = broker_of(server)
@@ -91,7 +91,6 @@ async def kit(
 
 
 def fill(partition: Partition, *, segments: int = 3, per_segment: int = 2) -> None:
-    """Write closed segments of records with one key, and an active one."""
     log = partition.log
     for _ in range(segments):
         for number in range(per_segment):
@@ -130,7 +129,7 @@ async def test_a_compacted_topic_is_compacted_and_the_checkpoint_says_so(tmp_pat
 
 
 async def test_what_decides_about_records_is_on_the_disk_before_they_go(tmp_path):
-    # In the active segment: the marker of a transaction, or a producer's newest batch.
+    # In the active segment: a transaction marker or a producer's newest batch.
     async with kit(tmp_path) as here:
         log = (await here.topic("t")).log
         fill(here.partition("t"))
@@ -279,8 +278,6 @@ async def test_a_disk_that_fails_takes_the_directory_offline_and_a_full_one_does
 
 
 class Meanwhile:
-    """A worker whose first group is reported only when the test allows it."""
-
     def __init__(self) -> None:
         self.is_written = asyncio.Event()
         self.go_on = asyncio.Event()
@@ -384,7 +381,7 @@ async def test_a_swap_waits_for_descriptors_if_they_are_short(tmp_path, monkeypa
 
 
 async def test_a_swap_whose_beginning_is_not_synced_is_undone(tmp_path, monkeypatch):
-    """Left there, the next start would complete it over whatever the log is by then."""
+    """Otherwise the next start would complete it over a log that has changed."""
     async with kit(tmp_path) as k:
         t = await k.topic("t")
         fill(t)
@@ -455,7 +452,7 @@ async def test_a_worker_that_is_not_wanted_any_more_is_killed(tmp_path):
         t = await k.topic("t")
         fill(t, per_segment=1000)
         job = make_job(t.log, dirty_range(t.log, None, now_ms=NOW), now_ms=NOW)
-        # So slow that it would take days, but it says that it is alive.
+        # So slow that it would take days, but it reports that it is alive.
         worker = run_in_child(job, LIMITS._replace(bytes_per_second=1.0))
         assert isinstance(await anext(worker), AtWork)
         await worker.aclose()
@@ -513,7 +510,7 @@ async def test_a_worker_ends_when_the_broker_is_gone(tmp_path):
             messages_of(job, broker=1)
 
 
-# A broker that has a slow worker, says its number and hangs.
+# A broker that has a slow worker, prints the worker's process id and hangs.
 BROKER = """
 import asyncio, os, sys
 from wirebroker.maintenance.compaction_child import run_in_child

@@ -1,4 +1,4 @@
-"""Retention in a running broker: changed configs, clocks that jump, disks that fail."""
+"""Retention in a running broker: changed configs, clock jumps, failing disks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ YEAR = 365 * 24 * HOUR
 
 
 class Broker:
-    """A broker whose clocks and duties are in the test's hands."""
+    """A broker whose clocks and background tasks the test controls."""
 
     def __init__(self, server: Server, client: RawClient, clock: HandClock) -> None:
         self.server = server
@@ -88,7 +88,6 @@ class Broker:
 
 @contextlib.asynccontextmanager
 async def broker_at(path: Path, *, files: Files | None = None) -> AsyncIterator[Broker]:
-    """Give a broker whose clock the test has in hand."""
     clock = HandClock()
     async with (
         running(path, clock=clock, files=files or Files()) as server,
@@ -104,7 +103,7 @@ def names(path: Path, suffix: str = ".log") -> list[str]:
 async def test_expired_records_are_gone_and_their_files_after_a_delay(tmp_path):
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR), file_delete_delay_ms="60000")
-        await broker.append(b"a", b"b", timestamp_ms=NOW - 1)  # the second one has NOW
+        await broker.append(b"a", b"b", timestamp_ms=NOW - 1)
         broker.clock.passed_ms += HOUR
         broker.roll()
         await broker.append(b"c")
@@ -192,7 +191,7 @@ async def test_a_wall_clock_that_jumps_makes_no_record_old(tmp_path, jump_ms, ca
         await broker.append(b"c")
         await broker.retain()
         assert broker.bounds() == (0, 3), "all of it is younger than a day"
-        # Two days later all but the last is older, by whichever clock, and by no more than a jump.
+        # Two days later all but the last are older, by either clock, and by no more than a jump.
         broker.clock.passed_ms += kept_ms
         await broker.retain()
         assert broker.bounds() == (2, 3)
@@ -208,7 +207,7 @@ async def test_records_that_were_old_when_they_came_go_as_in_kafka(tmp_path):
 
 
 async def test_a_topic_that_is_deleted_under_retention_leaves_no_file_open(tmp_path, monkeypatch):
-    """What has no name any more would take its room on the disk for as long as it is open."""
+    """A deleted file uses disk space for as long as it is open."""
     async with broker_at(tmp_path) as broker:
         await create_topic(broker.client, "t", retention_ms=str(HOUR))
         for _ in range(3):
@@ -234,7 +233,7 @@ async def test_retention_waits_for_a_large_append(tmp_path):
         await broker.append(b"a")
         broker.clock.passed_ms += 2 * HOUR
         lock = broker.partition().append_lock
-        await lock.acquire()  # a thread is at work
+        await lock.acquire()
         check = asyncio.create_task(broker.retain())
         for _ in range(10):
             await next_turn()
@@ -333,7 +332,6 @@ async def test_a_file_that_retention_took_from_under_a_flush_is_no_fault_of_the_
         assert partition.log.recovery_point == 0
         await broker.maintenance.small_duties()
         assert partition.log.recovery_point == 1
-        # What is missing again is not retention's.
         await broker.append(b"b")
         broker.roll()
         files.fail(tmp_path / "t-0", "sync", times=2)
@@ -349,7 +347,7 @@ async def test_a_recovery_point_behind_deleted_segments_is_written_after_the_log
         await broker.append(b"a", b"b")
         broker.clock.passed_ms += 2 * HOUR
         await broker.retain()
-        # A power loss may bring the segment back, with what was never flushed in it.
+        # A power loss may restore the segment, with records that were never flushed.
         await broker.maintenance.checkpoint_recovery_points()
         assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
         assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"

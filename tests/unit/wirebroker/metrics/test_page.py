@@ -1,4 +1,4 @@
-"""The page is what Prometheus' own parser reads, and says what it was told."""
+"""The metrics page, parsed by Prometheus' own parser."""
 
 from __future__ import annotations
 

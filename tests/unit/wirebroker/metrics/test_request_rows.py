@@ -1,4 +1,4 @@
-"""/metrics shows times, sizes and errors of requests, what waits, flushes and the log cleaner."""
+"""Metrics of requests, queues, flushes and the log cleaner on /metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PHASES = ("totaltimems", "requestqueuetimems", "localtimems", "remotetimems", "r
 async def test_each_request_is_counted_in_all_phases(tmp_path):
     async with running(tmp_path, settings=HTTP) as server, client_of(server) as client:
         await create_topic(client, "t")
-        for _ in range(5):  # the last ones take the short way
+        for _ in range(5):  # the last ones take the fast path
             await append(client, "t", batch(b"v"))
         await fetch(client, "t", 0)
         found = await scrape(server)
@@ -39,7 +39,7 @@ async def test_each_request_is_counted_in_all_phases(tmp_path):
     histogram = "wirebroker_request_microseconds"
     assert value(found, f"{histogram}_count", request="Produce") == 5
     assert value(found, f"{histogram}_bucket", request="Produce", le="+Inf") == 5
-    assert value(found, f"{histogram}_count", request="Fetch") is None  # a sum has its parts
+    assert value(found, f"{histogram}_count", request="Fetch") is None  # a sum only has its parts
     assert (value(found, f"{PREFIX}requestbytes", request="Produce", quantile="0.5") or 0) > 50
 
 
@@ -71,7 +71,7 @@ async def test_quantiles_are_those_of_recent_requests(tmp_path):
         await create_topic(client, "t")
         name = f"{PREFIX}totaltimems"
         labels = {"request": "CreateTopics", "quantile": "0.5"}
-        for _ in range(3):  # each a period later
+        for _ in range(3):  # each one period later
             assert value(await scrape(server), name, **labels) is not None
             clock.passed_ms += 60_000
         found = await scrape(server)

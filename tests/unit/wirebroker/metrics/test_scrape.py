@@ -1,4 +1,4 @@
-"""/metrics tells what happened, and costs no more than it may."""
+"""/metrics reports what happened, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ TRAFFIC = "kafka_server_brokertopicmetrics_"
 
 
 async def commit(client: RawClient, group: str, topic: str, offset: int) -> None:
-    """Commit an offset of partition 0, once the coordinator is there."""
     await client.ask(ApiKey.FIND_COORDINATOR, 1, {"key": group, "key_type": 0})
     partition = {"partition_index": 0, "committed_offset": offset}
     body = {"group_id": group, "topics": [{"name": topic, "partitions": [partition]}]}
@@ -58,7 +57,7 @@ async def test_what_passes_through_a_topic_is_counted(tmp_path):
     async with running(tmp_path, settings=HTTP) as server, client_of(server) as client:
         await create_topic(client, "t", 2)
         records = batch(b"one", b"two", b"three")
-        for _ in range(4):  # the third and the fourth go the short way
+        for _ in range(4):  # the third and the fourth take the fast path
             await append(client, "t", records)
         await append(client, "t", records, partition=1)
         broken = records[:-1] + b"?"
@@ -114,11 +113,11 @@ async def test_groups_are_behind_by_records_and_by_time(tmp_path):
         lag_s = "wirebroker_consumergroup_lag_seconds"
         assert value(found, "kafka_consumergroup_lag", **half, **place) == 2
         assert value(found, "kafka_consumergroup_lag_sum", **half, topic="t") == 2
-        # The second record was made 50 s ago, give or take what this took.
+        # The second record is 50 s old, plus or minus the test's own time.
         assert 49 < (value(found, lag_s, **half, **place) or 0) < 110
         assert value(found, "kafka_consumergroup_lag", **everything, **place) == 0
         assert value(found, lag_s, **everything, **place) == 0
-        # Nothing is committed of the other partition.
+        # The other partition has no committed offset.
         other = {"topic": "t", "partition": 1}
         assert value(found, "kafka_consumergroup_current_offset", **half, **other) == -1
         assert value(found, lag_s, **half, **other) is None
@@ -170,7 +169,7 @@ async def test_idleness_is_that_of_the_loop(tmp_path):
     async with running(tmp_path, settings=HTTP, clock=clock) as server:
         idle = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
         await scrape(server)
-        # So much that the seconds of a machine with much to do are nothing beside it.
+        # So much that a busy machine's seconds are negligible.
         clock.passed_ms += 1_000_000
         server.metrics.loop_hold_ms.record(250_000)
         found = await scrape(server)
@@ -178,7 +177,7 @@ async def test_idleness_is_that_of_the_loop(tmp_path):
 
 
 def test_a_scrape_of_a_thousand_partitions_is_little_work_and_does_not_hold_the_loop(tmp_path):
-    """A call takes some 0.1 us, and what Python does around it as much again."""
+    """A call takes about 0.1 us, and Python's overhead as much again."""
     with (
         memory_directory(tmp_path) as directory,
         ThreadedServer(config_of(directory, settings=HTTP)) as threaded,
@@ -231,7 +230,7 @@ async def test_neither_a_long_topic_nor_a_group_that_reads_it_holds_the_loop(tmp
         found = await scrape(server)
         counting.cancel()
     assert sum(written.values()) > 200
-    # A slice that is over at once ends after each.
+    # The slice time is zero, so each slice ends after one item.
     assert max(written.values()) <= 3
     lag = {"consumergroup": "g", "topic": "t"}
     assert value(found, "kafka_consumergroup_current_offset", **lag, partition=99) == -1

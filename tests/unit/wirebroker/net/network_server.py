@@ -1,4 +1,4 @@
-"""The network layer around a few handlers, and a client: what the connection tests share."""
+"""The network layer with a few handlers, and a client."""
 
 import asyncio
 import contextlib
@@ -23,8 +23,6 @@ def frame(key: int, body: bytes = b"", correlation_id: int = 0) -> bytes:
 
 
 class Client:
-    """A client on asyncio's streams."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
@@ -44,7 +42,7 @@ class Client:
         return answer
 
     async def is_closed(self) -> bool:
-        """Wait for the end of the connection; whatever else arrives is an error."""
+        """Wait for the end of the connection; any other data is an error."""
         try:
             return await self.reader.read(1) == b""
         except ConnectionError:
@@ -57,8 +55,6 @@ class Client:
 
 
 class Server:
-    """The network layer around a few handlers."""
-
     def __init__(
         self,
         settings: NetworkSettings,
@@ -68,7 +64,7 @@ class Server:
         self.registry = Registry()
         self.waiting: list[asyncio.Future] = []
         self.bodies: list[bytes] = []
-        # Of Produce, which closes the connection otherwise.
+        # For a Produce without a response; otherwise it closes the connection.
         self.no_answer = False
         self.registry.handles_raw(ApiKey.METADATA)(self._echo)
         self.registry.handles_raw(ApiKey.HEARTBEAT)(self._wait)
@@ -110,7 +106,7 @@ class Server:
         return client
 
     def peer(self) -> socket.socket:
-        """Return a blocking socket that no loop looks after."""
+        """Return a blocking socket that is not managed by the loop."""
         peer = socket.create_connection(("127.0.0.1", self.listener.port), timeout=20)
         self.peers.append(peer)
         return peer
@@ -134,7 +130,7 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def serve(*, max_sockets=None, clock=None, **settings):
-    """Give a server with these settings; it must hold nothing when the test is over."""
+    """Run a server with these settings; check that it holds nothing after the test."""
     server = Server(NetworkSettings(**settings), max_sockets, clock)
     try:
         async with asyncio.timeout(60):

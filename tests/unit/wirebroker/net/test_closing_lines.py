@@ -1,4 +1,4 @@
-"""What the log says of a connection whose file cannot be sent."""
+"""Log lines about a connection whose file cannot be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real sockets: order, pausing, slow readers, file slices, what a bad peer or handler costs."""
+"""Real sockets: order, pauses, slow readers, file slices, misbehaving peers and handlers."""
 
 import asyncio
 import logging
@@ -209,7 +209,7 @@ async def test_what_was_asked_before_a_half_close_is_still_answered():
 
 @pytest.mark.parametrize("request_key", [3, 12], ids=["answered at once", "waits"])
 async def test_a_peer_that_has_left_costs_one_turn(request_key, monkeypatch):
-    """Those that connect, ask and leave again and again hold up all that come after them."""
+    """Peers that repeatedly connect, send and leave delay all later ones."""
     turns: list[Connection] = []
 
     def count(connection):
@@ -229,7 +229,7 @@ async def test_a_peer_that_has_left_costs_one_turn(request_key, monkeypatch):
 
 
 class Batch:
-    """Several peers whose requests are served in one batch, and what is done during the third."""
+    """Several peers whose requests are served in one batch, and an action during the third."""
 
     def __init__(self, server, count, at_third):
         self.peers = [server.peer() for _ in range(count)]
@@ -242,7 +242,7 @@ class Batch:
             peer.send(frame(1, b"", number))
 
     def __iter__(self):
-        """Give an answer's pieces; note how many other answers have arrived by then."""
+        """Yield a response's pieces; note how many other responses have arrived by then."""
         self.arrived.append(sum(bool(select.select([peer], [], [], 0)[0]) for peer in self.peers))
         if len(self.arrived) == 3:
             self._at_third()
@@ -285,11 +285,11 @@ async def test_an_answer_that_is_held_goes_with_a_connection_that_is_closed(capl
     assert not lines(caplog, logging.WARNING)
 
 
-# -- a peer that ends while its request waits ------------------------------------------------------
+# -- a peer that leaves while its request waits --
 
 
 def cancel_when_ended(server):
-    """Have Heartbeat wait as JoinGroup does: only as long as its peer is there."""
+    """Make Heartbeat wait like JoinGroup: only while its peer is connected."""
 
     def wait(broker, request):
         future = waits(broker, request)
@@ -363,7 +363,7 @@ async def test_what_waits_ends_with_its_connection(end, behind, caplog):
 
 @pytest.mark.parametrize("end", [ended_by_closing, ended_by_reset])
 async def test_a_throttled_connection_goes_with_its_peer(end):
-    """Its time may be days: who comes again and again would have as many connections."""
+    """A throttle may last days: a client that keeps reconnecting would accumulate connections."""
     async with serve() as server:
         peer = server.peer()
         await server.until(lambda: len(server.table) == 1)

@@ -1,4 +1,4 @@
-"""Real sockets: deadlines, idle time, limits of connections and memory, orderly closing."""
+"""Real sockets: deadlines, idle time, limits of connections and memory, clean close."""
 
 import asyncio
 import errno
@@ -245,7 +245,7 @@ async def test_accepted_sockets_have_the_configured_buffers_and_no_delay():
         await client.ask(3)
         (connection,) = server.table._connections
         sock = connection._transport._socket
-        # Linux doubles what it is asked for.
+        # Linux doubles the requested size.
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * 50_000
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert connection.session.peer.startswith("127.0.0.1:")
@@ -254,7 +254,7 @@ async def test_accepted_sockets_have_the_configured_buffers_and_no_delay():
 
 
 def backlog_of(config: Config) -> int:
-    """Return how many connections may wait: what ss shows as Send-Q of a listening socket."""
+    """Return the listen backlog: Send-Q of a listening socket in ss."""
     with bind("127.0.0.1", 0, NetworkSettings.from_config(config)) as sock:
         info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
         backlog: int = struct.unpack_from("=I", info, 28)[0]  # tcpi_sacked

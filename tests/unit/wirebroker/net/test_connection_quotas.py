@@ -1,4 +1,4 @@
-"""How many connections there may be, and how fast they may come: the counts, without sockets."""
+"""Limits on the number and rate of connections: the counts, without sockets."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_an_address_has_the_rate_of_any_spelling() -> None:
 
 
 async def test_an_address_that_opens_too_many_takes_few_of_the_open_files() -> None:
-    """Else logs could not be opened, which takes their directory offline."""
+    """Otherwise logs could not be opened, which takes their directory offline."""
     async with serve() as server:
         server.table.quotas.use_rates({(("ip", None),): {"connection_creation_rate": 0.001}})
         peers = [server.peer() for _ in range(100)]

@@ -1,4 +1,4 @@
-"""From frame to handler and back: what is served, what is refused, who keeps which bytes."""
+"""The way from frame to handler and back, and the ownership of bytes."""
 
 import asyncio
 import struct
@@ -27,7 +27,7 @@ async def exchange(registry: Registry, data: bytes, broker: object = None) -> by
 
 
 def answers(data: bytes) -> list[tuple[int, bytes]]:
-    """Return (correlation id, body with whatever else the header has) per answer."""
+    """Return (correlation id, body with the rest of the header) per response."""
     found = []
     while data:
         length, correlation_id = struct.unpack_from(">ii", data)
@@ -114,7 +114,7 @@ async def test_answers_keep_the_order_of_requests_though_one_has_to_wait():
 
 
 async def test_api_versions_in_an_unknown_version_is_answered_with_its_own_range():
-    # As Apache Kafka 4.3.1 answers: v0, error 35, one key (KIP-511).
+    # As in Apache Kafka 4.3.1: v0, error 35, one key (KIP-511).
     expected = struct.pack(">hihhh", 35, 1, 18, 0, 5)
     for version in (99, -1, 5):
         assert answers(await exchange(Registry(), frame(18, version))) == [(7, expected)]
@@ -191,7 +191,7 @@ async def test_a_coroutine_handler_may_use_its_frame_as_long_as_it_likes():
     line = DispatchLine(Dispatcher(None, registry))
     task = asyncio.create_task(line.exchange(frame(1, 4, b"before")))
     while line.connection.is_busy or not task.done():
-        # Whatever arrives on other connections meanwhile goes into the same memory.
+        # Data of other connections overwrites the same memory.
         line.connection.protocol._area.view[:200] = b"z" * 200
         await next_turn()
     assert answers(task.result()) == [(7, b"before")]

@@ -1,4 +1,4 @@
-"""Connections of each kind, however they end, leave nothing to the cycle collector (garbage.py)."""
+"""Ended connections leave nothing to the cycle collector (garbage.py)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOPIC = "t"
 
 
 class Doors:
-    """A broker with a listener of each protocol, and what clients say to it."""
+    """A broker with a listener of each protocol, and the messages that clients send it."""
 
     def __init__(self, folder: Path) -> None:
         self.ports = {name: free_port() for name in LISTENERS}
@@ -63,7 +63,7 @@ class Doors:
         client.ask(ApiKey.CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 10_000})
         group = {"key": "g", "key_type": 0}
         eventually(lambda: not client.ask(ApiKey.FIND_COORDINATOR, 3, group).error_code)
-        # A quota that nobody exceeds: requests are charged.
+        # A quota that is never exceeded, so that requests are charged.
         entity = [{"entity_type": "user", "entity_name": None}]
         op = {"key": "request_percentage", "value": 1e6, "remove": False}
         entries = [{"entity": entity, "ops": [op]}]
@@ -75,7 +75,6 @@ class Doors:
         return socket.create_connection((HOST, self.ports[listener]), timeout=20)
 
     def within(self, listener: str) -> socket.socket:
-        """Connect, and shake hands where the listener has TLS."""
         sock = self.connect(listener)
         if listener not in SECURED:
             return sock
@@ -91,7 +90,6 @@ class Doors:
         return sock
 
     def hello(self) -> bytes:
-        """Return what begins a TLS handshake."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         engine = self._context.wrap_bio(incoming, outgoing, server_hostname="localhost")
         try:
@@ -102,11 +100,11 @@ class Doors:
 
     @property
     def opened(self) -> int:
-        """How many connections there have been."""
+        """Return how many connections have been opened."""
         return sum(self._table.metrics.connections_opened.values())
 
     def until_closed(self, opened: int) -> None:
-        """Wait until so many have been opened, and all are closed."""
+        """Wait until this many connections have been opened and all are closed."""
         eventually(lambda: self.opened == opened and not len(self._table))
         self.server.call(next_turn())
 
@@ -123,7 +121,6 @@ def login_frame(password: str) -> bytes:
 
 
 def fetch_frame() -> bytes:
-    """Return a Fetch that waits for ten minutes."""
     partition = {
         "partition": 0,
         "current_leader_epoch": -1,
@@ -148,7 +145,6 @@ def fetch_frame() -> bytes:
 
 
 def join_frame() -> bytes:
-    """Return a JoinGroup, which waits for other members."""
     body = {
         "group_id": "g",
         "session_timeout_ms": 10_000,
@@ -169,7 +165,6 @@ UNKNOWN_KEY = struct.pack(">ihhih", 10, 999, 0, 0, -1)
 
 
 def said(*data: bytes) -> Callable[[Doors, str], socket.socket]:
-    """Return a client that sends this as soon as it can send requests."""
 
     def begin(doors: Doors, listener: str) -> socket.socket:
         sock = doors.within(listener)
@@ -181,7 +176,6 @@ def said(*data: bytes) -> Callable[[Doors, str], socket.socket]:
 
 
 def known_said(data: bytes) -> Callable[[Doors, str], socket.socket]:
-    """Return a client that sends this once it has logged in where it has to."""
 
     def begin(doors: Doors, listener: str) -> socket.socket:
         sock = doors.known(listener)
@@ -192,7 +186,6 @@ def known_said(data: bytes) -> Callable[[Doors, str], socket.socket]:
 
 
 def raw_said(data: Callable[[Doors], bytes]) -> Callable[[Doors, str], socket.socket]:
-    """Return a client that sends this below TLS."""
 
     def begin(doors: Doors, listener: str) -> socket.socket:
         sock = doors.connect(listener)
@@ -216,7 +209,7 @@ PLACES: dict[str, Callable[[Doors, str], socket.socket]] = {
     "a JoinGroup that waits": known_said(join_frame()),
     "many requests": known_said(METADATA * 50),
 }
-# Those that a deadline does not end.
+# The cases that no deadline ends.
 WAITING_PLACES = {"a Fetch that waits", "Fetches behind it", "a JoinGroup that waits"}
 TLS_PLACES: dict[str, Callable[[Doors, str], socket.socket]] = {
     "hello": raw_said(lambda doors: doors.hello()),
@@ -241,7 +234,7 @@ def reset(sock: socket.socket) -> None:
 
 
 def half_close(sock: socket.socket) -> None:
-    socket.socket.shutdown(sock, socket.SHUT_WR)  # TLS itself says nothing
+    socket.socket.shutdown(sock, socket.SHUT_WR)  # no close_notify from TLS
 
 
 def stay(_sock: socket.socket) -> None:
@@ -258,8 +251,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 
 @pytest.fixture(scope="module")
 def uncollected(doors: Doors) -> Iterator[None]:
-    """Leave what exists out of collections, and make none."""
-    for listener in LISTENERS:  # imports, and what is made once
+    for listener in LISTENERS:  # run imports and one-time initialization first
         doors.known(listener).close()
     doors.until_closed(doors.opened)
     gc.collect()
@@ -280,7 +272,7 @@ def places(listener: str) -> dict[str, Callable[[Doors, str], socket.socket]]:
 
 
 def cases() -> Iterator[tuple[str, tuple[str, ...], Callable[[socket.socket], None]]]:
-    """Name what is tried: those that the broker ends together, as they take their time."""
+    """Name the cases; those that the broker ends run together, because they take long."""
     for listener in LISTENERS:
         for place in places(listener):
             yield from ((listener, (place,), end) for end in (close, reset, half_close))
@@ -307,7 +299,7 @@ def test_a_connection_leaves_nothing_to_the_cycle_collector(
 
 
 def creation(name: str, refused: int) -> bytes:
-    """Return a CreateTopics of one topic, behind so many whose names are none."""
+    """Return a CreateTopics of one topic after `refused` invalid names."""
     topics = [
         {"name": each, "num_partitions": 1, "replication_factor": 1}
         for each in (*(f"no name {number}!" + "-" * 40 for number in range(refused)), name)
@@ -343,8 +335,8 @@ def test_what_was_sent_before_the_end_is_carried_out(
     requests += [creation(name, refused) for name, refused in created.items()]
     for request in requests:
         with doors.within(listener) as sock:
-            # Reads the session tickets of TLS too: a close with unread data resets the connection,
-            # and a reset may overtake the request.
+            # Also reads the TLS session tickets: a close with unread data resets the connection,
+            # and the reset may overtake the request.
             sock.sendall(request_frame(ApiKey.API_VERSIONS, 0, {}))
             assert sock.recv(10_000)
             sock.sendall(request)

@@ -1,4 +1,4 @@
-"""Answers to pipelined requests leave together: order, limits, and what ends a joint send."""
+"""Responses to pipelined requests are sent together: order, limits, and flush conditions."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from wirebroker.storage.files import Files, FileSlice
 
 
 class CountingSocket(socket.socket):
-    """A socket that notes how much each send was to send, by itself or by its descriptor."""
+    """A socket that notes the size of each send, by itself or by its descriptor."""
 
     by_descriptor: ClassVar[dict[int, "CountingSocket"]] = {}
 
@@ -42,7 +42,7 @@ def _sends_are_counted(monkeypatch):
 
 
 class Peer:
-    """The other end of a connection of the server's, on a blocking socket."""
+    """The other end of one of the server's connections, on a blocking socket."""
 
     def __init__(self, server):
         with contextlib.ExitStack() as stack:
@@ -53,7 +53,6 @@ class Peer:
         self.connection = server.table.open(self.ours, address=address, listener_name="X")
 
     async def client(self, server):
-        """Return a client on this connection."""
         client = Client(*await asyncio.open_connection(sock=self.sock))
         server.clients.append(client)
         return client
@@ -155,7 +154,7 @@ async def test_a_peer_that_never_reads_is_not_served_beyond_the_high_water_mark(
         peer.sock.setblocking(False)
         together = b"".join(frame(3, b"x" * 900, number) for number in range(8))
         sent = 0
-        # Each time less than a joint send, until our side serves no more.
+        # Each time less than a joint send, until the server stops serving.
         for _ in range(5000):
             with contextlib.suppress(BlockingIOError):
                 sent += peer.sock.send(together[sent % len(together) :])

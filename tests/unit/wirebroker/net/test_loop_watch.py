@@ -1,4 +1,4 @@
-"""Holds of the loop: what is measured, and that a 90 MiB frame causes none."""
+"""Holds of the loop: their measurement, and that a 90 MiB frame causes none."""
 
 import asyncio
 import mmap
@@ -98,12 +98,12 @@ def test_a_frame_of_90_mib_is_received_in_short_turns(is_kept):
                 rest -= sock.send(piece[: min(rest, 1 << 20)])
             return sock.recv(100)
 
-    others = threading.active_count()  # of earlier tests in this process
+    others = threading.active_count()  # from earlier tests in this process
     watch = LoopWatch()
     pages = TurnPages(watch)
     with asyncio.Runner(loop_factory=watch.new_event_loop) as runner:
         runner.run(run())
     assert seen == [size]
     assert threading.active_count() < others + 50
-    # A turn receives a MiB at most, and never copies the frame.
+    # A turn receives at most one MiB, and never copies the frame.
     assert 0 < pages.largest < 2 * (1 << 20) // mmap.PAGESIZE

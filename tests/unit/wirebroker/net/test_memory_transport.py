@@ -1,4 +1,4 @@
-"""The real connection over memory: what a socket does, without one."""
+"""The real connection over memory behaves as over a socket."""
 
 import asyncio
 import contextvars

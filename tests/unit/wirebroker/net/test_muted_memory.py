@@ -1,4 +1,4 @@
-"""What a connection costs that a quota has muted, in a process that does nothing else."""
+"""The memory of a muted connection, in a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers with slices of files: their order, cold pages, readers of old data, lost files."""
+"""Responses with file slices: their order, cold pages, readers of old data, lost files."""
 
 import errno
 import logging
@@ -40,7 +40,7 @@ async def test_file_slices_and_bytes_go_out_in_their_order(data_file):
 
 
 class ColdFile:
-    """A file whose pages are cold until a thread has warmed them."""
+    """A file whose pages are cold until a thread has read them."""
 
     is_old = False
 
@@ -129,7 +129,7 @@ async def test_a_reader_of_old_data_that_met_cold_pages_follows_a_thread(data_fi
         for number in range(2):
             assert await client.ask(1, b"", number) == content[:200_000]
         assert cold.warmed == [(0, 200_000, False)] * 2
-        starts = [300_000, *range(0, 200_000, 2000)]  # short ones: a probe is enough
+        starts = [300_000, *range(0, 200_000, 2000)]  # short ones: one probe is enough
         server.pieces = [FileSlice(cast("DataFile", cold), each, 2000) for each in starts]
         assert await client.ask(1) == content[300_000:302_000] + content[:200_000]
         server.pieces, cold.is_old = [FileSlice(cast("DataFile", cold), 0, 200_000)], False
@@ -170,8 +170,6 @@ async def test_short_answers_to_a_peer_that_reads_slowly_come_whole_and_in_order
 
 
 class BrokenFile:
-    """A file that the disk has lost."""
-
     path = "lost"
     is_old = False
 

@@ -1,4 +1,4 @@
-"""Files that an interrupted start left are removed, and no others."""
+"""Only files of an interrupted start are removed."""
 
 from __future__ import annotations
 

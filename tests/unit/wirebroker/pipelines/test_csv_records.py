@@ -1,4 +1,4 @@
-"""CSV by RFC 4180: what Python's csv and spreadsheets write, and records that break the rules."""
+"""CSV by RFC 4180: output of Python's csv and of spreadsheets, and malformed records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def split(text: bytes, delimiter: str = ",") -> list[CsvRecord]:
     st.booleans(),
 )
 def test_what_pythons_csv_writes_is_read_back(rows, end, delimiter, quotes_all):
-    # Python quotes a CR only where its line ends have one, before 3.13.
+    # Before 3.13 Python quotes a CR only if its line terminator contains one.
     assume(quotes_all or end == "\r\n" or not any("\r" in cell for row in rows for cell in row))
     file = io.StringIO(newline="")
     csv.writer(

@@ -1,4 +1,4 @@
-"""Lines of files: every line once, however the file is cut; compressed; in bounded memory."""
+"""Lines of files: each exactly once, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verb's settings: by a file, by flags, and what is said of both or neither."""
+"""A verb's settings from a file or from flags."""
 
 from __future__ import annotations
 

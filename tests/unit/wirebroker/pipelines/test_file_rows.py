@@ -1,4 +1,4 @@
-"""Files as rows: a file's damage is one dead letter, or the end; records of CSV over many lines."""
+"""Files as rows: damaged files, and CSV records over many lines."""
 
 from __future__ import annotations
 

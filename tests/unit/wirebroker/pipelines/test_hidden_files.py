@@ -1,4 +1,4 @@
-"""Files that Spark leaves out by their names: found, and linked."""
+"""Files that Spark ignores by their names are found and linked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's file: what it must have, and what is said of mistakes."""
+"""Job files: required entries, and messages about mistakes."""
 
 from __future__ import annotations
 

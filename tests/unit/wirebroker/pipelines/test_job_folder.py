@@ -1,4 +1,4 @@
-"""A job's folder: its identity, and what its batches are cut by."""
+"""A job's directory: its identity, and the limits of its batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines and where they go: the partition that Java's producer chooses, or dead letters."""
+"""Destinations of lines: the partition that Java's producer chooses, or dead letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed to standard error's descriptor goes to a file, and the failure names it."""
+"""Output to standard error's descriptor goes to a file that the error names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query's rows are all counted, however little of it Spark keeps; an end comes behind a batch."""
+"""A query's rows are all counted, and it stops between batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = 10
 
 
 class _Query:
-    """A query as Spark has it: it gets on by some batches between two looks."""
+    """A query like Spark's, which completes some batches between two polls."""
 
     def __init__(self, batches: int, per_look: int, kept: int = 100) -> None:
         self.recentProgress: deque[dict[str, Any]] = deque(maxlen=kept)
@@ -27,7 +27,7 @@ class _Query:
         if self.stopped_at is not None:
             return True
         for _ in range(min(self._per_look, self._batches - self._done)):
-            # A look that finds nothing to do comes before each, under the number to come.
+            # A poll without work precedes each, under the next batch number.
             for place, rows in enumerate((0, ROWS)):
                 time = f"2026-01-31T00:00:{self._done:05}.{place}"
                 told = {"batchId": self._done, "timestamp": time, "numInputRows": rows}

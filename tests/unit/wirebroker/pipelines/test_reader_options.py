@@ -1,4 +1,4 @@
-"""What a job's table [reader] may have, and what is said of what it may not."""
+"""The options of a job's table [reader], and errors about invalid ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wirebroker.pipelines.source.reader_options import (
 
 
 class _SparkError(Exception):
-    """As those of PySpark, whose texts have no stack."""
+    """Like those of PySpark, whose texts have no stack."""
 
     def __init__(self, told: str, stack: str) -> None:
         super().__init__(told)

@@ -1,4 +1,4 @@
-"""Records through a user's function: where what it returns goes, and what it raises."""
+"""Records through a user's function: where its results go, and its exceptions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_a_function_fails_for_is_a_dead_letter_or_the_end(function, reason)
     assert set(told) == {"h", "reason", "job", "place", "timestamp"}
     assert reason in told["reason"].decode()
     assert (told["place"], told["job"], told["h"]) == (b"from-2@99", b"job", None)
-    # Sent with the present time: retention would take a dead letter with an old one.
+    # It has the current time: retention would delete a dead letter with an old timestamp.
     assert (row.timestamp, told["timestamp"]) == (None, b"7")
     assert (row.is_dead, row.topic, row.partition, row.key, row.value) == (
         *(True, "dead", 0, b"k", b"v"),

@@ -1,4 +1,4 @@
-"""A right that is missing is told from what Spark, its tasks and both clients report."""
+"""Missing permissions in the errors of Spark, its tasks and both clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wirebroker.pipelines.delivery.rights import Right, _allowed, refusal_of
 
 
 class Target(NamedTuple):
-    """As delivery.py has it, which wants PyArrow."""
+    """A copy of the class in delivery.py, which requires PyArrow."""
 
     kafka: dict[str, str]
     job: str
@@ -27,7 +27,7 @@ LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 
 
 class _SparkError(Exception):
-    """As those of PySpark, whose texts have no stack."""
+    """Like those of PySpark, whose texts have no stack."""
 
     def __init__(self, told: str, stack: str) -> None:
         super().__init__(told)

@@ -1,4 +1,4 @@
-"""Why Spark's Java process did not start, by lines as Ivy, Java and Spark's scripts write them."""
+"""Causes of failed Spark starts, from the output of Ivy, Java and Spark's scripts."""
 
 import pytest
 

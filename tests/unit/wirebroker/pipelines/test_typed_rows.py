@@ -1,4 +1,4 @@
-"""Lines by a schema: what they are read as, and why some are no rows."""
+"""Lines with a schema: their parsed values, and reasons for rejection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line every ten seconds while a batch is at work, and none otherwise."""
+"""A line every ten seconds while a batch runs, and none otherwise."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a new cluster finalizes and how features change, compared with Apache Kafka 4.4.0.
+"""Feature levels of a new cluster and their changes, compared with Apache Kafka 4.4.0.
 
-Kafka's responses are recorded (tests/support/protocol/feature_conversation.py). The only
-differences are the features of groups that are not served.
+Kafka's responses are recorded (tests/support/protocol/feature_conversation.py). Only the features
+of unserved group protocols differ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RECORDED: Final = Path(__file__).with_name("features_of_kafka.json")
-# Groups by the new protocols are not served.
+# The new group protocols are not served.
 NOT_SERVED: Final = {"group.version", "share.version", "streams.version"}
 
 
@@ -39,7 +39,7 @@ def _hold(address: tuple[str, int]) -> list[dict[str, Any]]:
 
 
 def _as_here(recorded: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Yield Kafka's responses with the differences that there are."""
+    """Yield Kafka's responses with the known differences applied."""
     for step in recorded:
         changed = dict(step)
         if "features" in step:

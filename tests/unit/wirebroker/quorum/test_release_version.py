@@ -1,4 +1,4 @@
-"""The release whose features a new cluster begins with, and the way to a newer one."""
+"""The release whose features a new cluster uses, and upgrades."""
 
 from __future__ import annotations
 

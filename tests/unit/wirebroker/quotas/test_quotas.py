@@ -47,7 +47,6 @@ async def alter(
 
 @contextlib.asynccontextmanager
 async def limited(path: Path, **quotas: float) -> AsyncIterator[tuple[Server, RawClient]]:
-    """Run a broker with a topic and these quotas for all anonymous clients."""
     async with running(path, settings=SHORT) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"x" * 5000))
@@ -57,7 +56,6 @@ async def limited(path: Path, **quotas: float) -> AsyncIterator[tuple[Server, Ra
 
 
 async def timed(client: RawClient, key: ApiKey, version: int, request: Any) -> tuple[Any, float]:
-    """Return a response and the seconds until it came."""
     began = asyncio.get_running_loop().time()
     answer = await client.ask(key, version, request)
     return answer, asyncio.get_running_loop().time() - began

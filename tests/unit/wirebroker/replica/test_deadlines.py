@@ -1,4 +1,4 @@
-"""Deadlines: what is discarded is never called, the rest once, in order, not too early."""
+"""Deadlines: discarded ones never run, the others once, in order, not too early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""wirebroker.durability=fsync and flush.messages: what is answered or shown is on the disk."""
+"""wirebroker.durability=fsync and flush.messages: acknowledged or visible records are on disk."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FSYNC = {"wirebroker.durability": "fsync", "offsets.topic.replication.factor": "
 
 
 class SlowDisk:
-    """Syncs of log files below a name wait until they are let go."""
+    """Block syncs of log files below a name until the test releases them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -137,7 +137,7 @@ async def test_a_round_covers_all_that_came_during_the_one_before(tmp_path):
                     group.create_task(self_contained(server, b"%d" % number))
                 await until(lambda: partition_of(server, "t").log.log_end_offset == 51)
                 disk.go.set()
-        # One for what came first, one for all others.
+        # One for the first, one for all others.
         assert commits.rounds - before <= 2
 
 
@@ -188,7 +188,7 @@ async def test_who_waits_for_the_disk_is_told_that_the_topic_is_deleted(tmp_path
                 result = await receive(client, number)
                 assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 disk.go.set()
-        # The sync of files that have moved away says nothing about the disk.
+        # A failed sync of moved files says nothing about the disk.
         await broker_of(server).replicas.commits.until_idle()
         assert broker_of(server).replicas.directories[0].is_online
 
@@ -215,7 +215,7 @@ async def test_new_names_are_on_the_disk_before_the_first_acknowledgement(tmp_pa
         assert synced == []
 
 
-# -- offsets ---------------------------------------------------------------------------------------
+# -- offsets --
 
 
 def commit(group: int) -> dict[str, Any]:
@@ -285,11 +285,10 @@ async def test_a_commit_is_answered_when_it_is_on_the_disk_and_many_share_a_sync
             assert log.high_watermark == log.recovery_point == log.log_end_offset
 
 
-# -- disks that fail -------------------------------------------------------------------------------
+# -- failing disks --
 
 
 async def test_after_a_sync_failed_once_nothing_is_acknowledged_that_a_later_one_covers(tmp_path):
-    """So-called fsyncgate: the second fdatasync succeeds although pages were lost."""
     disk = FailingFiles()
     one, two = tmp_path / "one", tmp_path / "two"
 
@@ -312,7 +311,6 @@ async def test_after_a_sync_failed_once_nothing_is_acknowledged_that_a_later_one
         assert partition_of(server, "t", broken).log.high_watermark == 1
         found = await fetch(client, "t", 0, partition=broken)
         assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        # The other directory goes on.
         assert await append(client, "t", batch(b"a"), partition=1 - broken) == 0
         found = await fetch(client, "t", 0, partition=1 - broken)
         assert values_in(found.records) == [b"a"]
@@ -346,12 +344,10 @@ async def test_a_metadata_disk_that_fails_takes_its_directory_offline_and_others
         assert values_in(found.records) == [b"a", b"b"]
 
 
-# -- many at once ----------------------------------------------------------------------------------
+# -- many partitions at once --
 
 
 class FakeVolume(Volume):
-    """A file system that counts its syncs, and may fail one."""
-
     def __init__(self) -> None:
         self.syncs = 0
         self.error: OSError | None = None
@@ -404,5 +400,5 @@ def test_the_volume_of_a_directory_can_be_synced_or_is_not_offered(tmp_path):
         volume.sync()
     assert volume is None or isinstance(volume, Volume)
     with mock.patch("os.uname", return_value=mock.Mock(sysname="Linux", release="5.4.0-1")):
-        # Before 5.8 syncfs says nothing of a failed writeback.
+        # Before Linux 5.8 syncfs does not report failed writeback.
         assert Files().open_volume(str(tmp_path)) is None

@@ -1,4 +1,4 @@
-"""Who is due at which growth; who leaves costs no memory."""
+"""Callbacks per growth; a canceled waiter leaves no memory."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What becomes of a leader's change of its ISR."""
+"""The outcomes of a leader's ISR change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirebroker.replica.leader_role import LeaderRole
 
 @pytest.fixture
 def role():
-    """Return the role of node 1 of three, which has asked for node 3 to be in sync again."""
+    """Return the role of node 1 of three, which has requested node 3's return to the ISR."""
     image = partition_image(partition_epoch=5, replicas=(1, 2, 3), isr=(1, 2))
     role = LeaderRole(image, start_offset=0, now_ms=0)
     role.ask_for({1, 2, 3})

@@ -1,4 +1,4 @@
-"""A partition over a real log: epochs, high watermark, appends in turn, flushes, waiters."""
+"""A partition over a real log: epochs, high watermark, ordered appends, flushes, waiters."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ NODE = 1
 
 
 class Kit:
-    """A partition, its directory and its disk."""
-
     def __init__(self, path: Path, *, is_always: bool = False, **settings: str) -> None:
         self.disk = FailingFiles()
         self.directory = DataDirectory(LogDirectory.open(str(path), self.disk, node_id=NODE))
@@ -83,7 +81,6 @@ class Kit:
         return self.partition.append(records, now_ms=now_ms, request_version=12).base_offset
 
     def follow(self, value: bytes, *, offset: int = 0, high_watermark: int = 0) -> int:
-        """Append one record as a follower; return where the log ends."""
         role = self.partition.role
         record = (None, value, ())
         return self.partition.append_as_follower(
@@ -125,7 +122,7 @@ def code_of(call: Callable[[], Any]) -> ErrorCode:
     return caught.value.code
 
 
-# Where records are walked by Python; elsewhere it is never reached.
+# Applies where records are parsed by Python; otherwise it is never reached.
 BRIEF_RECORDS = 3_000
 
 
@@ -134,7 +131,7 @@ def large(fill: bytes = b"x") -> bytes:
 
 
 class HeldWrites:
-    """Writes of the log wait in their thread until they are let go."""
+    """Block writes of the log in their thread until the test releases them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.began = threading.Event()
@@ -163,7 +160,7 @@ def test_the_leader_epoch_decides_who_is_served(kit):
 
 def test_too_few_in_sync_replicas_refuse_acks_all(tmp_path):
     kit = Kit(tmp_path, min_insync_replicas="2")
-    kit.partition.check_in_sync()  # more than there are are never demanded
+    kit.partition.check_in_sync()  # demands no more than exist
     lead(kit.partition, replicas=(1, 2), isr=(1,))
     assert code_of(kit.partition.check_in_sync) == ErrorCode.NOT_ENOUGH_REPLICAS
     lead(kit.partition, replicas=(1, 2))
@@ -238,7 +235,7 @@ def test_batches_that_are_known_to_take_long(python_walks, settings, values, fie
 
 
 class ChangingSlices(Slices):
-    """Slices within which, the first time, a topic's settings change."""
+    """Slices during which, the first time, a topic's settings change."""
 
     def __init__(self, log: Log, settings: TopicSettings) -> None:
         super().__init__(SystemClock())
@@ -283,7 +280,7 @@ async def test_a_large_append_leaves_the_loop_and_the_next_one_waits_its_turn(ki
 
 
 async def test_a_large_append_behind_a_start_hides_no_epoch_while_it_is_under_way(kit, monkeypatch):
-    """Whoever asks while a thread reads them would be told that there are none."""
+    """A reader meanwhile would otherwise get no epochs."""
     kit.append(b"in epoch 3")
     kit.log.leader_epochs.persist()
     kit.log.leader_epochs = LeaderEpochs(kit.disk, kit.log.directory)
@@ -483,7 +480,7 @@ async def test_a_flush_that_failed_for_a_shortage_leaves_all_to_the_next_round(k
     assert kit.log.recovery_point == 1
     assert kit.commits.rounds == 2
     assert kit.failures == []
-    # The names in the directory, which the first round had in hand, are the second one's.
+    # The second sync covers the directory's names that the first round had begun with.
     assert synced[-1] == kit.log.directory
 
 
@@ -514,7 +511,7 @@ async def test_the_disk_that_fails_under_a_sync_is_the_one_that_was_synced(tmp_p
     other = DataDirectory(LogDirectory.open(str(two), kit.disk, node_id=NODE))
     kit.append(b"a")
     await next_turn()
-    assert kit.commits.rounds == 1  # it is under way
+    assert kit.commits.rounds == 1  # it has begun
     kit.disk.fail(one, "sync", times=1)
     kit.partition.move_to(other)
     await kit.commits.until_idle()

@@ -1,4 +1,4 @@
-"""The partitions of a node on its disks: creation, deletion, restarts, strays, failing disks."""
+"""A node's partitions on its disks: creation, deletion, restarts, strays, failing disks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def partition_of(server: Server, topic: str, index: int = 0) -> Partition:
 
 
 def directories(path: Path) -> set[str]:
-    """Return the names of the partitions' directories, with what was put aside as `…-suffix`."""
+    """Return the partitions' directory names, with renamed ones as `…-suffix`."""
     names = set()
     for entry in path.iterdir():
         if entry.is_dir() and not entry.name.startswith("__cluster_metadata"):
@@ -160,7 +160,7 @@ async def test_a_directory_that_the_metadata_does_not_know_is_put_aside(tmp_path
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         await append(client, "t", batch(b"a"))
-    (tmp_path / "t-0").rename(tmp_path / "t-7")  # a partition that there is not
+    (tmp_path / "t-0").rename(tmp_path / "t-7")
     (tmp_path / "alien-0").mkdir()
     async with running(tmp_path) as server, client_of(server) as client:
         assert directories(tmp_path) == {"t-0", "t-7-stray", "alien-0-stray"}
@@ -191,7 +191,7 @@ async def test_one_that_is_twice_where_nothing_names_it_keeps_the_broker_from_st
     (other / "t-0").mkdir()
     for file in (home / "t-0").iterdir():
         (other / "t-0" / file.name).write_bytes(file.read_bytes())
-    for each in (one, two):  # directories by other ids than the metadata knows
+    for each in (one, two):  # directories with other ids than in the metadata
         path = each / "meta.properties"
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(line for line in lines if not line.startswith("directory.id")))
@@ -303,7 +303,7 @@ async def test_a_disk_that_fails_at_the_stop_is_recovered_at_the_next_start(tmp_
 
 
 async def test_nothing_is_appended_any_more_when_the_logs_are_about_to_close(tmp_path):
-    """What came behind the clean end would share its offsets with what comes after a restart."""
+    """Records after the clean end would share their offsets with those appended after a restart."""
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
         partition = partition_of(server, "t")
@@ -316,7 +316,7 @@ async def test_nothing_is_appended_any_more_when_the_logs_are_about_to_close(tmp
 
 
 async def test_checkpoints_are_written_one_after_the_other(tmp_path, monkeypatch):
-    """A duty that was given up at the stop may still be writing in its thread."""
+    """A write abandoned at the stop may still be running in its thread."""
     began, go = threading.Event(), threading.Event()
     order: list[str] = []
 
@@ -346,7 +346,7 @@ async def test_checkpoints_are_written_one_after_the_other(tmp_path, monkeypatch
 
 
 async def test_a_deleted_topic_stays_in_no_checkpoint_that_is_being_written(tmp_path, monkeypatch):
-    """A topic of the same name would begin where the deleted one began."""
+    """A new topic of the same name would begin at the deleted one's offsets."""
     began, go = threading.Event(), threading.Event()
     write = LogDirectory.write_log_start_offsets
 
@@ -393,7 +393,7 @@ async def test_a_topic_with_remote_storage_is_offline_and_its_files_stay(tmp_pat
         found = await fetch(client, "t", 0)
         assert found.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert caplog.text.count("topic t has remote.storage.enable=true") == 1
-        # The controller knows: nobody leads it.
+        # The controller knows: the partition has no leader.
         image = broker_of(server).metadata.image
         assert image.topics["t"].partitions[0].leader == NO_LEADER
         await create_topic(client, "other")

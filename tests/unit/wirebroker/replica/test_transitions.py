@@ -1,4 +1,4 @@
-"""What begins and ends with a partition's role, and who is told when."""
+"""What begins and ends with a partition's role, and the order of notifications."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LONG_MS = 2**31 - 1
 
 
 class Listener:
-    """Writes down what it is told, and what the partitions were at that time."""
+    """Records its notifications, and the partitions at that time."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -63,7 +63,7 @@ def partition_of(server: Server, topic: str = "t", index: int = 0) -> Partition:
 
 
 async def enter(server: Server, partition: Partition, **fields: Any) -> None:
-    """Have the metadata give a partition another role in the next epoch."""
+    """Give a partition another role in the metadata's next epoch."""
     role = partition.role
     image = partition_image(
         index=partition.index,
@@ -133,7 +133,7 @@ async def test_who_waits_for_a_leader_that_goes_is_told_at_once(tmp_path):
         partition = partition_of(server)
         await enter(server, partition, replicas=(1, 2))
         async with client_of(server) as reader:
-            # Who names no epoch may go on reading of a follower.
+            # A client that sends no epoch may continue to read from a follower.
             request = fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS, current_leader_epoch=1)
             fetching = await reader.send(ApiKey.FETCH, VERSION, request)
             producing = await client.send(

@@ -1,4 +1,4 @@
-"""The last replica in sync loses the end of its log while another one is restarted (KIP-966)."""
+"""The last in-sync replica loses records while another one restarts (KIP-966)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The follower's side of a fetch session: what is said again, and what the leader has to forget."""
+"""The follower's side of a fetch session: partitions to resend and forget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ SESSION = 77
 
 @pytest.fixture
 def session():
-    """Return a session that the leader has answered once, with two partitions."""
     session = FollowerSession()
     session.want(A, BEGIN)
     session.want(B, BEGIN)

@@ -1,4 +1,4 @@
-"""What leaders ask of the controller: who is in sync, by the incarnations that were meant."""
+"""The ISR changes that leaders request from the controller, by broker incarnation."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LEADERS_EPOCH = 10
 
 
 def fetched(partition: Partition, offset: int, *, broker_epoch: int) -> bool:
-    """Note a Fetch of node 2; return whether it may join."""
+    """Record a Fetch of node 2; return whether it may join the ISR."""
     return partition.update_follower(
         2, fetch_offset=offset, log_start_offset=0, broker_epoch=broker_epoch
     )
 
 
 class Controller:
-    """Hears AlterPartition; the first is not answered, and meanwhile something happens."""
+    """A controller that ignores the first AlterPartition and changes something meanwhile."""
 
     def __init__(self, meanwhile: Any) -> None:
         self.asked: list[dict[int, int]] = []
@@ -55,7 +55,7 @@ class Controller:
 async def test_a_follower_that_has_lost_all_since_is_not_the_one_that_was_asked_for(
     tmp_path: Path,
 ) -> None:
-    """What nobody has answered is asked again: by then the follower may be another (KIP-903)."""
+    """By the time of the retry the follower may have restarted (KIP-903)."""
     node = Node(1, tmp_path, HandClock())
     lead(node.partition, replicas=(1, 2), isr=(1,))
     node.append(b"a")

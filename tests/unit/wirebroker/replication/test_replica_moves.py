@@ -1,4 +1,4 @@
-"""Replicas that are moved between log directories while they are used."""
+"""Moves of replicas between log directories while the replicas are in use."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tests.support.protocol.raw_client import RawClient
     from wirebroker.replica.partition import Partition
 
-# What must not come first would have come by then.
+# Long enough for an unwanted early event to happen.
 SOON_S = 0.2
-# So slow that a move waits until it is told otherwise.
+# So slow that a move waits until the test changes the rate.
 SLOW = {
     "replica.alter.log.dirs.io.max.bytes.per.second": "1",
     "alter.log.dirs.replication.quota.window.num": "1000",
@@ -39,7 +39,7 @@ SLOW = {
 
 
 class NamesMayFail(FailingFiles):
-    """A disk that may refuse names of directories as well."""
+    """A disk that can also refuse names of directories."""
 
     def rename(self, old_path: str, new_path: str) -> None:
         self.check("rename", new_path)
@@ -50,7 +50,7 @@ class NamesMayFail(FailingFiles):
 
 
 class NoNameForLogs(FailingFiles):
-    """A disk on which nothing that is renamed becomes a log."""
+    """A disk on which no renamed directory becomes a log."""
 
     def rename(self, old_path: str, new_path: str) -> None:
         if new_path.endswith("/t-0"):
@@ -59,11 +59,11 @@ class NoNameForLogs(FailingFiles):
 
 
 class SlowToMake(FailingFiles):
-    """A disk that makes a copy's directory after it was removed, if it is removed that soon.
+    """A disk that creates a copy's directory after its removal.
 
     Attributes:
-        is_making: It has been asked to.
-        removed: The directory of a copy was removed.
+        is_making: Whether the creation has been requested.
+        removed: Set once a copy's directory was removed.
     """
 
     __slots__ = ("_two", "is_making", "removed")
@@ -87,13 +87,13 @@ class SlowToMake(FailingFiles):
 
 
 class DiskOfTheMove(FailingFiles):
-    """Two disks; says what was on the second one when the first gave the log's name up.
+    """Two disks, and the second's state when the first gives up the log's name.
 
     Attributes:
-        synced: Names of directories on the second that a loss of power leaves.
-        names: Of them when the log's was given up.
-        log_starts: What was written down on the second when that was on the first disk.
-        is_leaving_first: Whether the first one fails with it.
+        synced: Directory names on the second disk that survive a power loss.
+        names: The synced names at that time.
+        log_starts: The log starts on the second disk once the first is synced.
+        is_leaving_first: Whether the first disk fails then.
     """
 
     __slots__ = ("_one", "_two", "is_leaving_first", "log_starts", "names", "synced")
@@ -129,7 +129,7 @@ async def move(client: RawClient, path: Path, *, topic: str = "t", partition: in
 
 
 async def described(client: RawClient) -> dict[tuple[str, bool], Any]:
-    """Return what is said of t-0, by the name of its directory and whether it is a future one."""
+    """Return t-0's description by directory name and whether it is a future replica."""
     answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": None})
     return {
         (result.log_dir.rpartition("/")[2], each.is_future_key): each
@@ -145,7 +145,6 @@ def held(server: Server) -> Partition:
 
 
 def known_place(server: Server) -> bytes:
-    """Return where the metadata says that t-0 lies."""
     broker = broker_of(server)
     return directory_of(broker.metadata.image.topics["t"].partitions[0], broker.node_id)
 
@@ -155,7 +154,6 @@ def place(server: Server) -> str:
 
 
 async def started(one: Path, two: Path, client: RawClient, server: Server, count: int) -> None:
-    """Have records in t-0, which lies in the first directory."""
     assert await move(client, one) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     await create_topic(client, "t", 1)
     assert place(server) == str(one)
@@ -180,7 +178,7 @@ async def test_a_replica_is_moved_while_it_is_written_to_and_stays_moved(tmp_pat
         async with running(one, two, settings=settings) as server, client_of(server) as client:
             await started(one, two, client, server, 3)
             large = batch(b"x" * 700_000)
-            for offset in range(3, 10):  # some segments
+            for offset in range(3, 10):
                 assert await append(client, "t", large) == offset
             writing = asyncio.create_task(_write_on(client, 10, 60))
             async with client_of(server) as other:
@@ -225,7 +223,7 @@ async def test_a_move_that_is_on_its_way_is_shown_and_taken_back(tmp_path: Path)
         assert await move(client, two) == ErrorCode.NONE
         await until(lambda: list(broker_of(server).replica_moves.of(_directory(server, two))))
         await until(lambda: futures(two))
-        assert await move(client, two) == ErrorCode.NONE  # again changes nothing
+        assert await move(client, two) == ErrorCode.NONE  # a repetition changes nothing
         size = held(server).log.size_bytes
         await until(lambda: _copied(server, two) == size)
         shown = await described(client)
@@ -302,7 +300,7 @@ async def test_a_copy_that_a_kill_has_left_alone_is_the_log(tmp_path: Path, is_t
             await started(one, two, client, server, 5)
             await move(client, two)
             await until(lambda: place(server) == str(two))
-        if is_twice:  # as Kafka leaves it, whose renames come the other way round
+        if is_twice:
             shutil.copytree(two / "t-0", one / "t-0", dirs_exist_ok=True)
         else:
             (two / "t-0").rename(two / f"t-0.{'0' * 32}-future")
@@ -345,7 +343,7 @@ async def test_a_disk_that_fails_when_copies_are_sorted_out_is_offline_and_the_o
             await check(client, 5)
 
 
-@pytest.mark.parametrize("failing", ["t-0", "u-0"])  # before the log is there, and after that
+@pytest.mark.parametrize("failing", ["t-0", "u-0"])  # before and after the log exists
 async def test_a_promised_copy_is_the_log_where_the_disk_of_that_fails_as_it_is_loaded(
     tmp_path: Path, failing: str
 ) -> None:
@@ -388,7 +386,7 @@ async def test_a_start_that_sorts_copies_out_needs_the_disk_of_the_metadata_log(
             await move(client, two)
             await until(lambda: place(server) == str(two))
         shutil.copytree(two / "t-0", one / "t-0", dirs_exist_ok=True)
-        disk.fail(one / "t-", "rename")  # where the metadata log is
+        disk.fail(one / "t-", "rename")
         with pytest.raises(StartError, match=f"the data directory {one} cannot be read"):
             await Server(config_of(one, two), files=disk).start()
 
@@ -409,11 +407,11 @@ async def test_a_copy_is_not_the_log_because_the_disk_of_that_is_gone(
         away = one.rename(tmp_path / "away")
         one.mkdir()
         if not is_replaced:
-            (one / "meta.properties").mkdir()  # cannot be read
+            (one / "meta.properties").mkdir()  # unreadable
         async with running(one, two, settings=settings) as server, client_of(server) as client:
             if is_replaced:
                 await check(client, 0)
-                assert len(list(two.glob("t-0.*-stray"))) == 1  # a new copy may be on its way
+                assert len(list(two.glob("t-0.*-stray"))) == 1  # a new copy may have begun
                 return
             assert not held(server).directory.is_online
             assert futures(two) == left

@@ -1,4 +1,4 @@
-"""Followers and leaders over a network in memory: kills, divergence, ISRs, reads of followers."""
+"""Followers and leaders over an in-memory network: kills, divergence, ISRs, follower reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 def are_equal(first: Partition, others: Sequence[Partition]) -> bool:
-    """Tell whether replicas have what the first has, all of it committed."""
     return all(
         each.log.log_end_offset == first.log.log_end_offset
         and each.log.high_watermark == first.log.high_watermark == first.log.log_end_offset
@@ -37,7 +36,6 @@ def are_equal(first: Partition, others: Sequence[Partition]) -> bool:
 
 
 async def until_equal(cluster: Cluster, *node_ids: int, index: int = 0) -> None:
-    """Wait until replicas have the same bytes and the same high watermark."""
     first, *others = [cluster[each].partition(index=index) for each in node_ids]
     await until(lambda: are_equal(first, others))
     for each in others:
@@ -48,14 +46,12 @@ async def until_equal(cluster: Cluster, *node_ids: int, index: int = 0) -> None:
 
 
 def isr_of(leader: Member) -> tuple[int, ...]:
-    """Return the ISR as the leader knows it."""
     leading = leader.partition().leading
     assert leading is not None
     return leading.isr
 
 
 async def held(cluster: Cluster, *node_ids: int) -> None:
-    """Wait until nodes have their replicas."""
 
     def has(member: Member) -> bool:
         return bool(member.replicas.find("t", b"", by_id=False)[0])
@@ -64,7 +60,6 @@ async def held(cluster: Cluster, *node_ids: int) -> None:
 
 
 async def fetch(member: Member, offset: int, version: int = 12, **fields: Any) -> Any:
-    """Return what a Fetch of partition 0 finds."""
     partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
     for name in ("current_leader_epoch", "last_fetched_epoch", "log_start_offset"):
         if name in fields:
@@ -75,7 +70,7 @@ async def fetch(member: Member, offset: int, version: int = 12, **fields: Any) -
 
 
 async def test_followers_have_what_the_leader_has_byte_for_byte(tmp_path):
-    # Long enough for a machine with other work: nobody leaves.
+    # Long enough for a busy machine: no replica leaves the ISR.
     async with Cluster(tmp_path, settings={"replica.lag.time.max.ms": "30000"}) as cluster:
         cluster.create_topic((1, 2, 3), (2, 3, 1))
         await held(cluster, 1, 2, 3)
@@ -128,7 +123,6 @@ async def test_a_leader_that_died_comes_back_and_drops_what_nobody_else_had(tmp_
         await held(cluster, 1, 2, 3)
         await cluster[1].produce(b"a")
         await until_equal(cluster, 1, 2, 3)
-        # Nobody fetches what comes now, and it is not acknowledged.
         for member in (cluster[2], cluster[3]):
             await member.replication.stop()
         with pytest.raises(KafkaError) as caught:
@@ -181,7 +175,7 @@ async def test_a_follower_that_is_ahead_of_an_unclean_leader_ends_where_that_end
         await cluster.kill(2)
         await cluster[1].produce(b"b")
         await cluster.kill(1)
-        cluster.elect(2, isr=[2])  # it lacks what was committed
+        cluster.elect(2, isr=[2])  # it lacks committed records
         await cluster.start(2)
         await cluster.start(1)
         await cluster[2].produce(b"c")
@@ -190,7 +184,7 @@ async def test_a_follower_that_is_ahead_of_an_unclean_leader_ends_where_that_end
 
 
 async def test_a_follower_whose_epoch_its_leader_does_not_know_asks_after_pauses(tmp_path, caplog):
-    """OFFSET_OUT_OF_RANGE between the leader's bounds: to ask again at once would never end."""
+    """OFFSET_OUT_OF_RANGE within the leader's bounds: immediate retries would never end."""
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2))
         await held(cluster, 1, 2)
@@ -204,7 +198,7 @@ async def test_a_follower_whose_epoch_its_leader_does_not_know_asks_after_pauses
         await until(lambda: refusals() >= 2)
         times = [each.created for each in caplog.records if "OFFSET_OUT_OF_RANGE" in each.message]
         assert times[1] - times[0] >= 0.01
-        cluster.elect(1)  # an epoch that it does know
+        cluster.elect(1)  # an epoch that it knows
         await until(lambda: cluster[1].partition().leader_epoch == 1)
         await cluster[1].produce(b"b")
         follower = cluster[2].partition()
@@ -212,7 +206,7 @@ async def test_a_follower_whose_epoch_its_leader_does_not_know_asks_after_pauses
 
 
 async def test_what_a_follower_of_javas_is_told(tmp_path):
-    """The order of checks: epoch, leader, replica, divergence before the range of offsets."""
+    """The order of checks: epoch, leader, replica, divergence, then the range of offsets."""
     async with Cluster(tmp_path, node_ids=(1, 2)) as cluster:
         cluster.create_topic((1, 2))
         await held(cluster, 1, 2)
@@ -322,7 +316,6 @@ async def test_a_replica_that_a_thread_is_at_work_on_is_fetched_later_and_holds_
 
 
 async def delete_records(member: Member, offset: int, timeout_ms: int) -> tuple[int, int]:
-    """Delete in partition 0; return (error, low watermark)."""
     partition = {"partition_index": 0, "offset": offset}
     body = {"topics": [{"name": "t", "partitions": [partition]}], "timeout_ms": timeout_ms}
     answer = await member.ask(ApiKey.DELETE_RECORDS, 2, body)
@@ -409,7 +402,7 @@ async def test_what_was_told_under_another_epoch_is_told_again(tmp_path):
 
         leader.peer.answers[ApiKey.FETCH] = keep
         await leader.produce(b"a")
-        # The high watermark is on its way, as it never comes again; then there is another epoch.
+        # The high watermark is sent only once; then the epoch changes.
         await until(lambda: bool(kept))
         cluster.elect(1)
         await until(
@@ -472,7 +465,7 @@ async def test_a_replica_that_comes_back_is_copied_no_faster_than_its_quota_allo
         await until(lambda: set(cluster.state().isr) == {1, 2})
         assert delays
         delays.clear()
-        # Who is in sync stays so, whatever the rate is.
+        # In-sync replicas stay in sync at any rate.
         for _ in range(15):
             await cluster[1].produce(b"x" * 2000)
         await until_equal(cluster, 1, 2)
@@ -509,7 +502,8 @@ async def test_a_throttled_replica_waits_until_its_rate_is_lifted(tmp_path, side
         await cluster.start(2)
         await held(cluster, 2)
         await until(lambda: len(refused) > 50)
-        # The rate allows one fetch. Its response is lost if the leader's epoch has changed since.
+        # The rate allows one fetch. Its response is lost if the leader's epoch has changed
+        # meanwhile.
         assert cluster[2].partition().log.log_end_offset <= 1
         for member in cluster.members.values():
             member.replication.use_config(

@@ -31,7 +31,6 @@ def request(
     forgotten: tuple[int, ...] = (),
     version: int = BY_NAME,
 ) -> FetchRequest:
-    """Ask for some partitions of the one topic."""
     name, topic_id = ("t", ZERO_UUID) if version < BY_ID else ("", TOPIC_ID)
     partitions = [FetchPartition(index, -1, offset, -1, -1, 1 << 20) for index in indexes]
     return FetchRequest(
@@ -48,8 +47,6 @@ def request(
 
 
 class Fetcher:
-    """Asks, and answers each partition from a table of results."""
-
     def __init__(self, sessions: FetchSessions, version: int = BY_NAME) -> None:
         self.sessions = sessions
         self.version = version
@@ -67,7 +64,6 @@ class Fetcher:
         return context
 
     def finish(self, context: FetchContext) -> list[int]:
-        """Return the partitions that are answered."""
         results = []
         for asked in context.partitions:
             index = asked.wanted.index
@@ -283,8 +279,6 @@ def test_without_slots_there_are_no_sessions():
 
 
 class Connection:
-    """A connection that ends."""
-
     has_ended = False
 
 

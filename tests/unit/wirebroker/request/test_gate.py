@@ -1,4 +1,4 @@
-"""What is asked before a handler is called."""
+"""The checks before a handler is called."""
 
 import asyncio
 from typing import Any
@@ -61,7 +61,7 @@ async def test_what_is_prepared_holds_for_one_epoch(tmp_path):
         assert world.short_count == 1
         await world.append(b"5")
         assert world.short_count == 2
-        # Another kind of request that is let through doesn't renew what is prepared.
+        # Admitting another kind of request does not renew prepared requests.
         gate.epoch += 1
         prepared = world.memo
         await world.exchange(frame(ApiKey.API_VERSIONS, 0))

@@ -1,4 +1,4 @@
-"""What is declared of the handlers: who may call them, what they cost, whose answer it is."""
+"""Declarations of the handlers: permissions, cost, and response owner."""
 
 import importlib
 
@@ -7,13 +7,13 @@ from wirebroker.api.registry import REGISTRY
 from wirebroker.codecs.api_keys import ApiKey
 from wirebroker.request.handlers import Cost
 
-for _module in API_MODULES:  # each handler registers itself
+for _module in API_MODULES:  # importing a module registers its handlers
     importlib.import_module(f"wirebroker.api.{_module}")
 
 
 def test_everything_needs_something_but_what_comes_before_authentication():
     before = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
-    # Who may, the token itself says.
+    # The token itself determines the permission.
     of_tokens = {ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
     assert {each.key for each in REGISTRY.handlers() if not each.needs} == before | of_tokens
 

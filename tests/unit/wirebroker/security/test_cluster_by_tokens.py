@@ -1,4 +1,4 @@
-"""Brokers that know each other, and their controller, by tokens (OAUTHBEARER) or by Kerberos."""
+"""Brokers that authenticate to each other and the controller by OAUTHBEARER or Kerberos."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOKEN = "sasl.oauthbearer.token.endpoint.url"
 
 
 def common(mechanism: str, folder: Path) -> dict[str, str]:
-    """Return what both brokers are told."""
+    """Return the settings of both brokers."""
     told = {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,INSIDE:SASL_PLAINTEXT",
         "controller.listener.names": "CONTROLLER",

@@ -1,4 +1,4 @@
-"""SCRAM users that a new cluster begins with."""
+"""Initial SCRAM users of a new cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GSSAPI on a listener: the messages, how they fail, and what stays off the loop."""
+"""GSSAPI on a listener: messages, failures, and work outside the loop."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_who_is_refused_and_why(messages: list[bytes], why: str) -> None:
 
 
 class ExpiredError(Exception):
-    """As of gssapi: the context has expired (GSS_S_CONTEXT_EXPIRED)."""
+    """The context has expired (GSS_S_CONTEXT_EXPIRED), as in gssapi."""
 
     min_code = 0
 
@@ -207,7 +207,7 @@ async def test_a_bare_refusal_closes(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_without_a_key_or_the_library_a_client_may_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # None in sys.modules: the import fails, wherever the test runs.
+    # None in sys.modules makes the import fail on any machine.
     monkeypatch.setitem(__import__("sys").modules, "gssapi", None)
     acceptor = Acceptor(KerberosKeys(principal="kafka/a@B", keytab="/nowhere"))
     with pytest.raises(ConfigError, match="pip install 'wirebroker"):

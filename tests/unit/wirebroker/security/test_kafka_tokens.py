@@ -1,8 +1,8 @@
-"""Which signed tokens are believed: 300 tokens, each with what Apache Kafka 4.3.1 said of it.
+"""Validation of 300 signed tokens, compared with Apache Kafka 4.3.1.
 
-`kafka_tokens.json` has the sets of public keys, the tokens, and for each the principal that
-Kafka's BrokerJwtValidator found, null if it refused the token. Kafka 4.4.0 reads tokens likewise,
-but does not start without an expected audience and issuer.
+`kafka_tokens.json` has the public key sets, the tokens, and for each token the principal that
+Kafka's BrokerJwtValidator returned (null: refused). Kafka 4.4.0 reads tokens in the same way, but
+does not start without an expected audience and issuer.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from wirebroker.config.security.oauth import OAuthSettings
 from wirebroker.security.tokens.tokens import BadTokenError, TokenChecks
 
 RECORDED = json.loads((Path(__file__).parent / "kafka_tokens.json").read_text())
-# Refused here alone (docs/compatibility.md): what another reader could take for something else, or
-# what no maker of tokens writes.
+# Refused only here (docs/compatibility.md): values that other readers could interpret differently,
+# or that no token issuer writes.
 STRICTER = {
     "kid is null",
     "hs256 with an oct key",
@@ -41,7 +41,7 @@ STRICTER = {
     "form trailing blank",
     "form signature with a star",
     "form bits behind the end",
-    # Kafka believes the token, and closes the connection at the next request.
+    # Kafka accepts the token and closes the connection at the next request.
     "exp 100000000000.0",
     "exp 100000000000",
     "exp 9000000000000000.0",
@@ -50,14 +50,14 @@ STRICTER = {
 
 
 class RecordingTime(SystemClock):
-    """The time at which Kafka judged the tokens."""
+    """The time at which Kafka validated the tokens."""
 
     def now_ms(self) -> int:
         return int(RECORDED["now_ms"])
 
 
 def judged(row: dict[str, Any], folder: Path) -> str | None:
-    """Return the principal that a token names, None if the token is refused."""
+    """Return the principal that a token names, or None if the token is refused."""
     keys = folder / "keys.json"
     keys.write_text(json.dumps({"keys": RECORDED["sets"][row["keys"]]}))
     audience = row["audience"]

@@ -1,4 +1,4 @@
-"""Keys that change while a broker runs: who may have files read, and which of two are in force."""
+"""Key changes in a running broker: readable files, and the key that applies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_of_many_changes_at_once_the_last_is_in_force(tmp_path: Path) -> N
 
 
 async def test_what_is_no_regular_file_is_refused_and_holds_nobody_up(tmp_path: Path) -> None:
-    """Opening a FIFO would wait for a writer: in the thread that every other change needs."""
+    """Opening a FIFO would wait for a writer, in the thread that every other change needs."""
     port = free_port()
     settings = listeners(tmp_path / "tls", port)
     os.mkfifo(tmp_path / "fifo")

@@ -1,4 +1,4 @@
-"""Keys of tokens that a web server has: read at the start, read again, kept while it is down."""
+"""Signing keys from a web server: load, refresh, and outages."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_an_answer_has_bounds_and_nobody_is_redirected() -> None:
 
 
 def test_an_answer_that_is_none_leaves_nothing_open() -> None:
-    """Whoever keeps the error, such as a log, keeps no connection."""
+    """A stored error, such as in a log, retains no connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
         listening.settimeout(10)
 

@@ -1,4 +1,4 @@
-"""Keystores and truststores in their forms; what cannot be used is one line without a secret."""
+"""Keystores and truststores in their formats; errors are one line without a secret."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ PASSWORD = "store-secret"
 
 
 def parts() -> tuple[str, str]:
-    """Return key and certificate."""
     pem = certificate()
     place = pem.index("-----BEGIN CERTIFICATE")
     return pem[:place], pem[place:]
@@ -57,7 +56,6 @@ def p12(folder: Path, password: str = PASSWORD) -> str:
 
 
 def is_used(keystore: StoreSettings, truststore: StoreSettings | None = None) -> bool:
-    """Shake hands with ourselves."""
     trusted = truststore or StoreSettings(certificates=authority().certificate)
     settings = TlsSettings(keystore=keystore, truststore=trusted, client_auth="required")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -117,7 +115,7 @@ KEY_PASSWORD = "key-secret"
 
 
 def old_form(folder: Path, key_password: str = KEY_PASSWORD) -> str:
-    """Write a store in Java's old form with a key and a trusted certificate; return its path."""
+    """Write a JKS store with a key and a trusted certificate; return its path."""
     key, chain = parts()
     der = load_pem_private_key(key.encode(), None).private_bytes(
         Encoding.DER, PrivateFormat.PKCS8, NoEncryption()
@@ -140,14 +138,14 @@ def test_javas_old_form(tmp_path: Path, type_: str) -> None:
         type=type_, location=location, password=PASSWORD, key_password=KEY_PASSWORD
     )
     assert read_store(keystore).certificates.count("BEGIN CERTIFICATE") == 1
-    for password in (PASSWORD, ""):  # without one Java does not check the file
+    for password in (PASSWORD, ""):  # without a password Java does not check the file
         truststore = StoreSettings(
             type=type_,
             location=location,
             password=password,
             name="ssl.truststore",
         )
-        assert is_used(keystore, truststore)  # the password of its key is not needed
+        assert is_used(keystore, truststore)
         assert not read_store(truststore).key
     assert is_used(
         StoreSettings(type=type_, location=old_form(tmp_path, PASSWORD), password=PASSWORD)

@@ -1,4 +1,4 @@
-"""Logins that wait for a thread: addresses take turns, and nothing is done for peers that left."""
+"""Logins that wait for a thread: order by address, and disconnected peers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ def unexpected(error: BaseException) -> None:
 
 
 class Steps:
-    """Calls that wait until they may go on, and the order in which they were made."""
-
     def __init__(self) -> None:
         self.made: list[str] = []
         self.may_go_on = threading.Event()
@@ -53,7 +51,6 @@ class Steps:
 
 
 async def occupied(line: LoginLine, steps: Steps) -> list[asyncio.Future[bytes]]:
-    """Have every thread begin a step."""
     first = [line.wait("10.0.0.1", steps.call(f"first {n}"), unexpected) for n in range(THREADS)]
     await until(lambda: len(steps.made) == THREADS)
     return first
@@ -66,7 +63,7 @@ async def test_an_address_does_not_wait_behind_all_of_another() -> None:
     answers.append(line.wait("10.0.0.2", steps.call("other"), unexpected))
     steps.may_go_on.set()
     assert len(await asyncio.gather(*answers)) == THREADS + 51
-    # One of the first address may have its turn before, and one may be in each other thread.
+    # The first address may have its turn before, and one may be in each other thread.
     assert steps.made.index("other") <= 2 * THREADS
 
 
@@ -143,7 +140,7 @@ async def test_nothing_is_done_for_clients_that_left(
         leaving = [await asking(server, f"left{n}@TEST.LOCAL", version) for n in range(20)]
         for client in leaving:
             await client.close()
-        # They are gone, although every thread is still busy.
+        # The connections have ended although every thread is still busy.
         await until(lambda: len(server.reception.table or ()) == THREADS + 1)
         for each in acceptors:
             each.may_go_on.set()
@@ -154,7 +151,7 @@ async def test_nothing_is_done_for_clients_that_left(
 
 
 async def asking(server: Server, principal: str, version: int) -> RawClient:
-    """Connect and send the first message of a login, whose answer is not read."""
+    """Connect and send the first message of a login; the response is not read."""
     client = await RawClient.connect(server.address)
     await shake_hands(client, "GSSAPI", version)
     message = principal.encode()

@@ -1,4 +1,4 @@
-"""We log in by OAUTHBEARER: where our tokens come from, and how that fails."""
+"""OAUTHBEARER logins of the broker: token sources and failures."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def test_a_server_that_gives_none_is_told(
 ) -> None:
     with web_server() as web:
         web.status, web.body = status, body
-        # In all: a busy machine takes a while for the first answer.
+        # In total: a busy machine takes a while for the first response.
         brief = {"sasl.login.retry.backoff.ms": "1", "sasl.login.retry.backoff.max.ms": "1000"}
         by = way('clientId="us" clientSecret="our-secret"', **{ENDPOINT: web.url(), **brief})
         async with running(tmp_path, settings=OPEN) as server:
@@ -230,7 +230,7 @@ async def test_a_token_with_half_a_character_is_none() -> None:
 
 
 async def test_however_many_wait_for_a_slow_server_nobody_else_does(tmp_path: Path) -> None:
-    """Neither who asks another server, nor who reads keys, whose threads are others."""
+    """Neither requests to another server nor key fetches, which use other threads."""
     with web_server() as slow, web_server() as quick:
         slow.dribble = True
         quick.body = json.dumps({"access_token": unsecured(exp=now() + 100)}).encode()
@@ -245,7 +245,7 @@ async def test_however_many_wait_for_a_slow_server_nobody_else_does(tmp_path: Pa
         assert await other.token()
         assert not any(each.done() for each in held)
         gone.cancel()
-        slow.ended.set()  # it closes
+        slow.ended.set()  # the server closes
         assert [type(each) for each in await asyncio.gather(*others, return_exceptions=True)] == [
             NoTokenError
         ] * len(others)

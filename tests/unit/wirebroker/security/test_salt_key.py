@@ -1,4 +1,4 @@
-"""What salts for nobody are made from: the same at each node, before and after a restart."""
+"""The key for salts of unknown users is the same on each node and after restarts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def key(cluster_id: str, *records: MetadataRecord) -> bytes:
 
 
 def silent(node_id: int) -> MetadataRecord:
-    """Return a broker that tells of no directories (metadata.version below 3.7)."""
+    """Return a broker that reports no directories (metadata.version below 3.7)."""
     return broker(node_id, log_directories=())
 
 

@@ -1,4 +1,4 @@
-"""A listener with SASL: what is served before a client has authenticated, and after."""
+"""A SASL listener: what is served before and after a client authenticates."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_who_gives_the_password_is_served(tmp_path: Path) -> None:
 
 
 async def test_a_listener_that_goes_serves_nobody_without_a_login(tmp_path: Path) -> None:
-    """Not even while the keys of the others are read."""
+    """Not even while the keys of the other listeners are loaded."""
     both = f"SSL://{HOST}:0,SASL_PLAINTEXT://{HOST}:0"
     settings = {**PLAIN, **tls_configs(tmp_path), "listeners": both}
     async with running(tmp_path / "data", settings=settings) as server:
@@ -166,7 +166,7 @@ async def test_nor_what_no_client_of_a_broker_sends(
         header = key.to_bytes(2) + bytes(2) + bytes(4) + b"\xff\xff\x00"
         client._writer.write(len(header).to_bytes(4) + header)
         assert await client.is_closed()
-    # One line, and no mistake of ours.
+    # One line, and not as an internal error.
     assert [each.levelname for each in caplog.records if "closing" in each.message] == ["WARNING"]
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
@@ -286,15 +286,15 @@ async def test_nor_by_the_salt(tmp_path: Path) -> None:
                 await shake_hands(client, mechanism)
                 answer = await send_token(client, f"n,,n=nobody,r={CLIENT_NONCE}".encode())
                 salts.add(base64.b64decode(answer.auth_bytes.split(b",")[1].removeprefix(b"s=")))
-    # Each user has a salt for each mechanism, and all are as Kafka's tools make them.
+    # Each user has a salt for each mechanism, all in the format of Kafka's tools.
     assert len(salts) == 3
     assert all(re.fullmatch(rb"[1-9a-z][0-9a-z]{15,25}", salt) for salt in salts), salts
 
 
 async def test_nor_by_how_often_a_password_was_hashed(tmp_path: Path) -> None:
-    """What nobody's credential looks like, users' do: as often as theirs, if they differ."""
+    """Unknown users get the iteration counts of the stored credentials, in the same proportions."""
     name = "SCRAM-SHA-256"
-    # As of a client whose salts are bytes.
+    # Like a client whose salts are bytes.
     few = {"name": "carol", "mechanism": 1, "iterations": 8192, "salt": bytes(range(16))}
     few["salted_password"] = salted_password(1, "carol-secret", bytes(range(16)), 8192)
 
@@ -391,7 +391,6 @@ async def test_listeners_are_open_or_not_each_by_itself(tmp_path: Path) -> None:
 async def test_who_leaves_before_the_refusal_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, version: int
 ) -> None:
-    """Else passwords could be guessed without a trace."""
     caplog.set_level(logging.INFO, logger="wirebroker")
     settings = {**PLAIN, "connection.failed.authentication.delay.ms": "10000"}
     message = b"\0alice\0wrong"

@@ -1,7 +1,6 @@
-"""No secret is told: by log lines of any level, answers, dumps, or what Python shows of objects.
+"""No secret appears in log lines, responses, dumps, or representations of objects.
 
-Secrets are passwords of users (in JAAS lines, in what SCRAM keeps), keys as PEM, and the passwords
-of stores and keys.
+Secrets are passwords of users, stores and keys, and PEM keys.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ STORED = "listener.name.stored.ssl."
 
 
 def key_and_chain(pem: str, password: str = "") -> tuple[str, str]:
-    """Return a certificate's key, encrypted if there is a password, and the rest."""
+    """Return a certificate's key, optionally encrypted, and the rest of the PEM file."""
     place = pem.index("-----BEGIN CERT")
     if not password:
         return pem[:place], pem[place:]
@@ -128,13 +127,12 @@ def key_and_chain(pem: str, password: str = "") -> tuple[str, str]:
 
 
 def secret_lines(*keys: str) -> list[str]:
-    """Return lines that only a private key has, and the keys' bytes as Python shows them."""
+    """Return lines that only a private key has, and the keys' bytes as Python displays them."""
     lines = [line for key in keys for line in key.splitlines() if not line.startswith("-----")]
     return [*lines, *(repr(base64.b64decode(line))[2:-1] for line in lines)]
 
 
 def store(path: Path, password: str, key: str | None = None, chain: str | None = None) -> str:
-    """Write a PKCS12 file with a key and its certificate, or with what is trusted."""
     data = pkcs12.serialize_key_and_certificates(
         b"x",
         None if key is None else load_pem_private_key(key.encode(), None),  # type: ignore[arg-type]
@@ -147,7 +145,7 @@ def store(path: Path, password: str, key: str | None = None, chain: str | None =
 
 
 def secured(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Return settings of listeners with TLS by a file and by PEM in place of one; the secrets."""
+    """Return settings of TLS listeners by file and by inline PEM; and the secrets."""
     sealed, chain = key_and_chain(certificate(), "key-secret")
     bare, bare_chain = key_and_chain(certificate("inline"))
     stored = tls_configs(folder) | {
@@ -196,7 +194,7 @@ async def test_nothing_tells_a_secret_of_tls(
             shown.append(answer.as_dict())
             return int(answer.responses[0].error_code)
 
-        # Keys that are taken, and some that are refused with their password, or in the middle.
+        # Valid keys, and some that are refused for their password or at a later step.
         assert not await change(keystore_key=fresh, keystore_certificate_chain=fresh_chain)
         sealed, _ = key_and_chain(certificate("inline"), "another-secret")
         secrets += secret_lines(sealed)
@@ -230,9 +228,9 @@ async def test_nor_does_what_keeps_a_broker_from_starting(
 ) -> None:
     settings, secrets = secured(tmp_path / "tls")
     if f"{INLINE}keystore.type" in broken:
-        secrets.remove("another-secret")  # it is where no secret belongs
+        secrets.remove("another-secret")  # here it is not a secret
     with pytest.raises((StartError, ConfigError)) as refused:
         await Server(config_of(tmp_path / "data", settings=settings | broken)).start()
     told = "".join(traceback.format_exception(refused.value)) + caplog.text
-    # Lines of source that the traceback shows are ours.
+    # Source lines in the traceback are our own.
     assert [each for each in secrets if each in told] == []

@@ -1,4 +1,4 @@
-"""Three wirebrokers that speak to each other and to their controller over SASL_SSL alone."""
+"""Three wirebrokers that connect to each other and their controller only over SASL_SSL."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_a_token_is_one_for_all_whoever_has_made_it(tmp_path: Path) -> Non
         asyncio.timeout(PATIENCE_S),
         cluster(tmp_path, (1, 2), delegation_token_secret_key="hunter2") as servers,
     ):
-        client = await secured_client(servers[1], tmp_path)  # the controller is the other's
+        client = await secured_client(servers[1], tmp_path)  # the controller is on the other broker
         renewers = [{"principal_type": "User", "principal_name": "broker"}]
         token = await client.ask(
             ApiKey.CREATE_DELEGATION_TOKEN, 3, {"renewers": renewers, "max_lifetime_ms": -1}

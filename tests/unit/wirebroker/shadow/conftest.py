@@ -1,4 +1,4 @@
-"""A broker that is shadowed, in a thread for the tests of a module."""
+"""A shadowed broker, in a thread for the tests of a module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadedServer]:
-    """Run it."""
     with ThreadedServer(config_of(tmp_path_factory.mktemp("data"), settings=ONE_NODE)) as server:
         yield server
 
@@ -28,5 +27,4 @@ def address(source: ThreadedServer) -> str:
 
 @pytest.fixture
 def verbs(address: str, capsys: pytest.CaptureFixture[str]) -> Verbs:
-    """Run verbs against it."""
     return Verbs(address, capsys)

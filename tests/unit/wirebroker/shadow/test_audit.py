@@ -1,4 +1,4 @@
-"""What the audit of a shadow calls a fault, and what it doesn't."""
+"""Which records the audit of a shadow reports as faults."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ DAY_MS = 86_400_000
 
 
 class Checked:
-    """An audit that is given batches by their values."""
-
     def __init__(self, *, is_compacted: bool = False, known: ProducerEntry | None = None) -> None:
         self.audit = Audit(0, is_compacted=is_compacted, known=lambda _: known)
 
     def take(
         self, *values: bytes, at: int | None = None, epoch: int = 0, **header: Any
     ) -> list[str]:
-        """Return what is wrong with a batch that is taken now."""
+        """Return the faults of the next batch."""
         return self._take(batch(*values, **header), at, epoch)
 
     def mark(self, coordinator_epoch: int = 0, **header: Any) -> list[str]:
@@ -98,7 +96,8 @@ def test_fewer_records_than_offsets_are_a_gap_and_more_are_a_fault():
 
 def test_sequences_of_a_producer_have_no_hole():
     checked = Checked()
-    assert checked.take(b"a", b"b", base_sequence=4, **PRODUCER) == []  # nobody knows it yet
+    # the producer is still unknown
+    assert checked.take(b"a", b"b", base_sequence=4, **PRODUCER) == []
     assert checked.take(b"c", base_sequence=6, **PRODUCER) == []
     said = ["the batch at 3: producer 7 goes on with sequence 8 instead of 7"]
     assert checked.take(b"d", base_sequence=8, **PRODUCER) == said

@@ -1,4 +1,4 @@
-"""`wirebroker shadow`: what it copies, where it goes on, and what it says."""
+"""`wirebroker shadow`: what it copies, where it resumes, and what it reports."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ PATIENCE_S = 60
 
 
 class Shadows:
-    """Copies of one cluster in one folder."""
-
     def __init__(self, address: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.address = address
         self.folder = folder
@@ -37,7 +35,6 @@ class Shadows:
         ]
 
     def run(self, *topics: str, status: int = 0) -> dict[str, Any]:
-        """Copy up to where topics end; return the report."""
         self._capsys.readouterr()
         assert cli.run(self.command(*topics)) == status
         found: dict[str, Any] = json.loads(self._capsys.readouterr().out)
@@ -110,7 +107,7 @@ def test_a_copy_has_the_sources_bytes_ids_and_configs_and_is_served(
         ]
         settings = there.json("config", "list", "topic", "copied")
         assert {row["name"]: row["value"] for row in settings} == {"retention.ms": "123456789"}
-        fill(there, "copied", "e")  # in an epoch of its own
+        fill(there, "copied", "e")  # in a separate epoch
     assert cli.run(["verify", str(shadows.folder)]) == 0
     assert "was served by a broker since it was copied" in shadows.refused("copied")
 
@@ -193,7 +190,7 @@ def test_a_copy_that_is_killed_goes_on_where_it_was(
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shadow:
         whole = stored(data / "killed-0")
         eventually(lambda: shadows.stored("killed-0") == whole, timeout_s=PATIENCE_S)
-        # A topic that comes later is followed as well.
+        # Topics that are created later are copied too.
         verbs.do("topic", "create", "later")
         fill(verbs, "later", "a")
         eventually(lambda: shadows.stored("later-0") != b"", timeout_s=PATIENCE_S)
@@ -214,7 +211,7 @@ def test_a_killed_copy_keeps_what_follows_a_gap(verbs: Verbs, shadows: Shadows) 
     verbs.do("topic", "trim", "gapped", "--before-offset", "5", "--yes")
     assert row_of(shadows.run("gapped"), "gapped")["gaps"] == [[3, 5]]
     before = shadows.stored("gapped-0")
-    # As kill -9 leaves it: not stopped cleanly, and nothing known to be flushed.
+    # The state after kill -9: no clean stop, and nothing known to be flushed.
     (shadows.folder / ".kafka_cleanshutdown").unlink()
     (shadows.folder / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     row = row_of(shadows.run("gapped"), "gapped")

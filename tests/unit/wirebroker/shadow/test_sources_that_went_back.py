@@ -1,4 +1,4 @@
-"""A source that is restored from an older copy of its data, or that answers with errors."""
+"""A source that is restored from an older copy, or that responds with errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATIENCE_S = 60
 
 
 class Restored:
-    """A source whose data can be put back to what it was."""
+    """A source whose data can be restored to an earlier state."""
 
     def __init__(self, folder: Path) -> None:
         self._data = folder / "source"
@@ -50,7 +50,6 @@ class Restored:
             yield "{}:{}".format(*server.address)
 
     def write(self, *values: str) -> None:
-        """Start it, which begins a leader epoch, and produce one batch a value."""
         with self.running() as address:
             produce(address, [(0, each) for each in values])
 
@@ -68,14 +67,12 @@ class Restored:
         (self._copy / f"{TOPIC}-0" / "leader-epoch-checkpoint").unlink()
 
     def copy(self) -> CopiedPartition:
-        """Copy it once and return what became of its only partition."""
         with self.running() as address:
             (copied,) = asyncio.run(copy_once(address, self._copy))
         return copied
 
 
 def produce(address: str, records: list[tuple[int, str]], *, partition_count: int = 1) -> None:
-    """Append records, one batch each in partition 0, to the topic, which is made if need be."""
     server: dict[str, str | int | float | bool] = {"bootstrap.servers": address}
     admin = AdminClient(server)
     made = admin.create_topics([NewTopic(TOPIC, partition_count)])[TOPIC]
@@ -173,7 +170,7 @@ def test_histories_are_not_mixed_with_or_without_a_checkpoint(
         source.forget_epochs_of_the_copy()
     source.restore()
     source.restart()
-    source.write(*"FGHIJ")  # as after an unclean election: a later epoch that begins before
+    source.write(*"FGHIJ")  # as after an unclean election: a later epoch that begins earlier
     copied = source.copy()
     assert "the source" in copied.state
     assert copied.audit.records == 0
@@ -188,7 +185,7 @@ def test_one_that_went_on_is_followed(source: Restored) -> None:
 
 
 def test_every_error_of_a_partition_ends_and_keeps_nobody_else_waiting(tmp_path: Path) -> None:
-    """Each partition gets one error code in every answer; the last partition gets none."""
+    """Each partition gets one error code in every response; the last partition gets none."""
     codes = [each for each in ErrorCode if each is not ErrorCode.NONE]
     count = len(codes) + 1
     with ThreadedServer(config_of(tmp_path / "source", settings=ONE_NODE)) as server:
@@ -200,12 +197,12 @@ def test_every_error_of_a_partition_ends_and_keeps_nobody_else_waiting(tmp_path:
     assert states.pop(len(codes)) == DONE
     assert not {FOLLOWED, DONE} & set(states.values())
     assert len(states) == len(codes)
-    # It asks again after a pause, not as often as it can.
+    # It pauses before each retry.
     assert refusals.fetches < 60, refusals.fetches
 
 
 class Refusals:
-    """Stands between a client and its broker, and has Fetch refuse each partition its own way."""
+    """A proxy between client and broker that makes Fetch refuse each partition differently."""
 
     def __init__(self, codes: Sequence[ErrorCode]) -> None:
         self._codes = codes
@@ -244,7 +241,7 @@ class Refusals:
 async def test_what_answers_after_a_lost_connection_is_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It may be another state of the source, which was restored meanwhile."""
+    """The source may have been restored to another state meanwhile."""
 
     class Stopped(Exception):  # noqa: N818 - no error
         pass

@@ -1,4 +1,4 @@
-"""One broker for each module, in the process of the tests and in its own, empty for each test."""
+"""One broker per module, in each kind of process, emptied for each test."""
 
 from __future__ import annotations
 

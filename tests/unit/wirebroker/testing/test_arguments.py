@@ -1,4 +1,4 @@
-"""Arguments of wrong types: every public function of the kit names the argument."""
+"""Errors for arguments of wrong types, for every public function of the kit."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CLASSES = (
 )
 # Objects that fit no parameter.
 WRONG = (object(), {1: 2}, [object()], 1j)
-# What a container takes over from testcontainers' class, and its network.
+# Methods that a container inherits from testcontainers' class, and its network.
 THEIRS = {"with_env", "with_cluster_id", "get_exposed_port"}
-# What the kit alone makes.
+# Constructors that only the kit calls.
 INSIDE = {(kind, "__init__") for kind in (BrokerClock, BrokerFaults, ClusterNode, SetFault)}
 UNCHECKED = {"network"}
 

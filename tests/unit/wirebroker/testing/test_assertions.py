@@ -1,4 +1,4 @@
-"""What `assert_produced` and `assert_consumed` accept, and what they say else."""
+"""`assert_produced` and `assert_consumed`: accepted records and failure messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kit's brokers, in this process and in one of their own, as their users see them."""
+"""The kit's brokers, in this process and in a separate one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shared():
 
 @pytest.fixture(params=[False, True], ids=["same process", "own process"])
 def fragile(request):
-    """One that may be ended, of either kind."""
+    """A broker of either kind that the test may end."""
     with Broker(own_process=request.param) as broker:
         yield broker
 
@@ -52,7 +52,7 @@ def client_of(broker):
     return contextlib.closing(BlockingClient(address_of(broker)))
 
 
-# -- records -----------------------------------------------------------------------------------
+# -- records --
 
 
 def test_a_record_comes_back_as_it_was_produced(broker):
@@ -135,7 +135,7 @@ def test_a_topic_is_not_made_where_the_configuration_forbids_it():
         assert broker.topics() == {}
 
 
-# -- transactions ------------------------------------------------------------------------------
+# -- transactions --
 
 
 def test_aborted_and_open_transactions_are_left_out_if_that_is_wanted(broker):
@@ -158,7 +158,7 @@ def test_aborted_and_open_transactions_are_left_out_if_that_is_wanted(broker):
         broker.wait_for("orders", 2, timeout=0.05, read_committed=True)
 
 
-# -- waiting -----------------------------------------------------------------------------------
+# -- waiting --
 
 
 def test_waiting_ends_with_the_last_record_and_for_a_topic_too(broker):
@@ -203,7 +203,7 @@ def test_who_waits_is_told_when_the_broker_is_killed(broker):
     broker.start()
 
 
-# -- its life ----------------------------------------------------------------------------------
+# -- life cycle --
 
 
 def test_what_was_acknowledged_outlives_stop_and_kill_at_the_same_address(fragile):
@@ -217,7 +217,7 @@ def test_what_was_acknowledged_outlives_stop_and_kill_at_the_same_address(fragil
     fragile.produce("orders", "two")
     fragile.kill()
     fragile.start()
-    fragile.start()  # it runs
+    fragile.start()  # it is running already
     assert values(fragile.records("orders")) == [b"one", b"two"]
     assert fragile.bootstrap_servers == address
     assert address in repr(fragile)
@@ -273,10 +273,10 @@ def test_a_process_that_hangs_or_has_ended_is_replaced_by_a_reset(monkeypatch):
 
 
 def test_nobody_is_the_first_who_needs_an_internal_topic(fragile):
-    """Else he is told to ask again, and librdkafka does so a second later."""
+    """Otherwise the first client gets a retriable error, and librdkafka retries a second later."""
     for begin in (fragile.start, fragile.reset):
         begin()
-        fragile.create_topic("orders")  # is made after what was begun before
+        fragile.create_topic("orders")  # is created after the earlier changes
         found = fragile._life.ask(lambda client: client.metadata())
         names = {topic.name for topic in found.topics}
         assert names == {"orders", "__consumer_offsets", "__transaction_state"}
@@ -315,7 +315,7 @@ def test_the_ports_that_are_kept_are_counted():
     held = HeldPorts()
     with socket.socket() as some:
         some.bind(("127.0.0.1", 0))
-        held.hold(PeerAddress(*some.getsockname()))  # is somebody's
+        held.hold(PeerAddress(*some.getsockname()))
         assert not held._sockets
     for _ in range(201):
         held.hold(PeerAddress("127.0.0.1", 0))
@@ -401,7 +401,7 @@ def test_each_client_is_told_in_its_own_words(shared):
         shared.client_config("pulsar")
 
 
-# -- its log -----------------------------------------------------------------------------------
+# -- the log --
 
 
 def test_log_lines_are_those_since_the_start(fragile):

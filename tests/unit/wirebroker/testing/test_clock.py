@@ -1,4 +1,4 @@
-"""Time that tests let pass: what is due by then has happened when they go on."""
+"""Simulated time: everything due has happened when the call returns."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_member_that_is_silent_for_too_long_loses_its_place(broker):
         consumer.poll(0.1)
     broker.forget_requests()
     broker.clock.advance(minutes=10)
-    # It is told with its next heartbeat, and joins again.
+    # The member learns of it with its next heartbeat and rejoins.
     while not broker.requests(api="JOIN_GROUP"):
         consumer.poll(0.1)
     consumer.close()
@@ -147,7 +147,7 @@ def test_what_is_superseded_is_compacted(broker):
     for value in ("1", "2", "3"):
         broker.produce("prices", value, key="book")
     broker.clock.advance(minutes=2)
-    broker.produce("prices", "4", key="book")  # in a segment of its own
+    broker.produce("prices", "4", key="book")  # in a separate segment
     assert values(broker.records("prices")) == [b"1", b"2", b"3", b"4"]
     broker.clock.advance(hours=1)
     assert values(broker.records("prices")) == [b"3", b"4"]

@@ -1,4 +1,4 @@
-"""A cluster of the kit: nodes that die, hang and are cut off, in processes of their own."""
+"""The kit's cluster: nodes in separate processes that are killed, paused and partitioned."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_leader_that_is_cut_off_acknowledges_nothing_and_another_leads(cluster
         cluster.produce("orders", "two", partition=0)
         assert values(cluster) == [b"two"]
         assert other in cluster.in_sync("orders")
-    # The producer finds the new leader when its own has heard of him, and sends it there.
+    # The producer learns the new leader once its own broker knows it, and then sends there.
     cluster.wait_for_in_sync("orders", count=3)
     assert producer.flush(20) == 0
     assert lost == [None]
@@ -187,8 +187,8 @@ def test_the_clock_of_all_nodes_is_moved_that_of_one_that_starts_later_too(clust
     cluster.clock.advance(hours=2)
 
     def is_gone():
-        # A follower that has just become the leader learns a moment later what is committed, and
-        # only that goes: time passes again until it does.
+        # A new leader learns only later what is committed, and only committed records expire. So
+        # the clock advances until they do.
         cluster.clock.advance(seconds=1)
         return values(cluster) == []
 
@@ -222,7 +222,7 @@ def test_a_cluster_holds_again_what_it_held_when_the_snapshot_was_taken(cluster,
     for partition in range(3):
         cluster.produce("orders", f"kept {partition}", partition=partition)
     before = cluster.bootstrap_servers
-    cluster.nodes[0].kill()  # which nobody has missed yet
+    cluster.nodes[0].kill()  # not detected yet
     snapshot = cluster.snapshot(tmp_path / "kept")
     assert [node.is_running for node in cluster.nodes] == [False, True, True]
     cluster.produce("orders", "lost")
@@ -262,6 +262,6 @@ def test_nodes_that_cannot_start_on_a_snapshot_do_not_run_and_another_brings_the
     small.restore(good)
     small.start()
     assert "kept" in small.topics()
-    small.nodes[0]._life.instruct("crash", {})  # as another language may have it
+    small.nodes[0]._life.instruct("crash", {})  # as another language may send it
     small.restore(good)
     assert "kept" in small.topics()

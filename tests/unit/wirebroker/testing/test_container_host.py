@@ -1,4 +1,4 @@
-"""A broker in a container, as the kit speaks with it: the engine is played, HTTP is real."""
+"""The kit's control of a broker in a container, with a fake engine and real HTTP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESET = ("POST", "/test/v1/reset")
 
 
 class PlayedContainer:
-    """What an engine would run: HTTP at its port, while it runs."""
+    """A fake container: serves HTTP at its port while it runs."""
 
     def __init__(self, engine: PlayedEngine) -> None:
         self._engine = engine
@@ -55,12 +55,12 @@ class PlayedContainer:
 
 
 class PlayedEngine:
-    """Makes containers, and keeps what they were asked.
+    """Creates fake containers and records their requests.
 
     Attributes:
         asked: Methods and paths.
         bound: Ports for clients.
-        refusals: What the next starts are refused with; None: it starts.
+        refusals: The errors of the next starts (None: success).
     """
 
     def __init__(self) -> None:

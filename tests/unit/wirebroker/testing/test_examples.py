@@ -1,4 +1,4 @@
-"""Each example in the docstrings of what `wirebroker.testing` exports is run, on a clean broker."""
+"""Runs each docstring example of what `wirebroker.testing` exports, on an empty broker."""
 
 from __future__ import annotations
 

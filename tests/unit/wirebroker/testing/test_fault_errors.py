@@ -1,4 +1,4 @@
-"""Errors that tests inject, as librdkafka and kafka-python report them: one call per API key."""
+"""Injected errors as librdkafka and kafka-python report them: one call per API key."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def broker(shared):
     shared.faults.clear()
 
 
-# -- librdkafka ------------------------------------------------------------------------------
+# -- librdkafka --
 
 
 def reported_delivery(broker):
@@ -125,7 +125,7 @@ def reported_groups(broker):
 
 
 def reported_offset(broker):
-    """Return the error of the group, or of the partition."""
+    """Return the error of the group or of the partition."""
     admin = AdminClient(broker.client_config("confluent"))
     wanted = ConsumerGroupTopicPartitions("billing", [TopicPartition("orders", 0)])
     (future,) = admin.list_consumer_group_offsets([wanted]).values()
@@ -144,7 +144,7 @@ def reported_init(broker):
 def of_admin(call: Callable[[AdminClient], Any]) -> Callable[[Broker], int]:
     def reported(broker: Broker) -> int:
         admin = AdminClient(broker.client_config("confluent"))
-        answer = call(admin)  # the client must outlive its requests
+        answer = call(admin)
         future = next(iter(answer.values())) if isinstance(answer, dict) else answer
         return raised(lambda: future.result(10))
 
@@ -179,7 +179,7 @@ def election(admin):
     return admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition("orders", 0)])
 
 
-# librdkafka sends no DescribeCluster, and drops the errors of DescribeAcls also from Apache Kafka.
+# librdkafka sends no DescribeCluster, and ignores DescribeAcls errors also from Apache Kafka.
 CONFLUENT: Final[dict[str, Callable[[Broker], int]]] = {
     "PRODUCE": reported_delivery,
     "FETCH": reported_fetch,
@@ -229,14 +229,13 @@ def test_librdkafka_reports_the_error(broker, api, error):
 
 @pytest.fixture
 def _collected():
-    """Collect the sockets that kafka-python leaves open where an error ended a connection."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
 
 
-# -- kafka-python ----------------------------------------------------------------------------
+# -- kafka-python --
 
 
 def of_python(call):
@@ -287,12 +286,11 @@ def assigned(call):
 
 
 def code_in(text):
-    """Return the code of an error that kafka-python has printed."""
     return int(text.removeprefix("[Error ").partition("]")[0])
 
 
-# kafka-python drops the errors of DescribeLogDirs, returns only the messages of those of
-# DescribeUserScramCredentials, and asks for offsets until its timeout.
+# kafka-python ignores the errors of DescribeLogDirs, returns only the messages of those of
+# DescribeUserScramCredentials, and requests offsets until its timeout.
 PYTHON: Final[dict[str, Callable[[Broker], Any]]] = {
     "PRODUCE": sent,
     "FETCH": assigned(lambda client, place: (client.seek(place, 0), client.poll(5000))),

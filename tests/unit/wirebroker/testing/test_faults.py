@@ -1,4 +1,4 @@
-"""Faults that tests set: what clients see of them, and what the broker has done meanwhile."""
+"""Injected faults: their effects on clients and on the broker."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_every_version_of_every_response_reports_the_error(key):
 
 @pytest.mark.parametrize("version", versions_of(ApiKey.FETCH))
 def test_a_fetch_error_comes_with_empty_records(version):
-    # A response whose records are null is dropped by librdkafka.
+    # librdkafka drops a response whose records are null.
     request = encode_request(
         ApiKey.FETCH, version, SampleRequests(bytes([7] * 16)).body(ApiKey.FETCH, version)
     )
@@ -216,7 +216,7 @@ def test_a_metadata_error_names_brokers_too(  # noqa: PLR0917 - a table
     ("error", "at_top"), [("INVALID_FETCH_SESSION_EPOCH", 71), ("NOT_LEADER_OR_FOLLOWER", 70)]
 )
 def test_only_errors_of_sessions_are_answered_to_a_fetch_within_one(broker, client, error, at_top):
-    """Any other error needs the partitions, which the client then names again."""
+    """Other errors need the partitions, which the client then has to name again."""
     asked = {"max_bytes": 1000, "topics": [{"topic": "orders", "partitions": [{"partition": 0}]}]}
     session = client.ask(ApiKey.FETCH, 12, asked | {"session_epoch": 0}).session_id
     broker.faults.error("FETCH", error)

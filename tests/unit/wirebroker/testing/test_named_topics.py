@@ -1,4 +1,4 @@
-"""Which topics a request names: for faults of one topic, and in recorded requests."""
+"""The topics that a request names, for faults and recorded requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NO_TOPIC: Final = {
     *(ApiKey.UPDATE_FEATURES, ApiKey.DESCRIBE_CLUSTER, ApiKey.UNREGISTER_BROKER),
     ApiKey.UNREGISTER_CONTROLLER,
     *(ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER),
-    ApiKey.DESCRIBE_QUORUM,  # the sample leaves the topic out, which is the metadata log
+    ApiKey.DESCRIBE_QUORUM,  # the sample omits the topic, which is the metadata log
 }
 
 

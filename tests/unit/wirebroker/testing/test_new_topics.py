@@ -1,4 +1,4 @@
-"""Who asks a broker of the kit for a topic that there is not gets it in the same answer."""
+"""A request for a missing topic creates it before the kit's broker responds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def broker():
 
 
 def told_of(broker, *names, may_create=True):
-    """Ask once, and return the error and the number of partitions that are told of each topic."""
+    """Send one request; return each topic's error and number of partitions."""
     host, port = broker.bootstrap_servers.split(":")
     body = {
         "topics": [{"topic_id": bytes(16), "name": name} for name in names],
@@ -55,7 +55,7 @@ def test_what_cannot_be_made_is_told_as_kafka_does(broker):
     broker.reset(config={"default.replication.factor": 3})
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert told_of(broker, "orders") == {"orders": (unknown, 0)}
-    # librdkafka asks again for ever.
+    # librdkafka retries forever.
     assert told_of(broker, "orders") == {"orders": (unknown, 0)}
     assert broker.topics() == {}
 

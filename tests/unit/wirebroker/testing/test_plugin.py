@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest of its own."""
+"""The pytest plugin, in separate pytest runs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 @pytest.fixture
 def run_pytest(tmp_path):
     def run(source, *arguments, plugins=None):
-        """Run a file of tests, with what is installed, or with these plugins beside our own.
+        """Run a file of tests, with the installed plugins or with these and our own.
 
-        Other people's take half of such a run.
+        Third-party plugins take half of such a run.
         """
         (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error"]
@@ -176,7 +176,7 @@ def test_processes_of_xdist_do_not_disturb_each_other(run_pytest):
     ("arguments", "is_rewritten"), [((), False), (("-p", "no:wirebroker"), True)]
 )
 def test_the_brokers_assertions_are_not_rewritten(run_pytest, tmp_path, arguments, is_rewritten):
-    """A package with a plugin that names wirebroker's modules its own, as our wheel does."""
+    """A package whose plugin names wirebroker's modules as its own, like our wheel."""
     package = tmp_path / "fake-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: fake\nVersion: 1.0\n")
@@ -197,7 +197,7 @@ def test_the_brokers_assertions_are_not_rewritten(run_pytest, tmp_path, argument
 
 
 def test_the_plugin_imports_nothing_of_the_broker():
-    """What it costs those who have it installed and do not use it."""
+    """The plugin's cost for projects that have it installed and do not use it."""
     code = (
         "import sys, pytest\n"
         "before = set(sys.modules)\n"
@@ -254,7 +254,7 @@ def test_tracebacks_end_in_the_lines_of_the_test(run_pytest):
     assert "wirebroker/testing" not in said
     assert "concurrent/futures" not in said
     assert 'broker.produce("o", {"a": 1})' in said
-    assert "KeyError: 'own'" in said  # what the test itself had caught stays
+    assert "KeyError: 'own'" in said
     assert "value must be text, bytes or None" in said
     assert "wirebroker/testing/clients/contents.py" in run_pytest(source, "--full-trace")
 

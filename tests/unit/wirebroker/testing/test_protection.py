@@ -1,4 +1,4 @@
-"""Brokers of the kit with TLS and SASL: stock clients reach them by what client_config says."""
+"""The kit's brokers with TLS and SASL: stock clients connect with client_config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients have sent, as a broker in test mode tells it; in this process and in its own."""
+"""Recorded client requests of a broker in test mode."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_an_api_that_there_is_not_is_a_mistake(broker):
 
 
 def test_requests_like_the_last_are_told_too():
-    """A prepared Produce goes past no gate."""
+    """A prepared Produce bypasses request admission."""
     import confluent_kafka
 
     with Broker() as broker:

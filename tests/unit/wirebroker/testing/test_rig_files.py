@@ -1,4 +1,4 @@
-"""The files of brokers in test mode: what tests end is a process, so no disk is waited for."""
+"""Files of brokers in test mode do not wait for the disk."""
 
 from __future__ import annotations
 

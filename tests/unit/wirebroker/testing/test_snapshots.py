@@ -1,4 +1,4 @@
-"""What a broker of the kit holds is kept, and put back: in its process, in its own, over HTTP."""
+"""Snapshots and restores of the kit's brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirebroker.testing.test_mode.restartable import RestartableBroker
 
 @pytest.fixture(scope="module")
 def quick():
-    """One that is there for what does not depend on where it runs."""
+    """A running broker, for tests that do not depend on its process."""
     with Broker() as broker:
         yield broker
 
@@ -39,7 +39,7 @@ def next_value(consumer):
     while True:
         message = consumer.poll(20)
         assert message is not None, "nothing came"
-        # Connections that were closed are told as errors, and made again.
+        # The client reports closed connections as errors and reconnects.
         if not message.error():
             return message.value()
 
@@ -74,7 +74,7 @@ def test_members_join_again_and_offsets_are_those_of_the_snapshot(broker):
 
         broker.restore(snapshot)
         assert broker.committed("billing") == {("orders", 0): 1}
-        broker.produce("orders", "later")  # offset 3 again, where the consumer stands
+        broker.produce("orders", "later")  # offset 3 again, the consumer's position
         assert next_value(consumer) == b"later"
         consumer.commit(asynchronous=False)
         assert broker.committed("billing") == {("orders", 0): 4}
@@ -135,7 +135,7 @@ def test_what_a_transaction_and_a_producer_have_is_kept(quick):
 
     quick.restore(open_transaction)
     assert quick.records("orders", read_committed=True) == []
-    # Its producer comes again, and what it had not finished is aborted.
+    # Its producer restarts, which aborts the unfinished transaction.
     confluent_kafka.Producer(config | {"transactional.id": "billing"}).init_transactions(10)
     quick.produce("orders", "two")
     quick.assert_produced("orders", "two", read_committed=True)
@@ -274,7 +274,7 @@ def test_other_languages_do_it_over_http():
         broker.kill()
         broker.start()
         assert values(broker) == [b"one"]
-        # Stopped in order after a crash, with nothing left to stop.
+        # A clean stop after a crash, with nothing left to stop.
         assert post(broker, "crash") == (200, None)
         broker.stop()
         broker.start()

@@ -1,4 +1,4 @@
-"""AlterPartition: which changes of an ISR count, and how the others are fenced off."""
+"""AlterPartition: accepted changes of an ISR, and fencing of the others."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def controller():
 
 
 def ask(controller, isr, *, broker_id=1, broker_epoch=None, version=3, **fields):
-    """Ask for an ISR as its leader would; `fields` are of the partition."""
+    """Request an ISR as its leader would; `fields` are of the partition."""
     partition = partition_of(controller.image, "t")
     brokers = controller.image.brokers
     values: dict[str, Any] = {

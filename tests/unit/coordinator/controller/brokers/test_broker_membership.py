@@ -1,4 +1,4 @@
-"""Brokers that register, serve, stop, vanish and come back, and who leads meanwhile."""
+"""Brokers that register, serve, stop, fail and return, and the leaders meanwhile."""
 
 import pytest
 
@@ -16,7 +16,6 @@ LEVELS = feature_level("metadata.version", 30)
 
 
 def state(controller, name="t", index=0):
-    """Return leader, ISR and leader epoch of a partition."""
     partition = partition_of(controller.image, name, index)
     return partition.leader, partition.isr, partition.leader_epoch
 
@@ -62,7 +61,8 @@ def test_two_that_are_alive_cannot_be_one_broker():
     controller.serve(1)
     assert restart(controller, 1) == {"error_code": ErrorCode.DUPLICATE_BROKER_REGISTRATION}
     epoch = controller.image.brokers[1].epoch
-    assert controller.register(1) == {"broker_epoch": epoch}  # who asks again is the same
+    # a repeated request of the same incarnation
+    assert controller.register(1) == {"broker_epoch": epoch}
     controller.now_ms = SESSION_MS + 1
     assert restart(controller, 1)["broker_epoch"] > epoch
 
@@ -103,7 +103,7 @@ def test_a_single_broker_leads_two_epochs_above_after_a_stop_and_after_a_kill():
         controller.heartbeat(1, want_shut_down=True)
         assert state(controller)[:2] == (NO_LEADER, (1,))
         assert controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
-        controller.rules.sessions.begin(controller.image, 0)  # a start of both
+        controller.rules.sessions.begin(controller.image, 0)  # both start
         restart(controller, 1)
         controller.heartbeat(1)
         assert state(controller) == (1, (1,), expected)
@@ -145,7 +145,7 @@ def test_one_that_is_stopping_and_leads_again_gives_it_away_again():
     controller.create("t", [1])
     for _ in range(2):
         controller.heartbeat(1, want_shut_down=True)
-    controller.heartbeat(1)  # it serves after all
+    controller.heartbeat(1)  # it is serving after all
     assert state(controller)[0] == 1
     assert not controller.heartbeat(1, want_shut_down=True)["should_shut_down"]
     assert kinds(controller) == ["PARTITION_CHANGE"]
@@ -287,7 +287,7 @@ def test_who_may_have_lost_records_is_eligible_no_more_but_the_last_known_leader
     controller.serve(1)
     controller.create("t", [1])
     controller.now_ms = SESSION_MS + 1
-    restart(controller, 1)  # it does not know the epoch before: an unclean stop
+    restart(controller, 1)  # it does not know its previous epoch: an unclean stop
     partition = partition_of(controller.image, "t")
     assert (partition.isr, partition.eligible_leader_replicas) == ((), ())
     assert partition.last_known_elr == (1,)

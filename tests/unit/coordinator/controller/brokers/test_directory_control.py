@@ -1,4 +1,4 @@
-"""Brokers with several log directories: where replicas lie, and what a failed directory costs."""
+"""Brokers with several log directories: placement and failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def cluster(*levels: Any) -> InstantController:
 
 
 def assign(controller: InstantController, node_id: int = 1, **places: bytes) -> dict[str, Any]:
-    """Say where partitions p0, p1, ... of t lie."""
     topic_id = controller.image.topics["t"].topic_id
     directories = [
         {
@@ -75,7 +74,7 @@ def test_a_broker_says_where_its_replicas_lie():
     after = partition_of(controller.image, "t", 0)
     assert after.directories == (ONE, OTHER)
     assert partition_of(controller.image, "t", 1).directories == (TWO, OTHER)
-    # Nobody leads anew for that.
+    # This causes no election.
     assert (after.leader, after.leader_epoch) == (before.leader, before.leader_epoch)
     assert errors(assign(controller, p0=ONE)) == [0]
     assert not controller.records
@@ -138,7 +137,7 @@ def test_a_broker_says_which_directories_are_cordoned():
         assert [each.body.cordoned_log_dirs for each in controller.records] == [said]
         assert controller.image.brokers[1].cordoned_log_directories == tuple(said)
         controller.heartbeat(1, cordoned_log_dirs=said[::-1])
-        controller.heartbeat(1)  # an older one, which says nothing of it
+        controller.heartbeat(1)  # an older version, which does not report directories
         assert not controller.records
     controller.register(1, log_dirs=[ONE, TWO])
     assert not controller.heartbeat(1, cordoned_log_dirs=[TWO])["is_fenced"]
@@ -153,7 +152,7 @@ def test_a_replica_that_nobody_has_placed_yet_stays():
     controller = cluster()
     controller.heartbeat(1, offline_log_dirs=[TWO])
     assert state(controller, 0) == (1, (1, 2))
-    # When it turns out that it lay there, others lead.
+    # A replica that turns out to be in the failed directory loses its leadership.
     assert errors(assign(controller, p0=TWO)) == [0]
     assert state(controller, 0) == (2, (2,))
 

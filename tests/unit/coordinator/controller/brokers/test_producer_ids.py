@@ -1,4 +1,4 @@
-"""Producer ids are never given out twice."""
+"""Producer ids are never allocated twice."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""UpdateFeatures: which levels may be finalized, and that all are or none."""
+"""UpdateFeatures: which levels may be finalized, all or none."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +28,7 @@ MINIMUM = "min.insync.replicas"
 
 
 def update(*levels, at=2, validate_only=False):
-    """Ask for (feature, level, upgrade type) each; return the levels afterwards."""
+    """Send (feature, level, upgrade type) for each; return the levels afterwards."""
     image = image_of(
         feature_level("metadata.version", 30), feature_level("transaction.version", at)
     )
@@ -87,7 +87,7 @@ def test_the_present_level_may_be_asked_for_by_any_name():
 
 
 def change(controller, *updates):
-    """Ask for (feature, level, upgrade type) each; return the error and its text."""
+    """Send (feature, level, upgrade type) for each; return the error and its message."""
     answer = controller.ask(
         ApiKey.UPDATE_FEATURES,
         feature_updates=[
@@ -150,7 +150,7 @@ def test_an_existing_cluster_that_gets_eligible_leaders_has_one_minimum_for_all_
         (ResourceType.BROKER, ""): {MINIMUM: "2"},
         (ResourceType.BROKER, "1"): {"log.cleaner.threads": "2"},
     }
-    # Those that a cluster has stay.
+    # The existing ones stay.
     assert change(controller, (ELR, 1, UPGRADE))[0] is ErrorCode.NONE
     assert [each.type.name for each in controller.records] == ["FEATURE_LEVEL"]
 
@@ -163,7 +163,7 @@ def set_minimum(controller, kind, name, value):
 
 
 def with_eligible_leaders():
-    """Return a controller of two topics whose first replica is in sync and the other eligible."""
+    """Return a controller of two topics with one replica in sync and the other eligible."""
     fields: dict[str, Any] = {
         "replicas": [1, 2],
         "directories": [bytes(16)] * 2,

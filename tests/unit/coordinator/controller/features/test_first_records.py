@@ -1,4 +1,4 @@
-"""What a cluster begins with: feature levels, in the log's first transaction."""
+"""The first records of a cluster: feature levels, in the log's first transaction."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_a_formatted_directory_says_which_levels_a_cluster_begins_with():
     records = activation_records(ClusterImage(), bootstrap=levels, min_insync_replicas=2)
     image = image_of(*records)
     assert image.features == {"metadata.version": 29, "eligible.leader.replicas.version": 1}
-    # As Apache Kafka does: in-sync replicas are counted by the cluster's setting from then on.
+    # As in Apache Kafka: from then on the cluster's setting applies.
     assert image.configs[4, ""] == {"min.insync.replicas": "2"}
 
 

@@ -1,4 +1,4 @@
-"""Records in, images out: what each kind of record does."""
+"""The effect of each kind of record on an image."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a change names, and how much of the image it leaves alone."""
+"""The contents of an image change, and the parts that stay shared."""
 
 from tests.support.coordinators.kit import broker, image_of, topic, topic_id
 from wirebroker.codecs.metadata_records import RecordType, metadata_record
@@ -27,7 +27,7 @@ def isr_change(number, index, isr):
 
 
 def leaf_objects(mapping):
-    """Return the ids of the parts that two maps share if nothing happened to them."""
+    """Return the ids of the parts that two maps share if they are unchanged."""
     return {id(each) for each in (*mapping._buckets, *mapping._order)}
 
 

@@ -1,4 +1,4 @@
-"""A map that is never changed, against a dict."""
+"""An immutable map, compared with a dict."""
 
 import random
 from typing import TYPE_CHECKING

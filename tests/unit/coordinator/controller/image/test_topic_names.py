@@ -1,4 +1,4 @@
-"""Which names a topic may have."""
+"""Valid topic names."""
 
 import pytest
 

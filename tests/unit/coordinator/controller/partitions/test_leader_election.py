@@ -1,4 +1,4 @@
-"""ElectLeaders: who may take over, and when nothing is to do."""
+"""ElectLeaders: eligible replicas, and when nothing has to be done."""
 
 from types import SimpleNamespace
 
@@ -70,7 +70,7 @@ def test_the_last_replica_known_to_be_in_sync_may_take_over():
 
 
 def behind():
-    """Return a partition whose only replica that serves may have missed records."""
+    """Return a partition whose only live replica may have missed records."""
     return topic(
         "t",
         1,

@@ -1,4 +1,4 @@
-"""Where new partitions go: leaders over all active brokers, replicas over racks."""
+"""Placement of new partitions: leaders over all active brokers, replicas over racks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from wirebroker.coordinator.controller.partitions.placement import Placer
 
 
 def cluster(racks, *, fenced=(), offset=0):
-    """Return an image of brokers by the names of their racks."""
     brokers = [broker(number, rack=rack, fenced=number in fenced) for number, rack in racks.items()]
     return replace(image_of(*brokers), offset=offset)
 

@@ -1,4 +1,4 @@
-"""Replicas that move between brokers: begun, completed by the ISR, taken back."""
+"""Reassignments: their begin, their completion through the ISR, and cancellation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def reassign(controller: InstantController, replicas: list[int] | None, **fields
 
 
 def in_sync(controller: InstantController, *isr: int) -> dict[str, Any]:
-    """Have the leader say who is in sync; return the answer."""
     now = partition(controller)
     topic = controller.image.topics["t"]
     members = [
@@ -71,7 +70,7 @@ def test_a_partition_moves_when_those_that_come_are_in_sync(controller: InstantC
     )
     assert (moving.leader, moving.isr, moving.leader_epoch) == (1, (1, 2), 0)
     assert moving.directories[0] == controller.image.brokers[3].log_directories[0]
-    # The old leader is not among those that stay: the answer tells it so.
+    # The old leader is not among the remaining replicas; the response reports this.
     assert in_sync(controller, 1, 2, 3)["error_code"] == ErrorCode.NEW_LEADER_ELECTED
     moved = partition(controller)
     assert (moved.replicas, moved.adding_replicas, moved.removing_replicas) == ((3, 2), (), ())
@@ -113,7 +112,7 @@ def test_a_target_that_changes_the_number_of_replicas_may_be_refused(
     fixed = {"allow_replication_factor_change": False}
     assert reassign(controller, [1], **fixed) is ErrorCode.INVALID_REPLICATION_FACTOR
     assert reassign(controller, [2, 3], **fixed) is ErrorCode.NONE
-    # Those that go are not counted.
+    # Replicas to be removed are not counted.
     assert reassign(controller, [1, 3], **fixed) is ErrorCode.NONE
     assert reassign(controller, [1, 9]) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
@@ -135,7 +134,7 @@ def test_an_unclean_cancel_leaves_an_isr_among_the_replicas_while_they_are_away(
     controller.serve(1, 2)
     controller.create("t", [1])
     reassign(controller, [2])
-    controller.heartbeat(1, want_fence=True)  # nobody leads
+    controller.heartbeat(1, want_fence=True)  # no leader
     controller.ask(
         ApiKey.ELECT_LEADERS,
         election_type=1,

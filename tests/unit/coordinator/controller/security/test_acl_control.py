@@ -1,4 +1,4 @@
-"""CreateAcls and DeleteAcls: what is written, what is refused, what filters mean."""
+"""CreateAcls and DeleteAcls: records, refusals, and filters."""
 
 from __future__ import annotations
 

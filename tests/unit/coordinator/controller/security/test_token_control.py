@@ -1,4 +1,4 @@
-"""Delegation tokens as the controller makes, renews, ends and removes them."""
+"""Delegation tokens in the controller: creation, renewal, expiry, removal."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def test_a_token_for_somebody_else_says_who_asked() -> None:
         "alice",
     )
     hmac_ = answer["hmac"]
-    # Who made it for somebody else may not change it.
+    # A requester that made the token for another owner may not change it.
     assert renew(made, hmac_)["error_code"] == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
     made.asker = CAROL
     assert renew(made, hmac_)["error_code"] == 0
 
 
 class Millions(list[Any]):
-    """More than is looked at."""
+    """More elements than are ever read."""
 
     def __len__(self) -> int:
         return 5_000_000
@@ -124,7 +124,7 @@ def test_owner_and_renewers_renew_up_to_the_most_time() -> None:
     hmac_ = create(made)["hmac"]
     for asker, now_ms, period_ms, expiry_ms in (
         (ALICE, 1_050, -1, 1_150),
-        (BOB, 1_100, 500, 1_200),  # no longer than the broker says
+        (BOB, 1_100, 500, 1_200),  # at most the broker's limit
         (BOB, 1_100, 20, 1_120),
         (ALICE, 1_120, -1, 1_220),
         (ALICE, 1_220, -1, 1_250),

@@ -1,4 +1,4 @@
-"""Topics created, enlarged and deleted: results and records, and each refusal."""
+"""Topic creation, growth and deletion: results and records, and each refusal."""
 
 from types import SimpleNamespace
 
@@ -34,7 +34,6 @@ def create(image, *topics, validate_only=False):
 
 
 def refusal(image, *topics):
-    """Return the error code of the only topic, which is not created."""
     [result], _, records = create(image, *topics)
     assert records == []
     assert result["error_message"]
@@ -164,7 +163,7 @@ def test_a_manual_assignment_is_followed_in_the_order_of_the_partitions():
         (new_topic("a", configs={"nonsense": "1"}), ErrorCode.INVALID_CONFIG),
         (new_topic("a", configs={"retention.ms": "soon"}), ErrorCode.INVALID_CONFIG),
         (new_topic("a", configs={"retention.ms": None}), ErrorCode.INVALID_CONFIG),
-        # Configs are looked at before counts.
+        # Configs are checked before counts.
         (new_topic("a", 0, configs={"retention.ms": "soon"}), ErrorCode.INVALID_CONFIG),
         (
             new_topic("a", configs={"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "2"}),

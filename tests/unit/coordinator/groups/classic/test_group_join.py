@@ -1,4 +1,4 @@
-"""JoinGroup: who becomes a member, when the join phase ends, and who is told what."""
+"""JoinGroup: new members, the end of the join phase, and the responses."""
 
 import pytest
 

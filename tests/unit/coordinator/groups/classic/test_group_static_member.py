@@ -6,7 +6,7 @@ from wirebroker.coordinator.groups.classic.classic_group import GroupState
 
 
 def stable_static(groups, **fields):
-    """Make a group of the one static member `i`, and return its member id."""
+    """Create a stable group of the static member `i`; return its member id."""
     token = groups.join(instance="i", **fields)
     groups.advance(0)
     member = groups.answers[token]["member_id"]

@@ -1,4 +1,4 @@
-"""SyncGroup: the assignment is recorded, and everybody gets his part."""
+"""SyncGroup: the assignment is recorded, and each member receives its part."""
 
 from tests.support.coordinators.group_kit import REBALANCE_MS, SESSION_MS, Groups
 from wirebroker.codecs.errors import ErrorCode
@@ -6,7 +6,6 @@ from wirebroker.coordinator.groups.classic.classic_group import GroupState
 
 
 def completing(groups, count=2):
-    """Bring a new group to CompletingRebalance; return the ids, the leader first."""
     ids = [groups.new_id() for _ in range(count)]
     for each in ids:
         groups.join(each)

@@ -1,4 +1,4 @@
-"""Groups by protocols that are not served: their ids are taken, their records are left alone."""
+"""Groups with unserved protocols: their ids are taken, their records are left unchanged."""
 
 from types import SimpleNamespace
 
@@ -126,7 +126,7 @@ def test_a_classic_member_may_join_an_empty_consumer_group_and_makes_it_classic(
     groups.advance(1)
     assert groups.error(token) == ErrorCode.NONE
     assert [group_type for _, group_type, _ in listed(groups)] == ["classic"]
-    # The former records stay; the newer one counts, here as in Apache Kafka.
+    # The older records stay; the newer one applies, as in Apache Kafka.
     assert all(value is not None for _, value in groups.log)
     assert [group_type for _, group_type, _ in listed(groups.reloaded())] == ["classic"]
     (topic,) = fetch(groups.shard, "g", [("t", bytes(16), [0])])

@@ -1,4 +1,4 @@
-"""Offsets and groups go when nobody needs them any more (KIP-211)."""
+"""Expiry of unused offsets and groups (KIP-211)."""
 
 from tests.support.coordinators.group_kit import Groups
 from wirebroker.coordinator.groups.shard.expiry import sweep_deleted_topics, sweep_expired

@@ -17,7 +17,6 @@ def fetched(groups, topic="t", partition=0, topic_id=bytes(16)):
 
 
 def deleted(groups, *topics, group_id="g"):
-    """Delete partition 0 of topics; return the error of each."""
     token = groups.token()
     asked = [(topic, [0]) for topic in topics]
     groups.carry_out(group_offsets.delete(groups.shard, group_id, asked, token))

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: whose commit it is, and that records belong to the producer's transaction."""
+"""TxnOffsetCommit: permitted members, and records within the producer's transaction."""
 
 from types import SimpleNamespace
 
@@ -62,7 +62,7 @@ def test_metadata_that_is_too_long_is_refused_for_its_partition():
     outcome = commit(groups.shard, asked(metadata="x" * 4_097), "token", groups.moment)
     assert answers(outcome) == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
     assert not outcome.records
-    assert refusal(groups, asked("", 1)) is ErrorCode.UNKNOWN_MEMBER_ID  # there is a group now
+    assert refusal(groups, asked("", 1)) is ErrorCode.UNKNOWN_MEMBER_ID  # the group exists now
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A shard's records and its life: what a load makes of a log, who is answered when it ends."""
+"""A shard's load, life cycle and responses."""
 
 import pytest
 

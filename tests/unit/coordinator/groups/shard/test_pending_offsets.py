@@ -1,4 +1,4 @@
-"""Offsets of transactions that are open: what shows, what counts, what is overtaken."""
+"""Offsets of open transactions: visibility, effect, and replacement."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def tombstone(group_id, topic, partition):
 
 
 class Log:
-    """A shard and what its log says, transactions and markers among it."""
+    """A shard and its log, which includes transactions and markers."""
 
     def __init__(self):
         self.groups = Groups()

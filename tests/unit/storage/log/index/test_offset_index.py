@@ -27,7 +27,7 @@ def test_every_offset_finds_the_last_entry_at_or_before_it(tmp_path, count):
     expected = (BASE, 0)
     index = make_index(tmp_path, entries)
     remaining = list(entries)
-    for offset in range(BASE, BASE + 7 * count + 20):  # as a reader that moves on asks
+    for offset in range(BASE, BASE + 7 * count + 20):  # as a sequential reader asks
         while remaining and remaining[0][0] <= offset:
             expected = remaining.pop(0)
         assert index.lookup(offset) == expected

@@ -1,4 +1,4 @@
-"""The file of aborted transactions: its bytes, searches, cuts, and what counts as damage."""
+"""The file of aborted transactions: bytes, searches, truncation, and damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The snapshot file: its format, and that damage to it is noticed."""
+"""The snapshot file: its format and the detection of damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences, epochs and retries as KIP-98 has them; each answer was observed from Kafka 4.3.1."""
+"""Sequences, epochs and retries of KIP-98; each result was observed from Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ def header(
 
 
 class Partition:
-    """A state with the offsets that a log would give."""
-
     def __init__(self, directory):
         self.state = ProducerState(Files(), str(directory), expiration_ms=DAY_MS)
 

@@ -1,4 +1,4 @@
-"""One segment: appends, lookups, truncation; its indexes are those that Apache Kafka writes."""
+"""One segment: appends, lookups, truncation; its indexes equal those of Apache Kafka."""
 
 import errno
 import os
@@ -39,9 +39,8 @@ RECORDED_TIME_INDEX = (
 
 
 def make_batch(base_offset, *, size=0, count=1, timestamp=1000, epoch=0):
-    """Build a batch of `count` records, filled up to `size` bytes if that is larger."""
     values = [b""] * count
-    for filling in (0, 1, 2):  # the length of the length changes with the filling
+    for filling in (0, 1, 2):  # the length of the length varies with the padding
         records = [
             Record(base_offset + delta, timestamp, None, value, [])
             for delta, value in enumerate(values)
@@ -67,7 +66,6 @@ def make_segment(tmp_path, *, base_offset=0, files=None):
 
 
 def filled(tmp_path, count, *, base_offset=0, size=200, interval=1000, step=10):
-    """Return a segment of `count` batches of two records, timestamps 0, 10, 20 and so on."""
     segment = make_segment(tmp_path, base_offset=base_offset)
     for number in range(count):
         offset = base_offset + 2 * number

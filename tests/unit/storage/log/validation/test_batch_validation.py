@@ -1,4 +1,4 @@
-"""What a leader refuses, case by case as Apache Kafka 4.3.1 answered the same bytes."""
+"""Batches that a leader refuses, compared case by case with Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_log_append_time_and_a_codec_go_together():
 
 def test_offsets_inside_that_have_gaps_are_refused():
     batch = build_batch([Record(0, NOW, b"a", b"", ()), Record(1, NOW, b"b", b"", ())])
-    # The second record's offset delta (varint 2) becomes 2: as a broken client might send it.
+    # Set the second record's offset delta (varint 2) to 2, as a broken client might.
     position = batch.index(b"\x00\x00\x02\x02b")
     batch[position + 2] = 4
     write_crc(batch, 0)

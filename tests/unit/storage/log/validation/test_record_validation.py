@@ -1,4 +1,4 @@
-"""Records of a client's batch: small ones that unpack to large ones, bounds, and the switch."""
+"""Records of a client's batch: decompression bombs, bounds, and recompression."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def refused(data, **more):
 
 
 def bomb(codec, size):
-    """Return a batch of one record whose value is so many zeros."""
+    """Return a batch of one record whose value is this many zeros."""
     return batch(bytes(size), codec=codec)
 
 
@@ -109,7 +109,7 @@ def test_more_than_any_batch_may_unpack_to_is_too_large(codec):
         packed = bytes(cramjam.snappy.compress_raw(bytes(49 * MIB)))
     else:
         packed = compress(Codec[codec], bytes(MAX_DECOMPRESSED_BYTES + 1))
-    # A record of so many zeros, or the walk would end before.
+    # A record of this many zeros; otherwise the walk would end earlier.
     data = batch_of(codec=codec, packed=with_record(codec, packed), count=1)
     assert refused(data).code is ErrorCode.MESSAGE_TOO_LARGE
 
@@ -117,7 +117,7 @@ def test_more_than_any_batch_may_unpack_to_is_too_large(codec):
 @PACKED
 @pytest.mark.parametrize("is_brief", [False, True])
 def test_a_record_of_a_compressed_batch_has_a_bound(codec, is_brief):
-    """As observed from Apache Kafka 4.4.0: what follows a record's length is counted."""
+    """As observed from Apache Kafka 4.4.0: the bytes after a record's length count."""
     bound = {"max_decompressed_message_bytes": 1000, "is_brief": is_brief}
     validate(batch(bytes(993), key=None, codec=codec), **bound)
     for size in (994, 5000):
@@ -129,7 +129,7 @@ def test_a_record_of_a_compressed_batch_has_a_bound(codec, is_brief):
 
 
 def with_record(codec, packed):
-    """Return what unpacks to a record's beginning and then to what is packed."""
+    """Return data that unpacks to a record's beginning followed by the unpacked input."""
     head = record("", value_length=(1 << 31) - 100, length=(1 << 31) - 9)[:-1]
     if codec == "SNAPPY":
         return packed
@@ -252,7 +252,7 @@ RECOMPRESSION = textwrap.dedent(
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("source", ["gzip", "zstd"])
 def test_recompression_takes_bounded_memory(tmp_path, source, target):
-    """A request of some 100 KiB that unpacks to 100 MiB, in a process of its own."""
+    """A request of about 100 KiB that unpacks to 100 MiB, in a separate process."""
     if source == target:
         target = "snappy"
     count = 100
@@ -266,7 +266,7 @@ def test_recompression_takes_bounded_memory(tmp_path, source, target):
         text=True,
     )
     *answers, last = done.stdout.splitlines()
-    # zeros of 100 MiB are more than max.message.bytes in these two
+    # 100 MiB of zeros exceed max.message.bytes in these two
     assert answers == (["refused 10"] if target in {"uncompressed", "snappy"} else [])
     assert last.startswith("KiB ")
     assert int(last.split()[1]) < 64 * 1024

@@ -1,4 +1,4 @@
-"""What one sees a change by of configs that say what is deleted, and what compacted."""
+"""Probes for configs of deletion and compaction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
 
 
-# -- what is deleted -------------------------------------------------------------------------
+# -- deletion --
 
 
 async def _old_segments(w: World) -> Partition:
@@ -64,11 +64,11 @@ async def _producer_expiration(w: World) -> None:
     assert not partition.log.producer_state.producers
 
 
-# -- compaction ------------------------------------------------------------------------------
+# -- compaction --
 
 
 async def _compacted(w: World) -> Partition:
-    """Make a log that is all dirty, of an hour ago."""
+    """Create a log that is entirely dirty and an hour old."""
     partition = await w.topic(cleanup_policy="compact")
     for _ in range(2):
         await w.append(at=w.now_ms() - 3_600_000)
@@ -120,7 +120,7 @@ async def _delete_retention(w: World) -> None:
 @probe("log.cleaner.backoff.ms")
 async def _backoff(w: World) -> None:
     await _compacted(w)
-    # Nobody asks it to look: the wait of a day ends with the change.
+    # The change ends the cleaner's wait of a day.
     await w.set(("log.cleaner.backoff.ms", "1"))
     await until(lambda: w.jobs)
 

@@ -1,4 +1,4 @@
-"""A broker whose configs change while it runs, and the table of what one sees a change by."""
+"""A broker whose configs change while it runs, and the table of probes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROBES: dict[str, Probe] = {}
 
 
 class World:
-    """A broker, its administrator, and short ways to look at what it does."""
+    """A broker, its administrator, and shortcuts to observe it."""
 
     def __init__(self, server: Server, client: RawClient, path: Path) -> None:
         self.server = server
@@ -52,7 +52,7 @@ class World:
         self.compactor._run = self._note_job
 
     async def change(self, *changes: tuple[str, str], broker: str = "1") -> ErrorCode:
-        """Set configs of this broker, or of all if the name is empty."""
+        """Set configs of this broker, or of all brokers if the name is empty."""
         entries = [{"name": n, "config_operation": 0, "value": v} for n, v in changes]
         resource = {"resource_type": 4, "resource_name": broker, "configs": entries}
         answer = await self.client.ask(
@@ -61,7 +61,7 @@ class World:
         return ErrorCode(answer.responses[0].error_code)
 
     async def set(self, *changes: tuple[str, str]) -> None:
-        """Set configs, of all brokers where that may be."""
+        """Set configs, for all brokers where this is allowed."""
         of_one = any(BROKER_ROWS[n].mutability is Mutability.PER_BROKER for n, _ in changes)
         assert await self.change(*changes, broker="1" if of_one else "") is ErrorCode.NONE
 
@@ -83,7 +83,6 @@ class World:
         return ErrorCode((await produce(self.client, topic, records)).error_code)
 
     async def _note_job(self, job: CompactionJob, limits: Limits) -> AsyncGenerator[News, None]:
-        """Be a worker that never comes to an end."""
         self.jobs.append((job, limits))
         await asyncio.Event().wait()
         yield Done(0)
@@ -91,7 +90,6 @@ class World:
 
 @contextlib.asynccontextmanager
 async def world(path: Path) -> AsyncIterator[World]:
-    """Run a broker that compacts and flushes only when it is told to."""
     settings = {
         "log.cleaner.backoff.ms": str(DAY_MS),
         "log.flush.scheduler.interval.ms": str(DAY_MS),
@@ -104,7 +102,6 @@ async def world(path: Path) -> AsyncIterator[World]:
 
 
 def probe(*names: str) -> Callable[[Probe], Probe]:
-    """Register what shows that changes of these configs take effect."""
 
     def register(function: Probe) -> Probe:
         for name in names:
@@ -116,11 +113,6 @@ def probe(*names: str) -> Callable[[Probe], Probe]:
 
 
 async def is_noticed(world: World, name: str) -> None:
-    """See a change take effect by what the row says: enough for what is read when it changes.
-
-    A topic's default reaches the logs of topics; another config must be read, outside of the
-    package that checks it, by the time that the change is answered.
-    """
     row = BROKER_ROWS[name]
     partition = await world.topic()
     text = _another(row, world.broker.config.value(name))
@@ -141,7 +133,7 @@ async def is_noticed(world: World, name: str) -> None:
 
 
 def _reader() -> str:
-    """Return the module that asked for a config's value."""
+    """Return the module that read a config's value."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("wirebroker.config"):
         frame = frame.f_back
@@ -149,7 +141,7 @@ def _reader() -> str:
 
 
 def _another(row: ConfigRow, value: ConfigValue) -> str:
-    """Return a text that the row allows, for another value."""
+    """Return a text for another value that the row allows."""
     if row.choices:
         now = value if isinstance(value, tuple) else (value,)
         return next(each for each in row.choices if each not in now)

@@ -1,4 +1,4 @@
-"""What one sees a change by of listeners, and of limits of connections."""
+"""Probes for configs of listeners and of connection limits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def _listeners(w: World) -> None:
         await inside.close()
     with pytest.raises(ConnectionRefusedError):
         await RawClient.connect(("127.0.0.1", port))
-    # The one that clients know the cluster by stays.
+    # The advertised listener stays.
     moved = ("listeners", f"PLAINTEXT://127.0.0.1:{port}")
     assert await w.change(moved) is ErrorCode.INVALID_REQUEST
     assert await _brokers(w.client) == [w.server.address]
@@ -64,7 +64,7 @@ async def _max_connections(w: World) -> None:
         others = [await _connected(w) for _ in range(3)]
         for each in others:
             stack.push_async_callback(each.close)
-        # Too many by one: the one that has been quiet longest goes.
+        # One too many: the connection that was idle longest is closed.
         await w.set(("max.connections", "3"))
         assert await others[0].is_closed()
         assert await _brokers(others[2]) == [w.server.address]
@@ -81,7 +81,7 @@ async def _max_connections(w: World) -> None:
 async def _max_connections_per_ip(w: World) -> None:
     one = await _connected(w)
     await w.set(("max.connections.per.ip", "2"))
-    assert await _brokers(one) == [w.server.address]  # what is open stays
+    assert await _brokers(one) == [w.server.address]  # open connections stay
     refused = await RawClient.connect(w.server.address)
     assert await refused.is_closed()
     await refused.close()
@@ -94,7 +94,7 @@ async def _overrides(w: World) -> None:
     refused = await RawClient.connect(w.server.address)
     assert await refused.is_closed()
     await refused.close()
-    # 0 for everybody else is what makes a list of who may come.
+    # A default of 0 turns the list into an allowlist.
     listed = [("max.connections.per.ip", "0"), ("max.connections.per.ip.overrides", "127.0.0.1:9")]
     await w.set(*listed)
     await (await _connected(w)).close()
@@ -106,7 +106,7 @@ async def _creation_rate(w: World) -> None:
     clients = [await RawClient.connect(w.server.address) for _ in range(15)]
     assert w.server.listeners is not None
     listener = w.server.listeners["PLAINTEXT"]
-    # Ten at once, ten seconds' worth; then one is held.
+    # A burst of ten, ten seconds' worth; the next one is delayed.
     await until(lambda: listener._delayed is not None)
     assert len(w.server.reception.table or ()) < 1 + len(clients)
     await w.set(("max.connection.creation.rate", "1000000"))

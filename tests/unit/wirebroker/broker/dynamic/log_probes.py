@@ -1,4 +1,4 @@
-"""What one sees a change by of configs that say how records are stored."""
+"""Probes for configs that control how records are stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wirebroker.replica.partition import Partition
 
 
-# -- how records are stored ------------------------------------------------------------------
+# -- how records are stored --
 
 
 @probe("compression.type")
@@ -91,7 +91,7 @@ async def _timestamp_type(w: World) -> None:
 @probe("log.message.timestamp.before.max.ms")
 async def _timestamp_before(w: World) -> None:
     await w.topic()
-    assert await w.error_of(batch(b"v")) is ErrorCode.NONE  # of 2023
+    assert await w.error_of(batch(b"v")) is ErrorCode.NONE  # from 2023
     await w.set(("log.message.timestamp.before.max.ms", "1000"))
     assert await w.error_of(batch(b"v")) is ErrorCode.INVALID_TIMESTAMP
 
@@ -107,14 +107,14 @@ async def _timestamp_after(w: World) -> None:
 
 @probe("min.insync.replicas")
 async def _min_insync_replicas(w: World) -> None:
-    # With one replica Kafka asks for one, whatever is said: the log is told all the same.
+    # With one replica Kafka requires one, whatever is set; the log still gets the value.
     partition = await w.topic()
     await w.set(("min.insync.replicas", "2"))
     assert partition.log.settings.min_insync_replicas == 2
     assert await w.error_of(batch(b"v")) is ErrorCode.NONE
 
 
-# -- segments --------------------------------------------------------------------------------
+# -- segments --
 
 
 @probe("num.replica.fetchers")
@@ -144,7 +144,7 @@ async def _segment_bytes(w: World) -> None:
 
 
 async def _segment_counts(w: World, partition: Partition, changed: tuple[str, str]) -> None:
-    """Append an hour apart, before and after a change that makes it roll."""
+    """Append an hour apart, before and after a change that makes the log roll."""
     start = w.now_ms() - DAY_MS
     await w.append(at=start)
     await w.append(at=start + DAY_MS // 24)
@@ -161,7 +161,7 @@ async def _roll(w: World) -> None:
 
 @probe("log.roll.jitter.ms")
 async def _roll_jitter(w: World) -> None:
-    # The share of the jitter is arbitrary, but it is there: another bound than segment.ms.
+    # The jitter is random, but it makes the bound differ from segment.ms.
     partition = await w.topic(segment_ms=str(DAY_MS))
     start = w.now_ms() - DAY_MS
     await w.append(at=start)

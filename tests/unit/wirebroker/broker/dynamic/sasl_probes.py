@@ -16,7 +16,6 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 async def open_listener(w: World, *changes: tuple[str, str]) -> int:
-    """Add a listener with SASL; return its port."""
     port = free_port()
     two = f"PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:{port}"
     assert await w.change(("listeners", two), *changes, broker="1") is ErrorCode.NONE
@@ -46,14 +45,14 @@ async def _users(w: World) -> None:
         client = await RawClient.connect(("127.0.0.1", port))
         assert (await log_in_plain(client, "a", password)).error_code == 0
         await client.close()
-    # Without listener and mechanism nobody would read it.
+    # Without listener and mechanism it would not be read.
     unread = await w.change(("sasl.jaas.config", line), broker="1")
     assert unread is ErrorCode.INVALID_REQUEST
 
 
 @probe("sasl.mechanism.inter.broker.protocol")
 async def _between_brokers(w: World) -> None:
-    """It says what a broker's listener must offer, of which there is none with SASL here."""
+    """It names the brokers' own mechanism, and no listener here uses SASL."""
     await w.set(("sasl.mechanism.inter.broker.protocol", "PLAIN"))
     assert w.broker.config.str("sasl.mechanism.inter.broker.protocol") == "PLAIN"
 
@@ -75,6 +74,6 @@ async def _rules(w: World) -> None:
 
 @probe("sasl.kerberos.service.name")
 async def _service(w: World) -> None:
-    """It says for whom a broker's tickets are, which there are none of here."""
+    """It names the service of a broker's tickets, which are not used here."""
     await w.set(("sasl.kerberos.service.name", "broker"))
     assert w.broker.config.str("sasl.kerberos.service.name") == "broker"

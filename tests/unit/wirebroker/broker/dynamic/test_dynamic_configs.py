@@ -1,4 +1,4 @@
-"""Each config that may be changed while the broker runs is seen to take effect, row by row."""
+"""Each dynamic config is shown to take effect, row by row."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ async def test_what_has_no_probe_is_seen_by_who_reads_it(name: str, tmp_path: Pa
 
 async def test_a_change_that_nobody_reads_is_found_out(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), world(tmp_path) as w:
-        # Read when a log is compacted, of which there is none.
+        # It is read when a log is compacted, which does not happen here.
         with pytest.raises(AssertionError, match="say by what one sees it"):
             await is_noticed(w, "log.cleaner.io.buffer.load.factor")
 
 
-# -- transactions ----------------------------------------------------------------------------
+# -- transactions --
 
 
 @probe("transaction.partition.verification.enable")
 async def _verification(w: World) -> None:
     await w.topic()
     init = {"transactional_id": "x", "transaction_timeout_ms": 60_000}
-    while True:  # the coordinator's topic is being made
+    while True:  # the coordinator's topic is being created
         await w.client.ask(ApiKey.FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": ["x"]})
         producer = await w.client.ask(ApiKey.INIT_PRODUCER_ID, 4, init)
         if producer.error_code == 0:
@@ -95,7 +95,7 @@ async def _verification(w: World) -> None:
         answer = await w.client.ask(ApiKey.PRODUCE, 10, request)
         return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
-    assert await error() is ErrorCode.INVALID_TXN_STATE  # never added to the transaction
+    assert await error() is ErrorCode.INVALID_TXN_STATE
     await w.set(("transaction.partition.verification.enable", "false"))
     assert await error() is ErrorCode.NONE
 

@@ -1,4 +1,4 @@
-"""What shows that changes of TLS's configs take effect (test_dynamic_configs.py)."""
+"""Probes for TLS configs (test_dynamic_configs.py)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST, SECOND = certificate(), certificate(days=31)
 
 
 async def open_listener(w: World, **more: str) -> int:
-    """Add a listener with TLS, whose keystore is a file; return its port."""
+    """Add a TLS listener with a keystore file; return its port."""
     port = free_port()
     configs = {
         "keystore.type": "PEM",
@@ -55,7 +55,6 @@ async def change(w: World, **more: str) -> None:
 
 
 async def shown(port: int, context: ssl.SSLContext) -> ssl.SSLObject:
-    """Connect; return the client's side."""
     _, writer = await asyncio.open_connection(
         "127.0.0.1", port, ssl=context, server_hostname="localhost"
     )
@@ -65,12 +64,10 @@ async def shown(port: int, context: ssl.SSLContext) -> ssl.SSLObject:
 
 
 async def which(w: World, port: int) -> str:
-    """Return which of the two is shown."""
     return await shown_name(w.path, port)
 
 
 async def shown_name(folder: Path, port: int) -> str:
-    """Return which of FIRST and SECOND a listener shows."""
     engine = await shown(port, client_side(folder))
     certificate = engine.getpeercert(binary_form=True)
     assert certificate is not None
@@ -101,7 +98,7 @@ def _p12(folder: Path, pem: str, password: str) -> str:
 
 @probe("ssl.keystore.location")
 async def _same_path(w: World) -> None:
-    """A file that is named again is read again; who is connected stays."""
+    """Setting the same path again reloads the file; open connections stay."""
     port = await open_listener(w)
     assert await which(w, port) == "first"
     reader, writer = await asyncio.open_connection(
@@ -111,8 +108,8 @@ async def _same_path(w: World) -> None:
     assert await which(w, port) == "first"
     await change(w, keystore_location=location)
     assert await which(w, port) == "second"
-    # What cannot be used is refused, and so are another's, or one for less hosts
-    # (ssl.allow.dn.changes, ssl.allow.san.changes). What was there goes on.
+    # Unusable certificates are refused, as are those of another owner or for fewer hosts
+    # (ssl.allow.dn.changes, ssl.allow.san.changes). The old certificate stays in use.
     for other in ("nothing", certificate("eve"), certificate(hosts=("localhost",))):
         write(w.path, "keys", other)
         refused = await w.change((PREFIX + "keystore.location", location))
@@ -153,7 +150,7 @@ async def _inline(w: World) -> None:
 
 async def _is_let_in(w: World, port: int, own: str) -> bool:
     context = client_side(w.path, own)
-    context.maximum_version = ssl.TLSVersion.TLSv1_2  # the handshake tells
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # the handshake reports the failure
     try:
         await shown(port, context)
     except ssl.SSLError:
@@ -225,6 +222,6 @@ async def _suites(w: World) -> None:
 
 @probe("ssl.endpoint.identification.algorithm")
 async def _host_names(w: World) -> None:
-    """It says what our own connections ask of others, of which there are none here."""
+    """It configures the broker's outgoing connections, of which there are none here."""
     await w.set(("ssl.endpoint.identification.algorithm", ""))
     assert w.broker.config.str("ssl.endpoint.identification.algorithm") == ""

@@ -1,7 +1,4 @@
-"""Workers whose clients are asked who they are, or held to ACLs.
-
-They reach each other and their controller, and nobody else reaches that.
-"""
+"""Workers with client authentication or ACLs, and their private controller."""
 
 from __future__ import annotations
 
@@ -40,7 +37,6 @@ def active_brokers(server: Server) -> set[int]:
 
 
 async def is_served(address: tuple[str, int], password: str | None = None) -> bool:
-    """Tell whether a controller's listener lets somebody look at its cluster."""
     client = await RawClient.connect(address)
     try:
         if password is not None:

@@ -1,4 +1,4 @@
-"""Whose data lies in a directory, and how few workers may be started on it."""
+"""The ownership of a directory, and the minimum number of workers for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def format_folders(data: Path, *names: str) -> None:
 
 @pytest.fixture
 def replicas(monkeypatch) -> list[tuple[int, ...]]:
-    """Replicas of topic t's partitions, as the metadata tells them."""
+    """Replicas of topic t's partitions, as in the metadata."""
     found: list[tuple[int, ...]] = []
 
     def image_of(directories, clock):
@@ -107,7 +107,7 @@ def test_a_workers_folder_is_not_opened_as_a_single_brokers(tmp_path, folders, o
         check_alone(Config(config))
     assert refused.value.what == f"{tmp_path / opened} is one of the folders of 2 workers"
     assert refused.value.mend == (f"start all of them: serve --workers 2, with log.dirs={tmp_path}")
-    # As a cluster's, whose other nodes are elsewhere or join it, it may be opened.
+    # A directory of a cluster with other nodes may be opened by a joining node.
     joins = {"process.roles": "broker", "controller.quorum.bootstrap.servers": "127.0.0.1:9093"}
     check_alone(Config({**config, "node.id": "2", **joins}))
     listeners = "PLAINTEXT://:9092,CONTROLLER://:9093"

@@ -1,4 +1,4 @@
-"""What each worker is told: node ids, ports, folders, replicas of the internal topics."""
+"""Each worker's settings: node ids, ports, folders, replicas of the internal topics."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class ScriptedPorts:
-    """Ports of which some are taken; the system gives 40000, 40001, ..."""
-
     def __init__(self, *taken: int) -> None:
         self.taken = set(taken)
         self._next = 40_000
@@ -162,7 +160,7 @@ AUTHORIZED = {
 }
 
 
-# As in the files that Apache Kafka is delivered with.
+# As in the files that Apache Kafka ships.
 MAPPED = {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,OUTSIDE:SASL_PLAINTEXT"}
 
 

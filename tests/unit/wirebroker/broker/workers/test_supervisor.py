@@ -1,4 +1,4 @@
-"""Workers that die are started again, later each time; all of them stop in order."""
+"""Restarts of exited workers with growing delays, and the clean stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOR_EVER = 1e9
 
 
 class ScriptedWorker:
-    """Serves a second after its start, and lives as long as it is said."""
+    """A worker that serves a second after its start and lives for a given time."""
 
     def __init__(self, world: World, number: int, lives_s: float) -> None:
         self._world = world
@@ -48,7 +48,7 @@ class ScriptedWorker:
 
 
 class World:
-    """Three workers, and how long each of their starts lives (then: for ever)."""
+    """Three workers, and the lifetime of each of their starts (after these: forever)."""
 
     def __init__(self, **lives: list[float]) -> None:
         self.loop = SimulatedLoop(Random(1))
@@ -106,7 +106,7 @@ def test_who_dies_is_started_again_later_each_time_and_soon_after_a_long_run(cap
     world.run(test())
     starts = world.starts(2)
     pauses = [after - before for before, after in pairwise(starts)]
-    # The first life is 1 s longer: the keeper begins to look when it serves.
+    # The first life is 1 s longer: the supervisor begins to watch when the worker serves.
     assert pauses == [3.5, 3, 4, 6, 10, 18, 32, 32, 100.5]
     assert world.starts(1) == [0]
     assert caplog.messages[0] == (

@@ -1,4 +1,4 @@
-"""`wirebroker serve --workers` as processes: one cluster, which comes back and stops as a whole."""
+"""`wirebroker serve --workers` as processes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ PATIENCE_S = 60
 
 
 class Workers(Wirebroker):
-    """A supervisor and its workers."""
-
     def __init__(self, directory: Path, count: int) -> None:
         super().__init__(directory)
         self.settings = dict(SETTINGS)
@@ -40,7 +38,6 @@ class Workers(Wirebroker):
         return [*super()._command(), "--workers", str(self.count)]
 
     def processes(self) -> dict[int, int]:
-        """Return the process of each node."""
         shown = subprocess.run(
             ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(self.process_id)],
             capture_output=True,
@@ -51,7 +48,7 @@ class Workers(Wirebroker):
 
 
 def serve(data: Path, *arguments: str) -> str:
-    """Return what a start says that fails."""
+    """Return the error output of a failing start."""
     command = [sys.executable, "-m", "wirebroker", "serve", "--data-dir", str(data), *arguments]
     command += ["--port", str(free_port())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
@@ -113,7 +110,7 @@ def test_workers_are_a_cluster_that_comes_back_from_a_kill_and_stops_as_a_whole(
     assert re.search(r"^  controller CONTROLLER: 127.0.0.1:\d+$", log, re.MULTILINE)
     data = workers.data_dir
     assert f"  data: {data}/worker1, {data}/worker2\n" in log
-    # All have stopped in order.
+    # All have stopped cleanly.
     assert all((data / each / ".kafka_cleanshutdown").exists() for each in ("worker1", "worker2"))
 
     assert serve(data, "--workers", "1") == (

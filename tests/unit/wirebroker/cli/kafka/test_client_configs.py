@@ -1,4 +1,4 @@
-"""What `kafka-configs` is asked to change of users and clients, before anybody is asked."""
+"""Changes of users and clients by `kafka-configs`, before any request is sent."""
 
 from __future__ import annotations
 

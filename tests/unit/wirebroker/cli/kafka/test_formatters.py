@@ -1,4 +1,4 @@
-"""What the console consumer prints of bytes, and of records of internal topics."""
+"""Output of the console consumer for bytes and records of internal topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators' tools: what transcripts of a single broker do not show."""
+"""Operators' tools beyond the transcripts of a single broker."""
 
 import json
 import re

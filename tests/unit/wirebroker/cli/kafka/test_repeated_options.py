@@ -1,4 +1,4 @@
-"""Options of scripts, given once and twice, as Kafka's tools read them."""
+"""Options of scripts, given once and twice, parsed like Kafka's tools."""
 
 import pytest
 

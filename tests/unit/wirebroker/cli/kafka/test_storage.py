@@ -1,4 +1,4 @@
-"""`wirebroker kafka-storage`: what transcripts do not show."""
+"""`wirebroker kafka-storage` beyond the transcripts."""
 
 import pytest
 

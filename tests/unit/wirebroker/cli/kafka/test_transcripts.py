@@ -1,4 +1,4 @@
-"""Our scripts say what Apache Kafka's say, transcript by transcript."""
+"""The scripts print what Apache Kafka's print, by recorded transcripts."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_client_configs_are_resolved(tmp_path, monkeypatch):
     ]
     by_flags = client_properties(None, tuple(FILE.split()))
     assert by_flags["client.id"] == "c1"
-    # What is no client's is sent or used as it is, as by Kafka's scripts.
+    # Other values are sent or used unchanged, as by Kafka's scripts.
     assert properties_in(file)["client.id"] == "${env:NAME_OF_CLIENT}"
     assert settings_of_verb(file)["client.id"] == "c1"
     monkeypatch.delenv("NAME_OF_CLIENT")

@@ -1,4 +1,4 @@
-"""What a shell completes after verbs and scripts: names in the cluster, configs."""
+"""Shell completion of verbs and scripts: names in the cluster, configs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What verbs that ask a cluster share: addresses, the ways to fail and to end."""
+"""Common behavior of verbs that call a cluster: addresses, failures and exits."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_signal_ends_a_verb_quietly(number, status):
         command = [sys.executable, "-m", "wirebroker", "cluster", "-b", address]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         peer, _ = silent.accept()
-        peer.recv(1)  # it has asked, and waits
+        peer.recv(1)  # it has sent its request, and waits
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
         peer.close()

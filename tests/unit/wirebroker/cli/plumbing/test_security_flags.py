@@ -1,4 +1,4 @@
-"""The verbs reach a cluster by TLS and SASL: by flags, or by a file of Kafka's client settings."""
+"""TLS and SASL connections of the verbs, by flags or settings file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of standard input, in pieces of any size."""
+"""Lines of standard input, in chunks of any size."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_a_terminal_is_told_how_far_it_is(verbs, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     told = verbs.do(*few).err
     assert re.search(r"\rwrite +\d+%  [\d,]+ records/s ", told)
-    assert told.endswith("\r\x1b[K")  # nothing of it is left on the line
+    assert told.endswith("\r\x1b[K")  # the line is cleared
 
 
 def test_kafkas_script_prints_kafkas_lines(verbs, capsys, tmp_path):

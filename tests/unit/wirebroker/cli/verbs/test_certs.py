@@ -1,4 +1,4 @@
-"""`wirebroker certs DIR` makes files that a broker and its clients can use as they are."""
+"""`wirebroker certs DIR` creates usable files for a broker and its clients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_it_makes_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "User:CN=alice" in capsys.readouterr().out
     private = [path.name for path in folder.iterdir() if path.stat().st_mode & 0o077 == 0]
     assert sorted(private) == ["alice.pem", "broker.pem", "ca-key.pem"]
-    # Again: the same authority, another certificate.
+    # A second run keeps the CA and replaces the certificate.
     before = (folder / "broker.pem").read_text(), (folder / "ca.pem").read_text()
     assert cli.run(["certs", str(folder), "--host", "kafka.test"]) == 0
     assert (folder / "broker.pem").read_text() != before[0]

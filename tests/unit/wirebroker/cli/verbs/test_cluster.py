@@ -18,7 +18,7 @@ def test_log_dirs_tell_what_is_on_the_disks(verbs):
     assert found["size_bytes"] >= 0
     assert 0 < found["usable_bytes"] <= found["total_bytes"]
     (again,) = verbs.json("cluster", "log-dirs", "--broker", "1")
-    # Others use the disk meanwhile.
+    # Other processes use the disk meanwhile.
     assert again | {"usable_bytes": 0} == found | {"usable_bytes": 0}
     said = verbs.run("cluster", "log-dirs", "--broker", "7")
     assert (said.status, "there is no broker 7" in said.err) == (1, True)

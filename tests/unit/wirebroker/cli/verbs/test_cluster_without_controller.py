@@ -1,4 +1,4 @@
-"""What `cluster`, `doctor` and `quorum` say while no controller responds."""
+"""Output of `cluster`, `doctor` and `quorum` while no controller responds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 60
 
 @pytest.fixture(scope="module")
 def left_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[JoinedBroker, str]]:
-    """Run broker 2, whose controller, node 1, was killed; return also where that was."""
+    """Run broker 2 after its controller, node 1, was killed; return also that one's address."""
     folder: Path = tmp_path_factory.mktemp("cluster")
     first = FirstBroker(folder / "1")
     second = JoinedBroker(folder / "2", first, node_id=2)

@@ -22,7 +22,7 @@ def test_configs_of_all_brokers_and_of_one(verbs):
     verbs.do("config", "set", "broker", "all", "log.retention.ms=7200000")
     assert values(verbs, "broker", "all") == {
         "log.retention.ms": "7200000",
-        "min.insync.replicas": "1",  # of every new cluster
+        "min.insync.replicas": "1",  # set in every new cluster
     }
     verbs.do("config", "set", "broker", "1", "log.retention.ms=3600000")
     row = next(

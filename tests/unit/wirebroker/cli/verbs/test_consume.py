@@ -22,7 +22,6 @@ PLACE = TopicPartition("orders", 3)
 
 @pytest.fixture
 def five(verbs, request):
-    """Make a topic of the test's own with values 0 to 4 in partition 0; another in partition 1."""
     name = request.node.name.replace("[", "-").rstrip("]")
     verbs.do("topic", "create", name, "-p", "2")
     verbs.feed(b"0\n1\n2\n3\n4\n", "produce", name, "-p", "0")
@@ -106,7 +105,7 @@ def test_what_comes_later_is_printed_as_it_comes_until_a_signal(verbs, five):
 
 def test_who_closes_the_output_ends_it(verbs, five):
     consume = f"{sys.executable} -m wirebroker consume {five} -o start -b {verbs.bootstrap}"
-    # The second record comes when `head` has gone: writing it fails, and ends the verb.
+    # When the second record comes, `head` has exited: the failed write ends the verb.
     command = f"set -o pipefail; {consume} -f '%s\\n' -p 0 | head -n 1"
     with subprocess.Popen(
         ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -179,7 +178,7 @@ def test_who_may_describe_a_topic_but_not_read_it_is_told(guarded, flags):
 
 @pytest.fixture
 def guarded(tmp_path, capsys):
-    """Verbs that ask a broker whose topic `secret` nobody may read."""
+    """Verbs that call a broker whose topic `secret` no user may read."""
     settings = {
         **ONE_NODE,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

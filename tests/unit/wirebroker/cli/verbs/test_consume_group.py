@@ -15,7 +15,7 @@ from tests.support.tools.waiting import eventually
 
 @pytest.fixture
 def filled(verbs, request):
-    """Make a topic of the test's own with two partitions, values 0 to 4 in the first."""
+    """Create a topic with two partitions and values 0 to 4 in the first."""
     name = request.node.name.replace("_", "-")
     verbs.do("topic", "create", name, "-p", "2")
     verbs.feed(b"0\n1\n2\n3\n4\n", "produce", name, "-p", "0")
@@ -63,7 +63,7 @@ def test_a_signal_commits_what_was_printed_and_leaves(verbs, number):
 
 
 def test_members_share_a_topic_with_another_client(verbs, filled):
-    """The other joins: it leads or we do, and each has one partition; none is lost or repeated."""
+    """With another member in the group, each has one partition; no record is lost or repeated."""
     with running(verbs, "consume", filled, "-g", filled, "-o", "start") as process:
         assert [process.stdout.readline() for _ in range(5)] == [b"%d\n" % n for n in range(5)]
         other = confluent_kafka.Consumer(

@@ -1,4 +1,4 @@
-"""`wirebroker doctor` against a broker, well and ill."""
+"""`wirebroker doctor` on a healthy and on a faulty broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMITS = CheckupLimits(10_000, 0.0, 5000, 0.0, is_local=True)
 
 
 class ClockAhead(SystemClock):
-    """An hour ahead."""
+    """A clock that is an hour ahead."""
 
     def now_ms(self):
         return super().now_ms() + 3_600_000
@@ -122,7 +122,7 @@ def test_an_address_of_one_machine_is_none_for_others(verbs, is_local):
 
 @pytest.fixture
 def guarded(tmp_path, capsys):
-    """Run a broker that asks its ACLs, and verbs against it as a user whom nothing forbids yet."""
+    """Run a broker with ACLs, and verbs on it as a user without restrictions so far."""
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",

@@ -19,7 +19,7 @@ PREFIX = "kafka_network_requestmetrics_"
 
 
 def page_of(request: str, **times_ms: float) -> str:
-    """Return a page with the slowest hundredth of one API, and faster halves of it."""
+    """Return a page with the slowest hundredth of one API's requests and a faster half."""
     return "".join(
         f'{PREFIX}{phase}{{quantile="{share}",request="{request}"}} {value}\n'
         for phase, ms in times_ms.items()

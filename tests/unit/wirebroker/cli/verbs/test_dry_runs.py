@@ -1,4 +1,4 @@
-"""Dry runs say what the cluster would refuse, and change nothing."""
+"""Dry runs report what the cluster would refuse, and change nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAN = json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
-    """Run a broker at which the user is not allowed to change anything of `t` and group `g`."""
+    """Run a broker on which the user may not change topic `t` or group `g`."""
     settings = ONE_NODE | {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
@@ -112,7 +112,6 @@ def test_topics_are_not_deleted_where_that_is_off(tmp_path, capsys):
 
 @pytest.fixture
 def joined(verbs):
-    """Return a group with a member."""
     verbs.do("topic", "create", "joined", "--if-not-exists")
     consumer = Consumer({"bootstrap.servers": verbs.bootstrap, "group.id": "joined"})
     consumer.subscribe(["joined"])

@@ -1,4 +1,4 @@
-"""`wirebroker group …` against a broker; a consumer of kafka-python is the member."""
+"""`wirebroker group …` against a broker, with a kafka-python consumer as member."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE_MS = 30_000
 
 @contextlib.contextmanager
 def member(verbs, topic, group):
-    """Join a group, read three records and commit, and stay in it."""
+    """Join a group, read three records, commit, and stay a member."""
     consumer = KafkaConsumer(
         topic,
         bootstrap_servers=verbs.bootstrap,
@@ -36,7 +36,7 @@ def member(verbs, topic, group):
 
 @pytest.fixture
 def read(verbs, request):
-    """Make a topic with five records of which a group of that name has read three."""
+    """Create a topic with five records, three of which a group of that name has read."""
     name = f"read-{request.node.name}"
     verbs.do("topic", "create", name)
     verbs.feed(b"0\n1\n2\n3\n4\n", "produce", name)

@@ -1,4 +1,4 @@
-"""Verbs speak whatever versions a broker has: those near the oldest are tried."""
+"""Verbs against older versions of requests, near the oldest."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from wirebroker.codecs.api_keys import SPOKEN_VERSIONS
 from wirebroker.codecs.messages import request_message
 from wirebroker.net.client.versions import PeerVersions
 
-# How far above the oldest version of each request, where there are so many. Metadata 0 knows no
-# controller and is older than Kafka 2.4.
+# Steps above the oldest version of each request, where they exist. Metadata 0 knows no controller
+# and is older than Kafka 2.4.
 STEPS = (1, 2, 3, 4, 6, 9)
 
 
@@ -18,7 +18,7 @@ def old_verbs(verbs, request, monkeypatch):
     newest = PeerVersions.highest
 
     def highest(self, key, at_most=None):
-        # Brokers still name versions of Produce that none of them takes.
+        # Brokers still advertise versions of Produce that they refuse.
         oldest = max(SPOKEN_VERSIONS[key].min_version, request_message(key).versions.start)
         found = newest(self, key, at_most)
         return None if found is None else min(found, oldest + request.param)

@@ -1,4 +1,4 @@
-"""The verb for jobs on Spark: in this process's place, or a word on what is missing."""
+"""The verb for jobs on Spark: replaces the process, or reports missing parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_job_takes_the_verbs_place(monkeypatch, words, passed):
 
 
 def test_without_spark_it_says_what_to_install():
-    # Whatever is installed: a library that is None cannot be imported.
+    # A module that is None cannot be imported, even if installed.
     text = (
         "import sys, runpy; sys.modules.update(pyspark=None, confluent_kafka=None);"
         " runpy.run_module('wirebroker.pipelines', run_name='__main__')"

@@ -147,7 +147,7 @@ def test_lines_are_sent_as_they_come_and_a_signal_ends_it(verbs):
         assert process.stdin is not None
         process.stdin.write(b"first\nhal")
         process.stdin.flush()
-        # It goes on when the record is there, while the other end of the pipe is open.
+        # It exits when the record arrives, although the other end of the pipe is open.
         assert verbs.do("consume", "tailed", "-o", "start", "-n", "1").lines == ["first"]
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
@@ -155,7 +155,7 @@ def test_lines_are_sent_as_they_come_and_a_signal_ends_it(verbs):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),  # of Kafka's own test of it, UtilsTest
+    ("key", "value"),  # from Kafka's UtilsTest
     [
         (b"21", -973932308),
         (b"foobar", -790332482),

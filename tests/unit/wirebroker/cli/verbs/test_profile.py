@@ -15,7 +15,7 @@ from wirebroker.cli import main as cli
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """Have settings in a folder of the test's own."""
+    """Use a settings directory of the test."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name in ("WIREBROKER_PROFILE", "WIREBROKER_BOOTSTRAP", "WIREBROKER_CLIENT_CONFIG"):
         monkeypatch.delenv(name, raising=False)

@@ -1,4 +1,4 @@
-"""`wirebroker token …` against a broker: made by a password, and logged in by."""
+"""`wirebroker token …` against a broker, and logins by token."""
 
 from __future__ import annotations
 

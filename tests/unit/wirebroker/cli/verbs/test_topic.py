@@ -10,7 +10,6 @@ from wirebroker.codecs.api_keys import ApiKey
 
 
 def fill(served, topic, count):
-    """Write records to partition 0."""
     client = BlockingClient(served.address)
     data = {"name": topic, "partition_data": [{"index": 0, "records": batch(*[b"v"] * count)}]}
     answer = client.ask(ApiKey.PRODUCE, 9, {"acks": -1, "timeout_ms": 9000, "topic_data": [data]})

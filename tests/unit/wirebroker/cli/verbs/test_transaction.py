@@ -1,4 +1,4 @@
-"""`wirebroker transaction …` against a broker; confluent-kafka has the transaction."""
+"""`wirebroker transaction …` against a broker, with a transaction of confluent-kafka."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from confluent_kafka import KafkaException, Producer
 
 
 def begun(verbs, name):
-    """Return a producer whose transaction, of the topic's name, has a record in it."""
     verbs.do("topic", "create", name, "-p", "2")
     producer = Producer({"bootstrap.servers": verbs.bootstrap, "transactional.id": name})
     producer.init_transactions(30)

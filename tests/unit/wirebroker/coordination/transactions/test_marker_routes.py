@@ -1,4 +1,4 @@
-"""Markers of transactions go to where the metadata says the leader is, until they are there."""
+"""Transaction markers go to the leader in the metadata until they are written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARKER = Marker(
 
 
 class OtherNodes:
-    """Nodes that answer what the test says, and note what they are sent."""
+    """Nodes that send the test's responses and record the requests."""
 
     def __init__(self, *answers: ErrorCode | None) -> None:
         self.answers = list(answers)
@@ -50,7 +50,7 @@ class OtherNodes:
 
 
 class Coordinator:
-    """Stands for the engine that has decided a transaction."""
+    """A stand-in for the engine that has decided a transaction."""
 
     def __init__(self) -> None:
         self.is_closed = False
@@ -63,7 +63,7 @@ class Coordinator:
 
 @pytest.fixture
 def completed(monkeypatch):
-    """Return a coordinator that notes when all markers are there."""
+    """Return a coordinator that notes when all markers are written."""
     coordinator = Coordinator()
 
     def complete(engine: Coordinator, effect: Any) -> bool:
@@ -78,7 +78,7 @@ def completed(monkeypatch):
 
 
 class Decided:
-    """What a coordinator has to have written."""
+    """The markers that a coordinator must have written."""
 
     marker = MARKER
     transactional_id = "id"
@@ -88,7 +88,6 @@ class Decided:
 
 
 def move(server: Server, topic: str, index: int, *, leader: int) -> Partition:
-    """Have the metadata say that another node leads, as the replicas have heard it."""
     replicas = broker_of(server).replicas
     partition = replicas.find(topic, b"", by_id=False)[0][index]
     lead(partition, leader=leader, replicas=(1, 2))
@@ -97,7 +96,6 @@ def move(server: Server, topic: str, index: int, *, leader: int) -> Partition:
 
 
 def place(server: Server, topic: str, index: int, *, leader: int) -> None:
-    """Have the metadata say who leads."""
     replicas = broker_of(server).replicas
     known = replicas.image.topics[topic]
     partitions = dict(known.partitions)
@@ -197,7 +195,7 @@ async def test_of_a_partition_on_a_failed_disk_nothing_is_known(tmp_path):
 async def test_of_a_partition_that_another_node_holds_nothing_is_known(tmp_path):
     async with running(tmp_path) as server, client_of(server) as client:
         await create_topic(client, "t")
-        place(server, "t", 1, leader=2)  # this node has heard of it, and has no log
+        place(server, "t", 1, leader=2)  # the metadata names this node, which has no log
         writer = writer_of(server, OtherNodes())
         assert await writer.write(MARKER, [("t", 1)]) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         await writer.stop()

@@ -1,4 +1,4 @@
-"""A transaction whose coordinator is another node: that node is asked before a batch goes in."""
+"""Verification of a transaction by its remote coordinator before an append."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLAIM = Claim("id", 7, 0, frozenset({("t", 0), ("u", 0)}))
 
 
 class Remote:
-    """Node 2, which coordinates all ids and answers one thing after another."""
+    """Node 2, which coordinates all ids and responds sequentially."""
 
     def __init__(self, *answers: ErrorCode) -> None:
         self.answers = list(answers)
@@ -93,7 +93,7 @@ async def test_it_is_asked_over_the_wire(tmp_path):
         )
         remote = RemoteVerification(1, broker_of(server).metadata, {2: node}.get)
         found = await remote.ask(2, CLAIM, verify_only=True)
-        # There is no transaction, nor anybody who coordinates any, yet.
+        # There is no transaction and no coordinator yet.
         assert found == dict.fromkeys(CLAIM.partitions, ErrorCode.NOT_COORDINATOR)
         lost = dict.fromkeys(CLAIM.partitions, ErrorCode.NETWORK_EXCEPTION)
         assert await remote.ask(3, CLAIM, verify_only=True) == lost

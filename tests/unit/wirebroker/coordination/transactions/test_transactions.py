@@ -1,4 +1,4 @@
-"""Transactions on a whole broker: markers, restarts, timeouts, and who has to wait for whom."""
+"""Transactions on a whole broker: markers, restarts, timeouts, and waits."""
 
 import asyncio
 import contextlib
@@ -25,8 +25,6 @@ UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
 class Client:
-    """A producer of transaction.version 2 on a connection, and what the broker holds of it."""
-
     def __init__(self, server, raw):
         self.broker = broker_of(server)
         self.raw = raw
@@ -42,7 +40,7 @@ class Client:
 
     async def produce(self, *partitions, topic="a"):
         values = {(topic, index): [b"v"] for index in partitions}
-        # Of now, or markers would be in segments of their own (log.roll.ms).
+        # With the current time; otherwise markers would be in separate segments (log.roll.ms).
         ask = self.id.produce(values, timestamp_ms=self.broker.clock.now_ms())
         answer = await self.raw.ask(*ask)
         errors = [each.error_code for each in answer.responses[0].partition_responses]
@@ -89,7 +87,6 @@ class Client:
         return partitions[index].log
 
     def markers(self, index=0, topic="a"):
-        """Count the control batches of a partition."""
         log = self.log(index, topic)
         found = log.read(0, 1 << 20, up_to_offset=log.log_end_offset)
         data = b"" if found.slice is None else found.slice.read()
@@ -104,7 +101,6 @@ async def broker(directory, **settings):
 
 
 async def with_groups(client):
-    """Make `__consumer_offsets`."""
     find = {"key_type": 0, "coordinator_keys": ["g"]}
     while (await client.raw.ask(ApiKey.FIND_COORDINATOR, 4, find)).coordinators[0].error_code:
         await pause(0.001)
@@ -140,7 +136,7 @@ async def test_a_decision_that_a_stop_comes_after_is_carried_out_by_the_next_sta
         await client.init()
         await client.produce(0)
         partitions, _ = client.broker.replicas.find("a", b"", by_id=False)
-        async with partitions[0].append_lock:  # a thread is at work on the log
+        async with partitions[0].append_lock:  # a thread is appending to the log
             assert await client.end() == 0
             assert (client.state(), client.markers()) == ("PrepareCommit", 0)
             await client.broker.transactions.stop()
@@ -169,7 +165,7 @@ async def test_a_partition_that_fails_to_load_in_any_way_is_nobodys(tmp_path, mo
 
 async def test_many_decided_transactions_are_ended_in_turns(tmp_path):
     class Slow:
-        """Each look takes 2 ms."""
+        """Each clock reading takes 2 ms."""
 
         now = 0.0
 
@@ -325,7 +321,7 @@ async def test_while_a_marker_waits_the_next_transaction_does_too(tmp_path):
         await client.init()
         await client.produce(0)
         partitions, _ = client.broker.replicas.find("a", b"", by_id=False)
-        async with partitions[0].append_lock:  # a thread is at work on the log
+        async with partitions[0].append_lock:  # a thread is appending to the log
             assert await client.end() == 0
             assert client.state() == "PrepareCommit"
             assert await client.produce(1) == ErrorCode.CONCURRENT_TRANSACTIONS
@@ -383,7 +379,7 @@ async def test_a_completion_that_cannot_be_recorded_is_tried_again(tmp_path):
         partitions, _ = client.broker.replicas.find("a", b"", by_id=False)
         async with partitions[0].append_lock:
             assert await client.end() == 0
-            await state[0].append_lock.acquire()  # by hand somebody appends a lot there
+            await state[0].append_lock.acquire()  # simulates a large append
         await until(lambda: client.markers() == 1)
         for _ in range(10):
             await next_turn()

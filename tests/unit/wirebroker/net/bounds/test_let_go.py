@@ -1,4 +1,4 @@
-"""Large messages are freed in slices, and what others use is left alone."""
+"""Large messages are freed in slices; objects in use are not affected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MANY = 2_000
 
 
 class Counted:
-    """Counts how many there are."""
+    """Counts its live instances."""
 
     count = 0
 

@@ -13,8 +13,6 @@ HALF = MOST_BYTES // 2
 
 
 class Clients:
-    """Requests that are served until they are told to end."""
-
     def __init__(self) -> None:
         self.line = LongRequests()
         self.served: list[str] = []
@@ -80,7 +78,7 @@ async def test_addresses_take_turns() -> None:
     for _, end in tasks:
         end.set()
     await asyncio.gather(*(task for task, _ in tasks))
-    # One is served and one is the next already.
+    # One is being served and one is next already.
     assert clients.served.index("other") <= 3
 
 

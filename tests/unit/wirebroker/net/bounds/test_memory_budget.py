@@ -1,4 +1,4 @@
-"""The budget for requests in flight: who waits, who goes on, and that nobody waits for ever."""
+"""The budget for requests in flight: waits and their order."""
 
 import random
 
@@ -6,8 +6,6 @@ from wirebroker.net.bounds.memory_budget import MemoryBudget
 
 
 class Frames:
-    """A connection that only counts."""
-
     def __init__(self) -> None:
         self.wake_ups = 0
 

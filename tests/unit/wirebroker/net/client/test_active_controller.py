@@ -28,8 +28,8 @@ class Quorum:
     """Three controllers, one of which is active.
 
     Attributes:
-        active: Whom each takes for active; by its address.
-        served: Who has served requests.
+        active: The active controller according to each address.
+        served: The controllers that have served requests.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ async def test_another_active_controller_is_found_when_the_last_one_says_that_it
 
 async def test_another_active_controller_is_found_when_the_last_one_is_gone():
     quorum = Quorum()
-    controller = quorum.way_to_it(ONE)  # the others are known from what it has said
+    controller = quorum.way_to_it(ONE)  # the others are known from its response
     await heartbeat(controller)
     quorum.peers[ONE].refuses = ConnectionRefusedError(111, "refused")
     quorum.peers[ONE].link.drop()
@@ -148,7 +148,7 @@ async def test_a_controller_that_lags_is_not_believed_when_another_knows_better(
     quorum.peers[ONE].link.drop()
     quorum.elect(TWO, known_to=(TWO,))
     controller.forget(ONE)
-    # One that hangs costs nobody the 2 s for which it is asked.
+    # A hanging controller does not use up the full 2 s of its request timeout.
     await heartbeat(controller, timeout_s=1.8)
     assert quorum.served == [ONE, TWO]
     await controller.close()
@@ -172,7 +172,7 @@ async def test_who_never_finds_it_is_told_what_the_last_answers_were():
     quorum.elect(None)
     controller = quorum.way_to_it(ONE, PeerAddress("nowhere", 9093))
     with pytest.raises(RequestTimedOutError) as caught:
-        await heartbeat(controller, timeout_s=1)  # enough for a machine with much to do
+        await heartbeat(controller, timeout_s=1)  # enough for a busy machine
     assert "c1:9093: no controller is active" in str(caught.value)
     assert "nowhere:9093: nobody listens" in str(caught.value)
     assert not caught.value.may_have_arrived

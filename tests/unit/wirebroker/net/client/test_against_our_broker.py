@@ -1,4 +1,4 @@
-"""Over real sockets, to a broker of ours on the same loop."""
+"""The client over real sockets to a broker on the same loop."""
 
 from random import Random
 

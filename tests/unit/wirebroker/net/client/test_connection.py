@@ -37,7 +37,7 @@ def begun(coroutine):
     return asyncio.create_task(coroutine)
 
 
-# --- versions ---
+# -- versions --
 
 
 async def test_a_request_goes_out_in_the_highest_version_that_both_speak():
@@ -113,7 +113,7 @@ async def test_an_address_that_nobody_can_have_is_not_connected(address):
         await PeerConnection.open(address, dialer=TcpDialer(), settings=SETTINGS, clock=Clock())
 
 
-# --- answers ---
+# -- responses --
 
 
 async def test_requests_are_answered_in_the_order_in_which_they_were_sent():
@@ -215,7 +215,7 @@ async def test_a_long_answer_without_records_is_decoded_in_a_thread():
     assert [topic.name for topic in answer.topics] == [topic["name"] for topic in topics]
 
 
-# --- deadlines and cancellation ---
+# -- deadlines and cancellation --
 
 
 async def test_a_deadline_that_passes_closes_the_connection():
@@ -274,7 +274,7 @@ async def test_who_is_cancelled_takes_nothing_from_the_others():
     waiting.cancel()
     await turns()
     assert connection.in_flight == 2, "what was sent keeps its place until it is answered"
-    answered = 1  # the first that was asked is ApiVersions
+    answered = 1  # the first request is ApiVersions
     while connection.in_flight:
         asked = peer.link.asked[answered]
         asked.answer({"error_code": asked.body.generation_id})
@@ -286,7 +286,7 @@ async def test_who_is_cancelled_takes_nothing_from_the_others():
     assert [asked.body.generation_id for asked in peer.link.asked[1:]] == [0, 1, 3]
 
 
-# --- the end ---
+# -- the end --
 
 
 async def test_a_connection_that_is_lost_tells_everybody_why():
@@ -329,7 +329,7 @@ async def test_close_does_not_wait_for_ever():
     await connection.close()
 
 
-# --- opening ---
+# -- connecting --
 
 
 async def test_a_refusal_is_told_as_such():

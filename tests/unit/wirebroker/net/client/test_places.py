@@ -19,7 +19,7 @@ async def test_places_are_given_in_the_order_in_which_they_are_asked_for():
     await next_turn()
     for expected in ("a", "ab", "abc"):
         places.give_back()
-        # A newcomer does not overtake those who wait.
+        # A newcomer does not overtake waiting callers.
         assert places.taken == 1
         await next_turn()
         await next_turn()
@@ -46,7 +46,7 @@ async def test_a_place_promised_to_somebody_who_is_cancelled_goes_to_the_next():
     second = asyncio.create_task(places.take(10))
     await next_turn()
     places.give_back()
-    first.cancel()  # it was promised the place, and has not run since
+    first.cancel()  # it was promised the slot and has not run since
     await asyncio.wait([first, second])
     assert first.cancelled()
     assert not second.cancelled()

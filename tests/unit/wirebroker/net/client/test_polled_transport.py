@@ -1,4 +1,4 @@
-"""Sockets on the broker's own loop: bytes in, bytes out, an end that is told once."""
+"""Sockets on the broker's own loop: reads, writes, and one notification of the end."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class Told:
-    """Takes down what it is told."""
-
     def __init__(self) -> None:
         self.received = bytearray()
         self.ends: list[Exception | None] = []
@@ -42,12 +40,11 @@ class Told:
 
 @contextlib.asynccontextmanager
 async def dialed() -> AsyncIterator[tuple[PolledTransport, Told, socket.socket]]:
-    """Connect to a socket of our own; return both ends."""
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         told = Told()
-        # By name: an address on which nobody listens may come first.
+        # By name: the first address may refuse connections.
         transport = await TcpDialer().dial("localhost", listener.getsockname()[1], told)
         peer, _ = await loop.sock_accept(listener)
         with peer:

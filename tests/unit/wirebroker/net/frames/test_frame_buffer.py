@@ -1,4 +1,4 @@
-"""Memory of large frames: taken as bytes arrive, used again when nobody looks into it."""
+"""Memory of large frames: allocated as bytes arrive, reused once no view is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ def resident_bytes() -> int:
 
 
 def arrive(buffer: FrameBuffer, content: bytes) -> memoryview:
-    """Let all of a frame arrive in uneven parts."""
     while buffer.missing_bytes:
         start = buffer.received_bytes
         room = buffer.room()
@@ -37,7 +36,7 @@ def test_a_frame_is_what_arrived(frame_bytes):
 
 @pytest.mark.parametrize("frame_bytes", [BLOCK_BYTES, 100 << 20])
 def test_a_declared_size_takes_no_memory(frame_bytes):
-    # What other threads take meanwhile does not show each time; what is ours does.
+    # Other threads' allocations vary between runs; ours do not.
     assert min(growth_by_50(frame_bytes) for _ in range(5)) < 50 * BLOCK_BYTES / 4
 
 

@@ -1,4 +1,4 @@
-"""Framing without I/O: where bytes lie, what is refused, when a frame is late."""
+"""Framing without I/O: byte positions, refusals, and late frames."""
 
 import random
 import struct
@@ -23,7 +23,7 @@ def framed(body: bytes) -> bytes:
 
 
 def receive(protocol: Protocol, data: bytes) -> list[bytes]:
-    """Feed everything, as reads of the buffer's size, and return the frames that come out."""
+    """Feed everything in reads of the buffer's size; return the resulting frames."""
     frames: list[bytes] = []
     rest = memoryview(data)
     while rest:
@@ -204,7 +204,7 @@ def test_a_silent_peer_is_late_after_the_deadline_and_a_slow_one_at_64_kib_a_sec
     protocol.progressed(4, 100.0)
     assert not protocol.is_late(129.9)
     assert protocol.is_late(130.1)
-    # 64 KiB per second is just enough for ever; half of that uses up the 30 seconds in 60.
+    # 64 KiB per second is just enough forever; half of that uses up the 30 seconds in 60.
     for second in range(1, 100):
         protocol.progressed(64 << 10, 100.0 + second)
     assert not protocol.is_late(199.0)

@@ -1,4 +1,4 @@
-"""Names of hosts: who waits for a name server, and for how long."""
+"""Host name lookups: which callers wait, and for how long."""
 
 from __future__ import annotations
 

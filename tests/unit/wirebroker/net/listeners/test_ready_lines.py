@@ -1,4 +1,4 @@
-"""What is said of listeners and data at the start, and when a warning belongs to it."""
+"""Start messages about listeners and data, and their warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of old data is given back to the kernel, and what is not."""
+"""Which pages of old data are released to the kernel."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ FAR_CHUNKS = FAR_BYTES // CHUNK_BYTES
 
 
 class File:
-    """A file that notes what of it is given back."""
-
     path = "a segment"
 
     def __init__(self, chunks: int, *, is_old: bool = True) -> None:
@@ -76,7 +74,7 @@ async def test_who_follows_finds_what_the_first_has_read():
 
     pages = OldPages()
     await read(pages, file, 0, KEPT_CHUNKS)
-    for first in range(100):  # side by side, one as far behind the other as may be
+    for first in range(100):  # two readers in parallel, as far apart as possible
         assert first not in file.cooled
         await read(pages, file, first, first + 1)
         await read(pages, file, first + KEPT_CHUNKS, first + KEPT_CHUNKS + 1)

@@ -1,4 +1,4 @@
-"""Pages that come and go, by threads without the interpreter, where there are any, and its own."""
+"""Page reads and evictions by native threads, if available, and by Python threads."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def file(tmp_path: Path) -> Iterator[DataFile]:
 
 
 async def bring(work: Any, reader: object, file: DataFile, position: int, length: int) -> Any:
-    """Have a range read and return what was wrong."""
     brought: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     work.bring(reader, file, position, length, brought.set_result)
     assert not brought.done()
@@ -63,7 +62,7 @@ async def bring(work: Any, reader: object, file: DataFile, position: int, length
 
 
 def has_gone(work: Any, file: DataFile) -> bool:
-    """Return whether no page is in memory; one that was busy needs another try."""
+    """Return whether no page is in memory; a busy page needs another attempt."""
     work.give_back(file, 0, 4 * MIB)
     return not file.is_resident(0, 4 * MIB)
 
@@ -113,7 +112,7 @@ def open_descriptors(path: str) -> int:
 def _target(link: Path) -> str:
     try:
         return str(link.readlink())
-    except FileNotFoundError:  # the listing's own
+    except FileNotFoundError:
         return ""
 
 
@@ -159,7 +158,7 @@ async def test_what_cannot_be_read_is_told(module, tmp_path):
 
 
 class Folder:
-    """What no sendfile reads from."""
+    """A directory, from which sendfile cannot read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -181,7 +180,7 @@ async def test_who_has_closed_is_not_called(module, file):
 
 
 class Stopped:
-    """A file that is read when it may be."""
+    """A file whose reads block until the test allows them."""
 
     path = "stopped"
 
@@ -234,7 +233,7 @@ async def test_a_file_that_cannot_be_opened_is_told_in_a_later_turn(module, tmp_
 
 
 class FullWatch:
-    """An event loop's watch that has no room (epoll_ctl: ENOSPC)."""
+    """An epoll watch without room (epoll_ctl: ENOSPC)."""
 
     def add_reader(self, _fd: int, _callback: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -302,7 +301,7 @@ def test_a_job_that_finds_no_idle_thread_left_has_another_begin(tmp_path):
     begun: set[Path] = set()
     threads = made(4)
     with open(threads.fileno(), "rb", closefd=False) as event:
-        # On a busy machine the first may be idle again before the last is submitted.
+        # On a busy machine the first thread may be idle again before the last read is submitted.
         for first in range(0, 400, 4):
             for number in range(first, first + 4):
                 threads.submit(number, True, descriptor.number, 0, 64 * MIB)

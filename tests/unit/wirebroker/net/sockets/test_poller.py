@@ -1,4 +1,4 @@
-"""Who is called when, on pairs of sockets; and the loop that sleeps in a poller."""
+"""Order of callbacks on pairs of sockets; and the loop that sleeps in a poller."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from wirebroker.storage.files import Files, FileSlice
 
 
 class Pairs:
-    """A poller, and sockets with a peer each, which are closed in the end."""
+    """A poller, and sockets with one peer each, which are closed at the end."""
 
     def __init__(self):
         self.reports: list[dict[str, Any]] = []
@@ -31,7 +31,6 @@ class Pairs:
         self.poller = Poller(report=self.reports.append, monotonic=lambda: self.now)
 
     def readable(self):
-        """Return a socket that has something to read."""
         ours, peer = self.pair()
         peer.send(b"x")
         return ours
@@ -47,7 +46,6 @@ class Pairs:
         return lambda: self.calls.append(name)
 
     def turn(self):
-        """Wait for nothing, serve, return who was called."""
         self.calls.clear()
         assert not self.poller.serve(self.poller.wait(0))
         return list(self.calls)
@@ -67,7 +65,7 @@ def pairs():
 
 
 class Answer:
-    """Something to be sent, which notes when it is."""
+    """Data to be sent that notes when it is sent."""
 
     def __init__(self, pairs, name, error=None):
         self.pairs = pairs
@@ -81,7 +79,7 @@ class Answer:
 
 
 def served(pairs, name, *, lasts_s=0.0, error=None):
-    """Have a readable socket whose callback takes its time and holds its answer."""
+    """Set up a readable socket whose slow callback holds its response."""
     ours = pairs.readable()
 
     def callback():
@@ -426,7 +424,7 @@ def test_whoever_sends_much_can_ask_whether_another_waits(pairs):
         pairs.poller.add_reader(each.fileno(), pairs.note("read"))
     assert not pairs.poller.is_another_ready(one.fileno())
     assert pairs.poller.is_another_ready(other.fileno())
-    assert pairs.turn() == ["read"]  # asking took nothing away
+    assert pairs.turn() == ["read"]  # the query consumed nothing
 
 
 def test_a_few_that_are_only_writable_do_not_count_as_waiting(pairs):

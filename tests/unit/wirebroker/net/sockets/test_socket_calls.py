@@ -1,4 +1,4 @@
-"""Receive and send by descriptor: what they give and what they raise, in C or not."""
+"""Receive and send by descriptor: results and errors, in C or Python."""
 
 import socket
 

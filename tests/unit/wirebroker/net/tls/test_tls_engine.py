@@ -1,4 +1,4 @@
-"""TLS without I/O: however records are cut on their way, they are found, and asked for once."""
+"""TLS without I/O: records are found however they are split, and requested once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """The other side, by Python's own ssl."""
-
     def __init__(self, folder: Path, engine: TlsEngine) -> None:
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = client_side(folder).wrap_bio(
@@ -64,14 +62,14 @@ def cuts(records: bytes, random_source: random.Random) -> Iterator[memoryview]:
 def test_records_that_are_cut_anywhere_are_whole(engine: TlsEngine, client: Client) -> None:
     random_source = random.Random(7)
     buffer = memoryview(bytearray(RECORD_BYTES))
-    assert engine.decrypt(buffer) == 0  # what came with the handshake
+    assert engine.decrypt(buffer) == 0
     for _ in range(30):
         data = random_source.randbytes(random_source.choice((1, 100, 16_384, 16_385, 50_000)))
         found = b""
         for area in cuts(client.records(data), random_source):
             found += buffer[: engine.receive(area, buffer)].tobytes()
             while not engine.is_drained:
-                # It says so only if there is more: nothing is asked for in vain.
+                # The engine is undrained only if more is buffered: no call is wasted.
                 count = engine.decrypt(buffer)
                 assert count > 0
                 found += buffer[:count].tobytes()

@@ -1,4 +1,4 @@
-"""What a peer makes TLS do is bounded in records: small ones cost as much time as large ones."""
+"""TLS work for a peer is bounded in records, whatever their size."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ BUFFER_BYTES = 256 << 10
 
 
 class CountedReads(ssl.SSLObject):
-    """Counts what the library is asked for."""
-
     reads = 0
 
     def read(self, *arguments: Any) -> Any:
@@ -36,8 +34,6 @@ class CountedReads(ssl.SSLObject):
 
 
 class Pair:
-    """A server's engine and a client, after their handshake."""
-
     def __init__(self, folder: Path, behind: str = "") -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(write(folder, "key.pem", certificate()))

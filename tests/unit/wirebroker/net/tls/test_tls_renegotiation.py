@@ -1,4 +1,4 @@
-"""A peer that asks for new keys again and again (RFC 5246, 7.4.1.1), and reads no answers."""
+"""A peer that renegotiates repeatedly (RFC 5246, 7.4.1.1) and does not read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HANDSHAKE_RECORD = b"\x16\x03\x03"
 
 
 class RenegotiatingClient(TlsMemoryClient):
-    """The client's side of TLS 1.2 over memory, which writes records that no library would."""
+    """The client side of TLS 1.2 in memory, which writes records that no library would."""
 
     def __init__(self, peer, context: ssl.SSLContext, keys: Path) -> None:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -34,13 +34,13 @@ class RenegotiatingClient(TlsMemoryClient):
         context.keylog_filename = str(keys)
         super().__init__(peer, context)
         self.keys = keys
-        # Its Finished was the first.
+        # Its Finished message had sequence number 0.
         self.number = 1
 
     async def shake_hands(self) -> None:
         await self.until_done(self.begin)
         _, client_random, master = self.keys.read_text().splitlines()[-1].split()
-        # Behind the header of a record, that of its message and the version.
+        # After the record header, the message header and the version.
         seed = b"key expansion" + self.received[11:43] + bytes.fromhex(client_random)
         block = _expanded(bytes.fromhex(master), seed, 40)
         self.cipher, self.salt = AES_GCM(block[:16]), block[32:36]
@@ -54,7 +54,7 @@ class RenegotiatingClient(TlsMemoryClient):
 
 
 def _expanded(secret: bytes, seed: bytes, count: int) -> bytes:
-    """Return bytes made of a secret (RFC 5246, 5)."""
+    """Return bytes derived from a secret (RFC 5246, 5)."""
     found, link = b"", seed
     while len(found) < count:
         link = hmac.digest(secret, link, "sha256")
@@ -97,7 +97,7 @@ async def test_who_asks_again_and_again_and_reads_nothing_is_closed(tmp_path, ca
             most = max(most, transport._sending.held_bytes + transport._engine.held_bytes)
             if not server.table._connections:
                 break
-        # What one piece asks for, and one that the carrier does not take.
+        # The input of one piece, and one piece that the carrier does not accept.
         assert most < 2 * (64 << 10)
         assert not server.table._connections
         assert "it sends record after record that carries no data" in caplog.text

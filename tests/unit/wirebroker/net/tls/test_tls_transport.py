@@ -1,4 +1,4 @@
-"""TLS under a connection: plain bytes above, records below, bounds on both sides."""
+"""TLS below a connection: plain bytes above, records below, bounds on both sides."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def serve_tls(
 class _TlsClient(Client):
     async def close(self) -> None:
         self.writer.close()
-        with contextlib.suppress(OSError):  # a refusal that was read already is raised again
+        with contextlib.suppress(OSError):  # a refusal that was already read is raised again
             await self.writer.wait_closed()
 
 
@@ -85,7 +85,7 @@ async def test_requests_and_answers_of_any_size_pass(tmp_path: Path, version: st
         for size in (0, 1, 100, 16_384, 16_385, 65_536, 3 * MIB + 1):
             body = os.urandom(size)
             assert await client.ask(METADATA, body) == body
-        # Many in one record, and answers in their order.
+        # Many requests in one record, with the responses in order.
         client.send(b"".join(frame(METADATA, b"%d" % n, n) for n in range(100)))
         for n in range(100):
             assert await client.receive() == (n, b"%d" % n)
@@ -95,7 +95,7 @@ async def test_requests_in_many_small_records_are_all_served(tmp_path: Path) -> 
     async with serve_tls() as server:
         client = await secured(server, client_side(tmp_path))
         crumbs = b"".join(frame(METADATA, b"%d" % n, n) for n in range(50))
-        for start in range(0, len(crumbs), 2):  # a record each
+        for start in range(0, len(crumbs), 2):  # one record each
             client.writer.write(crumbs[start : start + 2])
         for n in range(50):
             assert await client.receive() == (n, b"%d" % n)
@@ -104,7 +104,7 @@ async def test_requests_in_many_small_records_are_all_served(tmp_path: Path) -> 
 async def test_what_came_with_another_request_is_served_when_that_is_answered(tmp_path) -> None:
     async with serve_tls() as server:
         client = await secured(server, client_side(tmp_path))
-        # A frame larger than what is decrypted at once, and more behind it in the same records.
+        # A frame larger than one decryption step, with more after it in the same records.
         body = os.urandom(200_000)
         wait, large = frame(HEARTBEAT, b"w", 1), frame(METADATA, body, 2)
         client.send(wait + large + frame(METADATA, b"last", 3))
@@ -131,13 +131,13 @@ async def test_files_are_sent_in_pieces_and_a_slow_reader_holds_one_of_them(tmp_
         transport = connection._transport
         assert isinstance(transport, TlsTransport)
         assert transport._sending.held_bytes + transport._engine.held_bytes < 80 << 10
-        # It is counted as memory of requests is, all of the piece.
+        # The whole piece counts as request memory.
         assert 16 << 10 < server.table.budget.used_bytes < 80 << 10
         number, answer = await client.receive()
         assert number == 5
         assert answer == b"head" + data + b"tail"
         await server.until(lambda: not server.table.budget.used_bytes)
-        # Nothing is kept of it.
+        # Nothing of it is retained.
         assert transport._sending.held_bytes == 0
     files.close_all()
 
@@ -154,7 +154,6 @@ async def test_where_memory_is_short_a_slow_reader_holds_one_record(tmp_path) ->
         assert 0 < budget.used_bytes - budget.limit_bytes < 20 << 10
         assert await client.receive() == (5, b"x" * (4 * MIB))
         await server.until(lambda: budget.used_bytes == budget.limit_bytes)
-        # What a connection holds that is cut in the middle is given back.
         client.send(frame(FETCH, b"", 6))
         await server.until(lambda: budget.used_bytes > budget.limit_bytes)
         connection.close()
@@ -168,7 +167,7 @@ async def test_what_waits_to_be_decrypted_is_counted(tmp_path: Path) -> None:
         wait = frame(HEARTBEAT, b"w", 1)
         client.send(wait)
         await server.until(lambda: server.waiting)
-        # Behind a request that waits: a look for the peer's end takes a record.
+        # After a waiting request: checking for the peer's end consumes a record.
         client.send(frame(METADATA, os.urandom(100_000), 2))
         await server.until(lambda: server.table.budget.used_bytes)
         assert server.table.budget.used_bytes < 80 << 10
@@ -296,7 +295,7 @@ async def test_an_alert_waits_for_its_peer_to_read_until_the_deadline(
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         client = TlsMemoryClient(connect(server.table), context)
         carrier: Any = client.peer.transport
-        carrier._most_bytes = 3  # of an alert's seven
+        carrier._most_bytes = 3  # of an alert's seven bytes
         with contextlib.suppress(ssl.SSLWantReadError):
             client.engine.do_handshake()
         client.peer.send(client.outgoing.read())
@@ -314,7 +313,7 @@ async def test_an_alert_waits_for_its_peer_to_read_until_the_deadline(
 async def test_who_reads_nothing_and_is_refused_by_its_name_is_closed_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # The handshake is done, and with it its deadline: nobody else would end this one.
+    # The handshake has finished, and its deadline with it: nothing else would end this connection.
     tls = settings(client_auth="required", rules=principal_rules("RULE:^OU=(.*)$/$1/"))
     async with serve_tls(tls) as server:
         own = client_side(tmp_path, client_certificate("alice"))
@@ -340,7 +339,7 @@ async def test_who_stays_in_the_middle_of_its_handshake_costs_no_turns(tmp_path:
         peer.sendall(outgoing.read())
         await server.until(lambda: len(server.table))
         (connection,) = server.table._connections
-        # We have answered, and wait for its part.
+        # Our close_notify is sent; wait for the peer's.
         transport: Any = connection._transport
         await server.until(lambda: transport._handshake.received_bytes)
         reads = 0
@@ -428,7 +427,7 @@ async def test_a_peer_that_is_gone_while_nothing_is_read_of_it_is_let_go_of(tmp_
 
 
 async def test_handshakes_take_turns(tmp_path: Path) -> None:
-    """None is done in the turn of another, however many begin at once."""
+    """No handshake is computed in the turn of another, however many begin at the same time."""
     async with serve_tls() as server:
         context = client_side(tmp_path)
         clients = await asyncio.gather(*(secured(server, context) for _ in range(20)))

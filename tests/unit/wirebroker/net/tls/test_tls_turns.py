@@ -1,4 +1,4 @@
-"""Handshakes wait in a bounded line, by addresses in turns; none is computed for who has left."""
+"""Handshakes wait in a bounded queue, addresses in turn; disconnected peers are skipped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hello(folder: Path) -> bytes:
 
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What handshakes were computed for."""
+    """The handshakes that were computed."""
     steps: list[bytes] = []
     shake_hands = TlsEngine.shake_hands
 
@@ -53,7 +53,7 @@ async def test_no_handshake_is_computed_for_peers_that_have_left(
         first = hello(tmp_path)
         for _ in range(LEFT):
             _, writer = await asyncio.open_connection("127.0.0.1", server.listener.port)
-            # Its end is there with the first bytes: both go before the loop's next turn.
+            # The end arrives with the first bytes, so both are dropped before the loop's next turn.
             writer.write(first)
             writer.close()
         client = await secured(server, client_side(tmp_path))

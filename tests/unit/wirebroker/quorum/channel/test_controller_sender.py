@@ -1,4 +1,4 @@
-"""What waits for the controller is sent until it is taken, whatever happens to a request."""
+"""Messages for the controller are retried until it accepts them."""
 
 import asyncio
 import itertools
@@ -16,8 +16,6 @@ KAFKAS = Backoff(first_s=0.1, most_s=10.0, jitter=0.0)
 
 
 class Numbers(ControllerSender):
-    """Sends numbers, two at a time; `answers` are what becomes of each request."""
-
     def __init__(self, *answers, backoff=AT_ONCE):
         super().__init__("Numbers", backoff=backoff, seed=1)
         self.waiting, self.sent, self.seen, self.at_s = {}, [], [], []
@@ -70,13 +68,11 @@ async def test_nothing_is_sent_after_a_stop():
 
 
 def in_virtual_time(work):
-    """Run work on a loop whose clock jumps."""
     with asyncio.Runner(loop_factory=lambda: SimulatedLoop(Random(1))) as runner:
         runner.run(work)
 
 
 def pauses(numbers):
-    """Return how long it waited before each try after the first, in seconds."""
     return [round(after - before, 3) for before, after in itertools.pairwise(numbers.at_s)]
 
 
@@ -99,7 +95,7 @@ def test_a_controller_that_is_away_is_asked_after_longer_and_longer(caplog):
 
 
 async def _add_late(numbers):
-    """Have a first one sent, and four seconds later another; return when that is taken."""
+    """Submit an item and another four seconds later; return when that is accepted."""
     numbers.add(1)
     await pause(4.0)
     numbers.add(2)

@@ -1,4 +1,4 @@
-"""Each request that is the controller's goes to one in another process, as Kafka's own message."""
+"""Each request to a remote controller is sent as Kafka's own message."""
 
 import asyncio
 import contextlib
@@ -60,9 +60,9 @@ async def channel_to(port, *, timeout_s=20.0):
 
 
 async def joined(channel):
-    """Return broker 1 of the controller's cluster, which serves."""
+    """Return broker 1, registered with the controller and unfenced."""
     clock = SystemClock()
-    # What it has followed is not fetched here: it says that it has followed everything.
+    # The metadata is not fetched here: it reports that it has followed everything.
     metadata = MetadataFollower(clock)
     image: Any = SimpleNamespace(offset=1 << 40, features={}, brokers={})
     metadata.image = image

@@ -1,4 +1,4 @@
-"""Brokers that are not heard of: fenced, though the first try fails, and nobody else is."""
+"""Fencing of brokers without heartbeats, also after a failed attempt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 async def _with_others(directory: Path, *node_ids: int) -> QuorumController:
-    """Return a controller with brokers that serve elsewhere."""
     controller = await Node(directory).open()
     for node_id in node_ids:
         lifecycle = BrokerLifecycle(LocalChannel(controller), controller.follower, node_id=node_id)

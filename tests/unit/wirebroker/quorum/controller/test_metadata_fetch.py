@@ -1,4 +1,4 @@
-"""The metadata log as followers fetch it: batches, divergence, snapshots, who has come how far."""
+"""Fetches of the metadata log by followers: batches, divergence, snapshots, progress."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ async def fetch(
     topic_id: bytes = TOPIC_ID,
     **fields: Any,
 ) -> Any:
-    """Fetch as broker 5 does; return the whole answer."""
     body = request_message(ApiKey.FETCH).struct_class(
         cluster_id=cluster_id,
         replica_state={"replica_id": 5, "replica_epoch": -1},
@@ -90,7 +89,7 @@ async def test_who_begins_anew_gets_every_batch(tmp_path: Path) -> None:
     assert partition.high_watermark == controller.follower.image.offset
     assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (1, EPOCH)
     last = [header for _, header in iterate_batches(partition.records)][-1]
-    # Only whole batches go out, be they ever so long; and no more than are asked for.
+    # Only whole batches are returned, however long, and no more than requested.
     first = partition_of(await fetch(controller, partition_max_bytes=1))
     assert len(list(iterate_batches(first.records))) == 1
     at_last: dict[str, Any] = {"fetch_offset": last.base_offset, "last_fetched_epoch": EPOCH}
@@ -113,7 +112,7 @@ async def test_who_has_everything_waits_for_more(tmp_path: Path) -> None:
         partition = partition_of(await waiting)
     assert partition.records
     assert partition.high_watermark > end
-    # One that has all of it and does not know that it counts is told so at once.
+    # A follower with all records and an old high watermark gets an immediate response.
     end = controller.follower.image.offset
     place = {"fetch_offset": end, "last_fetched_epoch": EPOCH, "high_watermark": end - 1}
     partition = partition_of(await fetch(controller, wait_ms=30_000, **place))
@@ -188,7 +187,7 @@ async def test_who_is_behind_the_start_loads_a_snapshot_in_pieces(tmp_path: Path
     old = SimpleNamespace(end_offset=1, epoch=1)
     gone = await snapshot_part(controller, old, position=0)
     assert gone.error_code == ErrorCode.SNAPSHOT_NOT_FOUND
-    # From the end of the snapshot on the log is read.
+    # The log is read from the end of the snapshot.
     place = {"fetch_offset": snapshot.end_offset, "last_fetched_epoch": snapshot.epoch}
     partition = partition_of(await fetch(controller, **place))
     assert partition.snapshot_id.end_offset == -1

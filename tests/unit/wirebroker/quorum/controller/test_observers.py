@@ -1,4 +1,4 @@
-"""Who follows the metadata log: when it had everything, and when it is forgotten."""
+"""Observers of the metadata log: when they caught up, and when they expire."""
 
 from wirebroker.quorum.controller.observers import ObserverId, Observers
 
@@ -9,7 +9,7 @@ TWO = ObserverId(2, bytes(16))
 def test_who_asks_for_what_comes_next_is_caught_up():
     observers = Observers()
     observers.note(ONE, 10, 10, 1_000)
-    # What was the end a moment ago is enough for that moment.
+    # Reaching the end of a moment ago counts as caught up at that moment.
     observers.note(ONE, 10, 15, 2_000)
     [(_, seen)] = observers.lately(2_000)
     assert (seen.last_fetch_ms, seen.last_caught_up_ms) == (2_000, 1_000)

@@ -1,4 +1,4 @@
-"""Elections that the controller holds of its own accord."""
+"""Elections that the controller starts by itself."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Submitted:
-    """Stands for a controller; keeps what it was asked for, and answers with what is next."""
-
     def __init__(self, *answers, **settings):
         self.rules = SimpleNamespace(config=Config({"log.dirs": "data", **settings}))
         self.answers = list(answers)

@@ -1,4 +1,4 @@
-"""Committed records become an image and its changes, whoever applied them."""
+"""Committed records become an image and its changes, whichever part applied them."""
 
 import asyncio
 import random
@@ -64,7 +64,7 @@ async def test_records_that_cannot_be_understood_leave_the_image_as_it_was():
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_following_records_and_being_handed_the_image_are_the_same(seed):
-    """The controller in this process hands over; one elsewhere sends records."""
+    """The local controller passes images; a remote one sends records."""
     by_records, by_images = MetadataFollower(SystemClock()), MetadataFollower(SystemClock())
     changes: tuple[list[Any], list[Any]] = ([], [])
     for follower, told in zip((by_records, by_images), changes, strict=True):

@@ -1,4 +1,4 @@
-"""A controller with its metadata log in a directory, for the tests of both."""
+"""A controller with its metadata log in a directory, for tests."""
 
 import asyncio
 
@@ -37,7 +37,6 @@ class Node:
         )
 
     async def start(self):
-        """Open it, and have its own broker serve."""
         controller = await self.open()
         await self.join(controller)
         return controller
@@ -54,7 +53,6 @@ class Node:
         return lifecycle
 
     async def create(self, controller, *topics):
-        """Create topics; return their results, or raise what refuses the whole request."""
         asked = ControllerRequest(ApiKey.CREATE_TOPICS, 7, request(topics=list(topics)))
         answer = await controller.submit(controller.rules.operation(asked))
         return answer["topics"]
@@ -83,7 +81,6 @@ def snapshotting(directory):
 
 
 async def settle(log):
-    """Wait for a snapshot that is being written."""
     while log.log.stored.snapshots.is_busy:
         await asyncio.shield(log.log.stored.snapshots.settle())
         await next_turn()

@@ -1,4 +1,4 @@
-"""Directories that Apache Kafka's storage tool has formatted; a metadata log in its own place."""
+"""Directories formatted by Apache Kafka's storage tool; a separate metadata log directory."""
 
 import json
 from pathlib import Path
@@ -68,11 +68,10 @@ def format_with_levels(tmp_path):
 
 
 class KilledError(Exception):
-    """The process ends."""
+    """The simulated end of the process."""
 
 
 async def killed(controller, _bootstrap):
-    """Leave what is on the disk as it is."""
     await controller.log.close()
     raise KilledError
 
@@ -112,7 +111,6 @@ async def test_levels_of_the_first_snapshot_are_written_as_kafka_writes_them(tmp
     assert image.configs[4, ""] == {"min.insync.replicas": "1"}
     again = await start_and_close(node)
     assert (again.features, again.configs) == (image.features, image.configs)
-    # Once: the second start finds them.
     content = (log / LOG).read_bytes()
     assert [content.count(encode_metadata_record(each)) for each in records] == [1] * len(records)
     assert not (tmp_path / BOOTSTRAP_FILE).exists()
@@ -157,7 +155,7 @@ async def test_voters_of_the_first_snapshot_become_part_of_the_log(node, tmp_pat
     found = list(control_records(content[position : position + header.size], header))
     assert isinstance(found[0], LeaderChange)
     assert found[1:] == voters(1)
-    # Once is enough: the next epoch begins with its leader alone.
+    # The next epoch begins with its leader record alone.
     await start_and_close(node)
     content = memoryview((log / LOG).read_bytes())
     counts = [header.record_count for _, header in iterate_batches(content) if header.is_control]

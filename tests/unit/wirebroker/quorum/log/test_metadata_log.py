@@ -1,4 +1,4 @@
-"""The metadata log at work: what is answered is on the disk, in order, and never half."""
+"""The metadata log: acknowledged changes are on disk, in order, and complete."""
 
 import asyncio
 import errno
@@ -123,7 +123,7 @@ async def test_two_requests_that_come_together_cannot_both_create_a_topic(node):
 
 
 class SlowSync:
-    """Holds the disk until it is let go, and counts."""
+    """A disk that blocks syncs until released, and counts them."""
 
     def __init__(self, monkeypatch):
         self.count = 0
@@ -146,7 +146,7 @@ async def test_nothing_is_visible_or_answered_before_it_is_on_the_disk(node, mon
     log = await node.start()
     disk = SlowSync(monkeypatch)
     first = asyncio.create_task(node.create(log, new_topic("a")))
-    # An answer without records of its own rests on those before it.
+    # A response without records waits for the records before it.
     second = asyncio.create_task(node.create(log, new_topic("a")))
     for _ in range(20):
         await next_turn()
@@ -176,7 +176,7 @@ async def test_the_listener_is_told_each_change_in_order_before_its_answer_leave
 
     async def listener(change, image):
         await next_turn()
-        # Nobody is shown a topic whose partitions are not there yet.
+        # No client sees a topic whose partitions do not exist yet.
         assert log.follower.image.offset < image.offset
         told.append((sorted(change.created), image.offset))
 
@@ -352,7 +352,7 @@ async def test_what_was_synced_is_followed_and_answered_though_the_disk_fails_me
 
     log.follower.subscribe("the test", listen)
     tasks = [asyncio.create_task(node.create(log, new_topic("x")))]
-    while not disk.begun.is_set():  # what comes now is the next sync's, all of it
+    while not disk.begun.is_set():  # everything from now on belongs to the next sync
         await next_turn()
     tasks += [asyncio.create_task(node.create(log, new_topic(name))) for name in "ab"]
     while len(log._engine.machine.image.topics) < 3:

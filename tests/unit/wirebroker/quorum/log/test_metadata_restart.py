@@ -1,4 +1,4 @@
-"""The metadata log after a restart, clean or not: the same cluster, or a clear refusal."""
+"""The metadata log after a clean or unclean restart."""
 
 from unittest import mock
 
@@ -21,7 +21,7 @@ def node(tmp_path):
 async def test_a_large_change_that_was_cut_off_by_a_crash_does_not_count(node):
     path = f"{node.log_directory}/00000000000000000000.log"
 
-    # Creation needs a broker that serves; the registration is older and was kept.
+    # Creation needs a serving broker; its registration is older and was stored.
     log = await node.start()
     await node.create(log, new_topic("a", 3 * BATCH_RECORDS))
     await log.close()

@@ -1,4 +1,4 @@
-"""Snapshots: header, records, footer, and what is refused as incomplete."""
+"""Snapshots: header, records, footer, and the refusal of incomplete ones."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
-"""A directory that something newer wrote, or that holds what protects it in Apache Kafka.
+"""Directories of newer software or with files that protect them in Apache Kafka are refused.
 
-One clear line, status 2, and nothing is touched.
+The error is one line and status 2, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOG = "__cluster_metadata-0/00000000000000000000.log"
-# Frame version, type, version, and what follows it.
+# Frame version, type, version, and the rest.
 UNKNOWN_KIND = b"\x01\x63\x00\x00"
 NEWER_VERSION = b"\x01\x02\x09\x00"
 NEWER_FRAME = b"\x02\x02\x00\x00"
@@ -113,7 +113,7 @@ def test_a_folder_formatted_for_a_newer_broker_is_refused_before_anything_is_wri
     status, error = serve(tmp_path)
     assert status == 2
     assert "metadata.version at level 34" in error
-    # An empty log is no change.
+    # An empty log counts as unchanged.
     assert not any((tmp_path / LOG).parent.glob("*.checkpoint"))
     assert not (tmp_path / LOG).exists() or (tmp_path / LOG).read_bytes() == b""
 

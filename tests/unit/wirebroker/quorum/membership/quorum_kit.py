@@ -1,4 +1,4 @@
-"""A leader of a metadata log in memory, and an observer's parts around it."""
+"""A leader of an in-memory metadata log, and the parts of an observer."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class Leader:
-    """One leader; tests write its log, and say what of it is committed."""
+    """One leader whose log and committed offset the tests control."""
 
     def __init__(self, *, node_id: int = 101, epoch: int = 1) -> None:
         self.node_id = node_id
         self.epoch = epoch
         self.address = PeerAddress("127.0.0.1", 9000 + node_id)
-        self.batches: list[tuple[int, int, bytes]] = []  # base offset, epoch, bytes
+        self.batches: list[tuple[int, int, bytes]] = []
         self.end_offset = 0
         self.start_offset = 0
         self.high_watermark = 0
@@ -49,7 +49,6 @@ class Leader:
         self._changed = asyncio.Condition()
 
     def write(self, *batches: list[MetadataRecord], commit: bool = True) -> None:
-        """Append batches of records."""
         for records in batches:
             builder = BatchBuilder(
                 base_offset=self.end_offset, leader_epoch=self.epoch, timestamp_ms=1
@@ -66,19 +65,17 @@ class Leader:
             self.commit(self.end_offset)
 
     def commit(self, high_watermark: int) -> None:
-        """Say that everything before an offset is committed."""
         self.high_watermark = high_watermark
         self.tell()
 
     async def condense(self, image: ClusterImage) -> None:
-        """Keep nothing but a snapshot of an image, and what comes behind it."""
         pieces = await encode_snapshot(image, voters=(), timestamp_ms=1, clock=SystemClock())
         self.snapshot = SnapshotId(image.offset, image.epoch), b"".join(pieces)
         self.start_offset = image.offset
         self.batches = [each for each in self.batches if each[0] >= image.offset]
 
     def tell(self) -> None:
-        """Have whoever waits look again."""
+        """Wake all waiting fetches."""
         waiting = asyncio.get_running_loop().create_task(self._tell())
         self._telling = waiting
 
@@ -87,7 +84,7 @@ class Leader:
             self._changed.notify_all()
 
     async def request(self, key: ApiKey, body: Any, *, timeout_s: float) -> Any:
-        """Answer as the node that it is."""
+        """Respond as the node that it simulates."""
         del timeout_s
         if self.is_down:
             raise CannotConnectError(str(self.address), "it is down")
@@ -126,7 +123,7 @@ class Leader:
         return _answer(fields)
 
     def _diverging(self, offset: int, epoch: int) -> dict[str, int] | None:
-        """Return where the log of an epoch ended, if the asker's is another one."""
+        """Return the end of an epoch in the log if the fetcher's end differs."""
         ends = {0: 0}
         if self.snapshot is not None:
             ends[self.snapshot[0].epoch] = self.start_offset
@@ -159,7 +156,7 @@ def _answer(partition: dict[str, Any], error_code: int = 0) -> Any:
 
 
 class Controllers:
-    """The way to whichever leader a test has made active (net/client/active_controller.py)."""
+    """The channel to the leader that a test has made active (net/client/active_controller.py)."""
 
     def __init__(self, active: Leader) -> None:
         self.active = active
@@ -182,7 +179,7 @@ class Controllers:
 
 
 class Observer:
-    """A fetcher with its log in a folder."""
+    """A fetcher with its log in a directory."""
 
     def __init__(
         self,
@@ -202,7 +199,6 @@ class Observer:
         self.fetcher: MetadataFetcher | None = None
 
     async def start(self, cluster_id: str = CLUSTER_ID) -> ClusterImage:
-        """Load the log and begin to fetch; return the image that was loaded."""
         self.follower.image = loaded = await self.log.load()
         controllers: Any = self.controllers
         self.fetcher = MetadataFetcher(
@@ -219,17 +215,15 @@ class Observer:
         return loaded
 
     async def until(self, offset: int) -> ClusterImage:
-        """Wait until the image has reached an offset; return it."""
         await until(lambda: self.follower.image.offset >= offset)
         return self.follower.image
 
     async def failure(self) -> str:
-        """Wait for the line that says why nothing is followed any more."""
+        """Wait for the log line that says why following has stopped."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.failures.get()
 
     async def stop(self) -> None:
-        """End as a stopped broker does."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.wait([self._task])

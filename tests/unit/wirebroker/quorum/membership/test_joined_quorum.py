@@ -1,4 +1,4 @@
-"""What a member registers its listeners as, and which clusters it does not join."""
+"""The listeners that a member registers, and clusters that it does not join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A member of a cluster elsewhere: registered, heard of with a busy loop, let go, replaced."""
+"""A member of a remote cluster: registration, heartbeats, shutdown, replacement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACE = Pace(heartbeat_s=0.01, session_s=0.5, registration_s=2.0, duplicate_s=2.0
 
 
 class Quorum:
-    """Registers and hears brokers; it is asked from two threads."""
+    """Registers brokers and receives their heartbeats; two threads call it."""
 
     def __init__(self) -> None:
         self.registrations: list[Any] = []
@@ -75,7 +75,7 @@ class Quorum:
         pass
 
     def wait_for_ten(self) -> bool:
-        """Wait, and block whoever asks, until ten more heartbeats have come."""
+        """Block the caller until ten more heartbeats have come."""
         self._from = self.heard
         self.heard_ten_more.clear()
         return self.heard_ten_more.wait(PATIENCE_S)
@@ -88,8 +88,6 @@ def _answer(**fields: Any) -> Any:
 
 
 class Member:
-    """A lifecycle, and what it was told."""
-
     def __init__(self, pace: Pace = PACE) -> None:
         self.quorum = Quorum()
         self.ends: asyncio.Queue[str] = asyncio.Queue()
@@ -263,6 +261,6 @@ async def test_a_quorum_that_is_silent_is_not_waited_for_longer_than_a_session()
     member = Member()
     await member.register()
     await member.lifecycle.unfence()
-    await member.lifecycle.close()  # nothing is heard any more
+    await member.lifecycle.close()  # no more heartbeats
     with pytest.raises(KafkaError, match="have not let this broker go"):
         await member.lifecycle.shut_down()

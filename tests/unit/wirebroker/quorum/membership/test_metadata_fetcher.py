@@ -1,4 +1,4 @@
-"""An observer of a quorum elsewhere: what it applies, keeps, cuts and gives up on."""
+"""An observer of a remote quorum: applied, stored, truncated and rejected records."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_a_restart_goes_on_where_the_log_ends(folder):
     await first.stop()
     second = Observer(folder, Controllers(leader))
     loaded = await second.start()
-    # What of the log is committed, only the quorum knows.
+    # Only the quorum knows what is committed.
     assert loaded.topics == {}
     assert (second.log.end_offset, second.log.last_epoch) == (4, 1)
     assert sorted((await second.until(4)).topics) == ["a", "b"]
@@ -150,7 +150,7 @@ async def test_a_record_that_is_not_known_ends_it_with_a_line(folder):
 
 
 def _batch_of_kind(leader: Leader, kind: int) -> bytes:
-    """Return a batch with a record of a kind that is none of Kafka's."""
+    """Return a batch with a record of an unknown kind."""
     scratch = Leader()
     scratch.end_offset = leader.end_offset
     scratch.tell = lambda: None  # type: ignore[method-assign]
@@ -201,8 +201,6 @@ async def test_what_is_committed_is_never_cut(folder):
 
 
 class CountingClock(HandClock):
-    """A millisecond passes with each look at it."""
-
     def monotonic(self) -> float:
         self.passed_ms += 1
         return super().monotonic()
@@ -217,7 +215,7 @@ async def test_others_have_their_turns_while_a_large_cluster_is_replayed(folder)
     while observer.follower.image.offset < 2_001:
         await next_turn()
         turns += 1
-    # A slice is six looks at the clock at most, one for each record.
+    # A slice takes at most six clock readings, one per record.
     assert turns >= 2_000 / 6
     assert len(observer.follower.image.topics["large"].partitions) == 2_000
     await observer.stop()

@@ -1,4 +1,4 @@
-"""A broker beside its controller: what it still says is over with it."""
+"""A broker with its controller in the same process: its pending requests end with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SilentController:
-    """A way to a controller that never answers; `asked` is what it was asked."""
+    """A controller channel that never responds; `asked` records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[ApiKey, Any]] = []
@@ -46,12 +46,12 @@ async def test_what_the_controller_does_not_answer_ends_with_the_broker() -> Non
     disk: Any = SimpleNamespace(is_online=True, is_cordoned=False, directory_id=b"d" * 16)
     lifecycle.watch_disks([disk])
     lifecycle.disk_failed()
-    assert not telling()  # none of them has
+    assert not telling()
     disk.is_online = False
     async with asyncio.timeout(PATIENCE_S):
         lifecycle.disk_failed()
         await controller.news.wait()
-        lifecycle.disk_failed()  # is being told
+        lifecycle.disk_failed()  # the report is pending
         [(key, body)] = controller.asked
         assert (key, body["offline_log_dirs"]) == (ApiKey.BROKER_HEARTBEAT, [b"d" * 16])
         await lifecycle.end()
@@ -59,7 +59,7 @@ async def test_what_the_controller_does_not_answer_ends_with_the_broker() -> Non
 
 
 class RecordingController:
-    """A way to rules that answer at once; `asked` is what they were asked."""
+    """A controller channel that responds immediately; `asked` records the requests."""
 
     def __init__(self, rules: InstantController, metadata: MetadataFollower) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ async def test_what_fails_before_a_broker_may_serve_is_told_when_it_asks_to() ->
     ]
     lifecycle.watch_disks(disks)
     lifecycle.disk_failed()
-    assert not telling()  # it would be let serve before it has opened its logs
+    assert not telling()
     async with asyncio.timeout(PATIENCE_S):
         await lifecycle.unfence()
         assert controller.asked[0]["offline_log_dirs"] == [two]
@@ -98,7 +98,7 @@ async def test_what_fails_before_a_broker_may_serve_is_told_when_it_asks_to() ->
 
 
 class UnregisteringController(RecordingController):
-    """Somebody has broker 1 unregistered right before so many of its heartbeats."""
+    """Unregisters broker 1 right before this many of its heartbeats."""
 
     times = 0
 

@@ -1,4 +1,4 @@
-"""Starts of a member that come to nothing: whose id it may not have, and what is left of them."""
+"""Refused starts of a member: which ids are refused, and which files remain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def member(
     has_chosen_id: bool = True,
     settings: Mapping[str, str] | None = None,
 ) -> Server:
-    """Return one that would join."""
     config = config_of(
         *directories,
         settings={
@@ -47,19 +46,18 @@ def member(
 
 
 def left(*directories: Path) -> set[str]:
-    """Return what is in directories, but for the file that locks one."""
     return {each.name for path in directories for each in path.iterdir()} - {".lock"}
 
 
 def identities(folder: Path) -> dict[str, str]:
-    """Return whose the directories in a folder are."""
+    """Return the owners of the directories in a folder."""
     return {each.parent.name: each.read_text() for each in folder.glob("*/meta.properties")}
 
 
 async def test_a_broker_that_would_have_a_controllers_id_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "new"
     async with asyncio.timeout(PATIENCE_S), cluster(tmp_path) as servers:
-        # Who has chosen it by itself tries another one.
+        # A node with an automatic id tries another one.
         with pytest.raises(
             NodeIdTakenError, match="1 is the node id of one of the cluster's controllers"
         ):
@@ -78,7 +76,7 @@ async def test_a_start_that_failed_leaves_new_directories_to_any_other(tmp_path:
         await third.start()
         await third.stop()
         assert "meta.properties" in left(data[0])
-        # By now they are somebody's, and one more is not.
+        # By now these ids are taken, and one more is free.
         before = identities(tmp_path)
         with pytest.raises(StartError, match="belongs to node 3, this is node 4"):
             await member(servers[1], 4, *data[:2], tmp_path / "c", settings=home).start()
@@ -100,7 +98,7 @@ async def test_a_start_that_is_told_to_stop_leaves_a_new_directory_new(
 
 
 class Controllers:
-    """A way to controllers that answer DescribeQuorum so."""
+    """Controllers with a scripted DescribeQuorum response."""
 
     def __init__(self, **answer: Any) -> None:
         self._answer = SimpleNamespace(**{"error_code": 0, "topics": [], **answer})
@@ -124,7 +122,7 @@ async def test_controllers_need_not_let_a_broker_see_who_votes(
 
 
 class Electing(Controllers):
-    """Controllers that have another leader when they are asked again."""
+    """Controllers whose leader has changed by the second request."""
 
     def __init__(self, voter: int) -> None:
         super().__init__()
