@@ -46,7 +46,7 @@ _NO_RETRY = [
     "  error_code: Kafka says 48 INVALID_TXN_STATE, we say 90 PRODUCER_FENCED",
 ]
 
-# wirebroker has no group configs yet.
+# wirebroker refuses group configs, which have no effect yet.
 _NO_GROUP_CONFIGS = [
     "line 990, send IncrementalAlterConfigs 1 to guest:",
     "  responses[g].error_code: Kafka says 0 NONE, we say 42 INVALID_REQUEST",

@@ -34,7 +34,7 @@ class Step:
     command: tuple[str, ...]
     arguments: str  # Python assignments, without the indentation
     answer: tuple[str, ...] = ()
-    comment: tuple[str, ...] = ()  # Python assignments
+    comment: tuple[str, ...] = ()  # the lines above it
     argument_lines: tuple[str, ...] = field(default=(), compare=False)
 
     def with_answer(self, answer: Iterable[str]) -> Step:

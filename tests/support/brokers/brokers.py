@@ -35,7 +35,7 @@ AUTHORIZED = {
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:ANONYMOUS",
 }
-# These are the defaults of wirebroker's own profile.
+# Configs of both brokers; wirebroker's defaults are mostly the same.
 PROFILE = {
     "auto.create.topics.enable": "true",
     "group.initial.rebalance.delay.ms": "0",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-# Limits tests that wait for other processes.
+# Ends tests that mostly wait for other processes.
 _LONGEST_WALL = 4.0
 
 
