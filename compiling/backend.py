@@ -64,15 +64,13 @@ def _with_modules(build: Callable[..., str]) -> Callable[..., str]:
     return made_and_built
 
 
-def _announced(build: Callable[..., str]) -> Callable[..., str]:
-    @wraps(build)
-    def announced_and_built(*arguments: Any, **settings: Any) -> str:
-        announce(wish())
-        return build(*arguments, **settings)
-
-    return announced_and_built
-
-
 build_editable = _with_modules(build_meta.build_editable)
 build_sdist = _with_modules(build_meta.build_sdist)
-build_wheel = _announced(_with_modules(build_meta.build_wheel))
+_build_wheel = _with_modules(build_meta.build_wheel)
+
+
+@wraps(build_meta.build_wheel)
+def build_wheel(*arguments: Any, **settings: Any) -> str:
+    """Build the wheel; print first what that compiles."""
+    announce(wish())
+    return _build_wheel(*arguments, **settings)

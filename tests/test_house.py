@@ -203,65 +203,6 @@ def test_imports_go_from_codecs_to_storage_to_coordinator_to_wirebroker():
     assert not wrong
 
 
-def room_of(module: str) -> str:
-    parts = module.split(".")
-    return ".".join(parts[:2])
-
-
-def imports_inside_wirebroker() -> dict[str, set[str]]:
-    """Return module -> modules of wirebroker/ that it imports, including type-only imports."""
-    modules = {
-        module_of(path): path
-        for path in python_files("wirebroker")
-        if module_of(path).split(".")[1:2] != ["generated"]
-    }
-    return {
-        module: {
-            each
-            for each in imports_of(path)
-            if each in modules and each not in {module, "wirebroker"}
-        }
-        for module, path in modules.items()
-        if module != "wirebroker"
-    }
-
-
-def circles(edges: dict[str, set[str]]) -> set[tuple[str, str]]:
-    """Return the edges that are part of a cycle."""
-
-    @functools.cache
-    def reached(start: str) -> frozenset[str]:
-        seen: set[str] = set()
-        waiting = [start]
-        while waiting:
-            for each in edges.get(waiting.pop(), ()):
-                if each not in seen:
-                    seen.add(each)
-                    waiting.append(each)
-        return frozenset(seen)
-
-    return {(a, b) for a, targets in edges.items() for b in targets if a in reached(b)}
-
-
-def test_no_part_of_the_process_imports_what_imports_it():
-    rooms: dict[str, set[str]] = {}
-    for module, targets in imports_inside_wirebroker().items():
-        ours = rooms.setdefault(room_of(module), set())
-        ours |= {room_of(each) for each in targets} - {room_of(module)}
-    assert not circles(rooms)
-
-
-def test_the_network_knows_no_handler():
-    edges = imports_inside_wirebroker()
-    for module, targets in edges.items():
-        above = {"wirebroker.api", "wirebroker.replica", "wirebroker.broker"}
-        if room_of(module) == "wirebroker.request":
-            above.add("wirebroker.net")
-        elif room_of(module) != "wirebroker.net":
-            continue
-        assert not {room_of(each) for each in targets} & above, module
-
-
 def test_tests_need_neither_compat_tests_nor_spark_it():
     """Shared code belongs in tests/support."""
     wrong = [

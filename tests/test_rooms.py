@@ -78,15 +78,25 @@ def test_no_module_imports_what_imports_it():
     assert cycles(imports()) == []
 
 
-@pytest.mark.parametrize("depth", [2, 3], ids=["rooms", "folders"])
-def test_no_room_imports_what_imports_it(depth: int):
+def room_of(folder: str, depth: int | None = 2) -> str:
+    return "/".join(folder.split("/")[:depth])
+
+
+@pytest.mark.parametrize("depth", [2, None], ids=["rooms", "folders"])
+def test_no_room_imports_what_imports_it(depth: int | None):
     folders = modules()
     rooms: dict[str, set[str]] = {}
-
-    def room_of(module: str) -> str:
-        return "/".join(folders[module].split("/")[: None if depth == 3 else depth])
-
     for module, targets in imports().items():
-        targeted = rooms.setdefault(room_of(module), set())
-        targeted |= {room_of(each) for each in targets} - {room_of(module)}
+        room = room_of(folders[module], depth)
+        targeted = rooms.setdefault(room, set())
+        targeted |= {room_of(folders[each], depth) for each in targets} - {room}
     assert cycles(rooms) == []
+
+
+def test_the_network_knows_no_handler():
+    folders = modules()
+    above = {"wirebroker/api", "wirebroker/replica", "wirebroker/broker"}
+    forbidden = {"wirebroker/net": above, "wirebroker/request": above | {"wirebroker/net"}}
+    for module, targets in imports().items():
+        imported = {room_of(folders[each]) for each in targets}
+        assert not imported & forbidden.get(room_of(folders[module]), set()), module

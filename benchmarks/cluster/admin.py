@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from tests.support.protocol.raw_client import BlockingClient
+from tests.support.tools.waiting import eventually
 from wirebroker.codecs.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -18,12 +18,8 @@ _PREFERRED = 0
 
 
 def until(condition: Callable[[], bool], *, poll_s: float = 0.05) -> None:
-    """Wait for a condition; raise TimeoutError after PATIENCE_S."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > give_up:
-            raise TimeoutError(f"not after {PATIENCE_S:.0f} s")
-        time.sleep(poll_s)
+    """Wait for a condition, at most PATIENCE_S."""
+    eventually(condition, timeout_s=PATIENCE_S, poll_s=poll_s)
 
 
 def await_served(port: int, topic: str, partition: int = 0) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import socket
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -169,30 +168,16 @@ def _instructions(case: Case, checkout: Path, rounds: int) -> int:
         client.close()
         frames = case.frames(broker)
         frames *= case.connections // len(frames)
-        address = ("127.0.0.1", broker.port)
-        sockets = [stack.enter_context(socket.create_connection(address)) for _ in frames]
+        clients = [client_of(broker) for _ in frames]
         for _ in range(rounds):
-            _round(sockets, frames)
+            for client, frame in zip(clients, frames, strict=True):
+                client.push(frame)
+            for client in clients:
+                client.read_frame()
+        for client in clients:
+            client.close()
         broker.stop()
         return broker.instructions()
-
-
-def _round(sockets: Sequence[socket.socket], frames: Sequence[bytes]) -> None:
-    for sock, frame in zip(sockets, frames, strict=True):
-        sock.sendall(frame)
-    for sock in sockets:
-        left = int.from_bytes(_exactly(sock, 4))
-        while left:
-            received = len(sock.recv(min(left, 1 << 20)))
-            assert received, "the broker closed the connection"
-            left -= received
-
-
-def _exactly(sock: socket.socket, count: int) -> bytes:
-    received = b""
-    while len(received) < count:
-        received += sock.recv(count - len(received))
-    return received
 
 
 if __name__ == "__main__":

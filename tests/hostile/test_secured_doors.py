@@ -185,5 +185,4 @@ def test_the_memory_of_handshakes_that_are_given_up_goes_back_to_the_system(door
                 with contextlib.suppress(ConnectionError):  # timed out by the broker
                     peer.recv(1)
         doors.broker.until_memory_is(before + 2 * NOISE_BYTES)
-    # A busy machine serves fewer of them at a time.
-    assert doors.broker.peak_memory_bytes() > before + NOISE_BYTES, "they take some"
+    assert doors.broker.peak_memory_bytes() > before + 3 * NOISE_BYTES, "they take some"

@@ -124,7 +124,8 @@ class RequestMeter:
             size: In bytes, header included.
         """
         if received_s and began_s - received_s > _NOTICED_QUEUE_S:
-            self._count_slow(received_s, began_s, self.stopwatch(), size)
+            now_s = self.stopwatch()
+            self._count_slow(received_s, began_s, now_s, now_s, size)
             return
         if self._is_fast:
             self.last_us = _COUNT_REQUEST(self._total_slots, began_s, self._size_slots, size)
@@ -136,12 +137,13 @@ class RequestMeter:
 
     def served_later(self, received_s: float, began_s: float, returned_s: float) -> None:
         """Count a request whose response is ready now; its handler returned at `returned_s`."""
-        self._count_slow(received_s, began_s, returned_s, -1)
+        self._count_slow(received_s, began_s, returned_s, self.stopwatch(), -1)
 
-    def _count_slow(self, received_s: float, began_s: float, returned_s: float, size: int) -> None:
+    def _count_slow(
+        self, received_s: float, began_s: float, returned_s: float, now_s: float, size: int
+    ) -> None:
         """Count every phase of a request, and its size unless it is negative."""
         slow = self._slow_phases()
-        now_s = self.stopwatch()
         self.was_slow = True
         if _COUNT_SLOW is not None:
             self.last_us = _COUNT_SLOW(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from wirebroker.base.clock import Clock, Slices
 from wirebroker.coordinator.controller.image.cluster_image import (
@@ -353,8 +353,8 @@ class ReplicaManager:
             error,
             len(directory.partitions),
         )
-        lost = [each for each in self._held if each.directory is directory]
-        for partition in lost:
+        # HeldPartitions alone adds to them.
+        for partition in tuple(cast("set[Partition]", directory.partitions)):
             self._transitions.resign(partition)
         self._transitions.tell()
         if self.on_directory_failed is not None:

@@ -31,9 +31,11 @@ async def until(condition: Callable[[], object], *, timeout_s: float = PATIENCE_
             await pause(0.001)
 
 
-def eventually(condition: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+def eventually(
+    condition: Callable[[], object], *, timeout_s: float = PATIENCE_S, poll_s: float = _POLL_S
+) -> None:
     """Block until the condition is true; fail if it is still false after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"not true after {timeout_s:.0f} s"
-        time.sleep(_POLL_S)
+        time.sleep(poll_s)  # no event announces it
