@@ -3,7 +3,7 @@
     python -m benchmarks.commits COMMIT [--quick] [--pairs 9] [--only TEXT] [--output DIR]
 
 The three brokers run in turn in each case and each start. Both wirebroker trees are compiled; the
-earlier commit is cloned into .venv/commits and compiled by its own Makefile.
+earlier commit is cloned into .venv/commits and compiled with that commit's Makefile.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _SERVER_FIRST: Final = re.compile(
 # Limit on a client's work, about a tenth of a second.
 _MOST_CLIENT_ITERATIONS: Final = 200_000
 
-# Size of the number in a salt of Kafka's tools.
+# Size of the number in a salt that Kafka's tools make.
 SALT_BITS: Final = 130
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 

@@ -39,7 +39,7 @@ PRODUCE_VERSION = 9
 
 
 class Probe:
-    """A producer that waits for each response, with little work of its own."""
+    """A producer that waits for each response, and does little else."""
 
     def __init__(self, address: tuple[str, int], rate: float) -> None:
         self._socket = socket.create_connection(address)

@@ -144,7 +144,7 @@ def _encode_fault(version: int, result: PartitionResult) -> bytes:
         pieces += (_INT32.pack(batch_index), compact_nullable_string(message), b"\x00")
     pieces.append(compact_nullable_string(result.error_message))
     if result.current_leader is not None and version >= 10:
-        # One tagged field: tag 0 of 9 bytes, two int32 and no tags of its own.
+        # One tagged field: tag 0 of 9 bytes, two int32 and no nested tags.
         pieces += (b"\x01\x00\x09", _LEADER.pack(*result.current_leader), b"\x00")
     else:
         pieces.append(b"\x00")

@@ -1,4 +1,4 @@
-"""A killed or stopped broker has all acknowledged records after its restart."""
+"""A killed or stopped broker keeps all acknowledged records after its restart."""
 
 from __future__ import annotations
 

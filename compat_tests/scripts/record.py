@@ -1,4 +1,4 @@
-"""Record the output of Kafka's scripts; then read git diff.
+"""Record the output of Kafka scripts; then read git diff.
 
 python -m compat_tests.scripts.record
 """

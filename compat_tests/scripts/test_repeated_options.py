@@ -1,4 +1,4 @@
-"""Options of Kafka's tools, given once and twice, have the same results as in Apache Kafka."""
+"""Kafka's command-line options, given once and twice, have the same results as in Apache Kafka."""
 
 from __future__ import annotations
 

@@ -21,10 +21,9 @@ _RETRIED = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIM
 class Watcher:
     """Reads while the topic grows, and through restarts of its broker.
 
-    A writer's transactions are sequential, so when the reader sees one, it has all records of the
-    writer's earlier ones in that partition. (At the end, the last stable offset, it may have part
-    of
-    a transaction: the rest follows the first record of another open transaction.)
+    A writer's transactions are sequential, so a reader that sees one has read all records of the
+    writer's earlier ones in that partition. (At the end, the last stable offset, it may have read
+    part of a transaction: the rest follows the first record of another open transaction.)
 
     Attributes:
         seen: Count of each value.

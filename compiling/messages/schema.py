@@ -21,7 +21,7 @@ nested struct; later uses need only its name.
 
 Names are converted to snake_case (TopicId -> topic_id, KRaftVersion -> k_raft_version).
 
-Source: the README of Kafka's message definitions (clients/src/main/resources/common/message).
+Source: Kafka's README of its message definitions (clients/src/main/resources/common/message).
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _table_message(lines: list[str], start: int, end: int) -> MessageSchema:
 
 
 def snake_case(name: str) -> str:
-    """Convert a name of Kafka's JSON: IsrNodes -> isr_nodes."""
+    """Convert a name from Kafka's JSON: IsrNodes -> isr_nodes."""
     return _WORD_START.sub("_", name).lower()
 
 
@@ -255,7 +255,7 @@ def _blocks(lines: list[str], start: int, end: int) -> Iterator[tuple[int, int]]
 def _table_fields(
     lines: list[str], start: int, end: int, shared: dict[str, list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Return fields in the form of Kafka's JSON; record each struct's fields in `shared`."""
+    """Return fields as Kafka's JSON writes them; record each struct's fields in `shared`."""
     fields: list[dict[str, Any]] = []
     for first, last in _blocks(lines, start, end):
         name, type_name, *words = lines[first].split()

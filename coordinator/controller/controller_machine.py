@@ -6,8 +6,8 @@
 
 The durable state is `image`, which includes uncommitted records, so that two concurrent requests
 cannot both create a topic; quorum/image/metadata_follower.py has the committed state. The soft
-state are the brokers' sessions. Fencing a silent broker is an effect, because it needs an operation
-of its own.
+state are the brokers' sessions. Fencing a silent broker is an effect, because it needs a
+separate operation.
 
 Source: Kafka's QuorumController.
 """

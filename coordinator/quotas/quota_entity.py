@@ -40,7 +40,7 @@ ClientQuotas: TypeAlias = "Mapping[QuotaEntity, Mapping[str, float]]"
 class AppliedQuota(NamedTuple):
     """The quota that applies to a client."""
 
-    # Clients with the same values share the quota; "" stands for any.
+    # Clients with the same values share the quota; "" matches any.
     user: str
     client_id: str
     limit: float

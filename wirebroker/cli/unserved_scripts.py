@@ -1,4 +1,4 @@
-"""Unsupported scripts of Kafka's bin directory, and what to use instead.
+"""Unsupported scripts of the Kafka bin directory, and what to use instead.
 
 The container image has a link for each (deploy/container/link-tools).
 """

@@ -1,6 +1,6 @@
 """Metrics of this broker and, on the active controller, of the cluster.
 
-Idle ratios of Kafka's thread pools show the event loop's idle time.
+Idle ratios of Kafka thread pools show the event loop's idle time.
 
 Source: Kafka's ReplicaManager, QuorumController, GroupMetadataManager, KafkaRaftMetrics.
 """

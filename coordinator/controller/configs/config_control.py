@@ -140,7 +140,7 @@ def not_for_others(
 ) -> Steps[dict[int, KafkaError]]:
     """Return the errors that the receiving broker finds without the controller, in steps.
 
-    It checks changes of its own configs against its settings, which a remote controller does not
+    It checks changes to its configs against its settings, which a remote controller does not
     know.
 
     Returns:

@@ -400,7 +400,7 @@ class ClassicGroup:
         self._state = state
         self.state_timestamp_ms = timestamp_ms
         if state is not GroupState.EMPTY:
-            # The transition in progress ends with a record of its own.
+            # The transition in progress ends with a separate record.
             self.is_unrecorded = False
 
     def begin_generation(self, *, timestamp_ms: int) -> None:

@@ -154,7 +154,7 @@ def _become_empty(group: ClassicGroup, moment: Moment) -> Outcome:
 
 
 def join_response(group: ClassicGroup, member: Member) -> dict[str, Any]:
-    """Return a member's JoinGroup response; the leader's has all members."""
+    """Return a member's JoinGroup response; the leader's lists all members."""
     is_leader = group.leader == member.member_id
     return {
         "generation_id": group.generation,

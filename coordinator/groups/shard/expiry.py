@@ -41,7 +41,7 @@ _STEP = 1_000
 
 
 def sweep_expired(shard: GroupShard, wall_ms: int) -> Iterator[Outcome]:
-    """Delete what has expired, in steps."""
+    """Delete expired entries, in steps."""
     for group_id in list(shard.groups):
         yield from _sweep_group(shard, group_id, wall_ms)
 

@@ -1,4 +1,4 @@
-"""Options of Kafka's command-line tools, and whether the tools refuse their repetition.
+"""Options of Kafka command-line tools, and whether the tools refuse their repetition.
 
 Each row has a command and an option with its value. FILE, PLAN and others stand for files of
 `files_in`, LOG for a segment, and BOOTSTRAP for `--bootstrap-server HOST:PORT`.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _HIGH_WATERMARK: Final = -1
 _NO_LOW_WATERMARK: Final = -1
-# Default timeout of Kafka's clients; a longer wait only uses memory.
+# Default timeout of Kafka clients; a longer wait only uses memory.
 _LONGEST_WAIT_S: Final = 120.0
 
 

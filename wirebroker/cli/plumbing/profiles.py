@@ -1,4 +1,4 @@
-"""Profiles: named clusters, each a file of Kafka's client settings.
+"""Profiles: named clusters, each a file of Kafka client settings.
 
     ~/.config/wirebroker/profiles/NAME.properties        bootstrap.servers=…, security.protocol=…
     ~/.config/wirebroker/current                         the name of the profile in use

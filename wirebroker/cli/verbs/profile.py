@@ -23,7 +23,7 @@ _SECRETS = ("password", "jaas", "keystore.key", "secret")
 def profile() -> None:
     """Manage profiles: named clusters, one of which is in use.
 
-    A profile is a file of Kafka's client settings. Flags and WIREBROKER_BOOTSTRAP have precedence
+    A profile is a file of Kafka client settings. Flags and WIREBROKER_BOOTSTRAP have precedence
     over it. WIREBROKER_PROFILE selects a profile other than the one in use.
     """
 

@@ -32,7 +32,7 @@ _plan_file = click.argument("file", type=click.File(), metavar="PLAN")
 def reassign() -> None:
     """Move replicas to other brokers.
 
-    PLAN is a file in the format of Kafka's tool, or - for standard input.
+    PLAN is a file in the format of the Kafka tool, or - for standard input.
 
     `wirebroker reassign plan orders --brokers 2,3 > plan.json` creates one.
     """

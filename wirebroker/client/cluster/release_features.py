@@ -69,5 +69,5 @@ def release_name(level: int) -> str | None:
 
 
 def levels_of_release(metadata_level: int) -> dict[str, int]:
-    """Return the level of each feature that a release sets, in the order of Kafka's tools."""
+    """Return the level of each feature that a release sets, in the order of Kafka tools."""
     return {each.name: sum(since <= metadata_level for since in each.since) for each in RELEASED}

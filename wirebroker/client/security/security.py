@@ -7,7 +7,7 @@ r"""A client's security settings, by Kafka's names.
     ssl.truststore.type=PEM
     ssl.truststore.location=ca.pem
 
-Files for `--command-config` of Kafka's tools contain them. Other settings in them are ignored, but
+Files for `--command-config` of Kafka tools contain them. Other settings in them are ignored, but
 Java classes for TLS or a login are refused.
 
 Source: Kafka's CommonClientConfigs, SaslConfigs, SslConfigs.

@@ -1,4 +1,4 @@
-"""JAAS lines: the options of Kafka's login modules, whose Java classes are not loaded.
+"""JAAS lines: the options of Kafka login modules, whose Java classes are not loaded.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required
         username="admin" password="admin-secret" user_admin="admin-secret" user_alice="…";

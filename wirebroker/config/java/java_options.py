@@ -1,4 +1,4 @@
-"""Java system properties of Kafka's start scripts: a JAAS file, and names without effect.
+"""Java system properties of Kafka start scripts: a JAAS file, and names without effect.
 
     KAFKA_OPTS="-Djava.security.auth.login.config=/etc/kafka/jaas.conf"
 

@@ -1,4 +1,4 @@
-r"""Java properties: the format of Kafka's settings files.
+r"""Java properties: the format of Kafka settings files.
 
     # a comment
     log.dirs=/var/lib/kafka,\

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "KAFKA_"
 
-# Variables of Kafka's scripts and images; java_options.py reads some.
+# Variables of Kafka scripts and images; java_options.py reads some.
 _NOT_CONFIGS: Final = frozenset(
     {
         "KAFKA_CLUSTER_ID",

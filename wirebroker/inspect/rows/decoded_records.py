@@ -1,4 +1,4 @@
-"""Records of Kafka's internal topics as dicts of the protocol's field names.
+"""Records of Kafka internal topics as dicts of the protocol's field names.
 
 A key or value of unknown kind is None: the caller shows its bytes.
 """

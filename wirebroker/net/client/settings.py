@@ -1,4 +1,4 @@
-"""Settings of outgoing connections; the defaults are those of Kafka's clients and brokers."""
+"""Settings of outgoing connections; the defaults are those of Kafka clients and brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first SCRAM users of a new cluster, in the format of Kafka's storage tool.
+"""The first SCRAM users of a new cluster, in the format of the Kafka storage tool.
 
     SCRAM-SHA-256=[name=alice,password=alice-secret]
     SCRAM-SHA-512=[name=alice,iterations=8192,salt=<base64>,saltedpassword=<base64>]

@@ -1,8 +1,8 @@
 """The error fields of each API's response, for the whole or for each part.
 
-Other fields' values are those of Kafka's error responses.
+Other fields' values are those of Kafka error responses.
 
-Source: `getErrorResponse` of Kafka's request classes.
+Source: `getErrorResponse` of Kafka request classes.
 """
 
 from __future__ import annotations

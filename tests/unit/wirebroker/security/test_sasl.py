@@ -286,7 +286,7 @@ async def test_nor_by_the_salt(tmp_path: Path) -> None:
                 await shake_hands(client, mechanism)
                 answer = await send_token(client, f"n,,n=nobody,r={CLIENT_NONCE}".encode())
                 salts.add(base64.b64decode(answer.auth_bytes.split(b",")[1].removeprefix(b"s=")))
-    # Each user has a salt for each mechanism, all in the format of Kafka's tools.
+    # Each user has a salt for each mechanism, all in the format of Kafka tools.
     assert len(salts) == 3
     assert all(re.fullmatch(rb"[1-9a-z][0-9a-z]{15,25}", salt) for salt in salts), salts
 

@@ -1,4 +1,4 @@
-"""Records of Kafka's internal topics as JSON.
+"""Records of Kafka internal topics as JSON.
 
     {"key":{"type":1,"data":{…}},"value":{"version":4,"data":{…}}}
 

@@ -1,4 +1,4 @@
-"""Formatters by the names of Kafka's classes."""
+"""Formatters by the names of Kafka classes."""
 
 from __future__ import annotations
 

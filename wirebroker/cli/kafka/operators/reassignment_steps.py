@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
     @property
     def placed(self) -> dict[PlacedReplica, str]:
-        """The directories by replica, in the order of Kafka's tools."""
+        """The directories by replica, in the order of Kafka tools."""
         rows = [(PlacedReplica(broker, at), d) for (at, broker), d in self.directories.items()]
         return dict(sorted(rows))
 
@@ -76,7 +76,7 @@ def reassignment_json(
     replicas: Mapping[TopicPartition, Sequence[int]],
     directories: Mapping[PlacedReplica, str | None] | None = None,
 ) -> str:
-    """Return replicas as a plan of Kafka's tool; unknown directories become any."""
+    """Return replicas as a plan of the Kafka tool; unknown directories become any."""
     known = directories or {}
     rows = [
         {

@@ -200,7 +200,7 @@ def _print_list(title: str, lines: list[str], ends: tuple[str, str]) -> None:
 
 
 def _levels(flags: _FormatFlags) -> dict[str, int]:
-    """Return the levels of a new cluster, in the order of Kafka's tool."""
+    """Return the levels of a new cluster, in the order of the Kafka tool."""
     from wirebroker.config.rows.releases import NEWEST_LEVEL  # noqa: PLC0415 - after --help
 
     known = {each.name: len(each.since) for each in RELEASED}

@@ -1,4 +1,4 @@
-"""Tables of Kafka's scripts: columns as wide as their contents, or wider."""
+"""Tables of Kafka scripts: columns as wide as their contents, or wider."""
 
 from __future__ import annotations
 
