@@ -121,4 +121,4 @@ def test_what_is_no_plan_is_a_mistake_in_the_arguments(verbs: Verbs, cluster: Cl
         file.write_text(text)
         said = verbs.run("reassign", "execute", str(file), "--yes")
         assert said.status == 2, said
-        assert "is no plan" in said.err
+        assert "is not a plan" in said.err

@@ -25,6 +25,17 @@ pytestmark = [pytest.mark.long, pytest.mark.java]
 ENDED = "Spark's process has ended: start the job again"
 
 
+def unreadable_error(cause: Exception) -> Exception:
+    """Return an error of Spark that asked the ended process for its text."""
+    from pyspark.errors import PySparkException
+
+    class UnreadableError(PySparkException):
+        def __str__(self) -> str:
+            raise cause
+
+    return UnreadableError("no text")
+
+
 @pytest.mark.parametrize("error_name", ["Py4JError", "Py4JNetworkError", "ConnectionRefusedError"])
 @pytest.mark.parametrize("kind", ["directories", "job"])
 def test_the_end_of_spark_is_one_error_with_its_cause(
@@ -53,6 +64,8 @@ def test_the_end_of_spark_is_one_error_with_its_cause(
     with pytest.raises(PipelineError, match=ENDED) as raised, running():
         raise cause
     assert raised.value.__cause__ is cause
+    with pytest.raises(PipelineError, match=ENDED), running():
+        raise unreadable_error(cause)
     with pytest.raises(PipelineError, match="another reason"), running():
         raise PipelineError("another reason")
     with running():

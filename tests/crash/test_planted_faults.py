@@ -41,7 +41,7 @@ def test_nothing_is_found_where_nothing_is_planted(make: Any) -> None:
             LogDirectory, "remove_clean_shutdown_marker", id="the clean marker stays where it is"
         ),
         pytest.param(SparseIndex, "replace_entries", id="indexes are not built anew"),
-        pytest.param(log_recovery, "_replay", id="producers are not replayed"),
+        pytest.param(log_recovery, "replay_producers", id="producers are not replayed"),
         pytest.param(
             log_recovery._Recovery, "_mend_epochs", id="epochs that were torn are not mended"
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -15,6 +15,8 @@ from wirebroker.pipelines.spark.java_start import OF_SPARK, SPARK_ENDED, start_j
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+_ENDED: Final = "Spark's process has ended: start the job again"
 
 
 @contextlib.contextmanager
@@ -27,10 +29,12 @@ def running_spark(name: str, settings: Mapping[str, Any]) -> Iterator[SparkSessi
     spark = start_spark(name, settings)
     try:
         yield spark
-    except OF_SPARK:
-        raise
+    except OF_SPARK as error:
+        if _has_text(error):
+            raise
+        raise PipelineError(_ENDED) from error
     except SPARK_ENDED as error:
-        raise PipelineError("Spark's process has ended: start the job again") from error
+        raise PipelineError(_ENDED) from error
     finally:
         # If the process has ended, the block's error is the cause.
         with contextlib.suppress(*SPARK_ENDED):
@@ -60,3 +64,12 @@ def start_spark(name: str, settings: Mapping[str, Any]) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(str(settings.get("spark.log.level", "ERROR")))
     return spark
+
+
+def _has_text(error: Exception) -> bool:
+    """Return whether the error still has a text: Spark's errors ask the Java process for it."""
+    try:
+        str(error)
+    except SPARK_ENDED:
+        return False
+    return True
